@@ -665,9 +665,8 @@ static void on_removed(void *data, const struct backend_result *result)
 }
 
 /*
- * Make a request of KIND, a kind of request that removes a job. Other jobs may be held until that
- * job has ended. So call REPLY only when the records of these held jobs are on disk and show how
- * the removed job ended.
+ * Make a request of KIND, which removes a job. Call REPLY only when all held jobs that waited for
+ * the end of this job have records on disk that show how it ended.
  */
 static struct backend_request *removal_new(struct backend *b, enum backend_request_kind kind,
 					   backend_reply_fn reply, void *data)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The interface of the backend for fs/, which may otherwise use only output/log.h and base/. It has
- * snapshots of jobs, their texts and output, requests that change jobs, and callbacks for events.
- * Functions that read data use memory or the state directory, and never wait for a server. An
- * operation that may wait for a server is a request: a callback receives its reply.
+ * The interface that fs/ uses. It has snapshots of jobs, their texts and output, requests that
+ * change jobs, and callbacks for events. Of the rest of backend/, fs/ may use only output/log.h and
+ * base/. Functions that read data use memory or the state directory, and never wait for a server.
+ * An operation that may wait for a server is a request: a callback receives its reply.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ enum backend_capture { BACKEND_CAPTURE_OWN, BACKEND_CAPTURE_ALL, BACKEND_CAPTURE
 
 /* Plain data; everything that it points to is borrowed. */
 struct backend_config {
-	const struct spec_kinds *kinds; /* the table of kinds */
+	const struct spec_kinds *kinds; /* all kinds that kxfs knows */
 	/*
 	 * The SOURCE of the mount: "local", or a source such as "jobset" that selects one kind. If
 	 * it is "", the mount shows all KINDS that the cluster serves.
@@ -73,9 +73,8 @@ struct backend_events {
 	/* Called when the open log LOG has grown or ended. LOG is borrowed. */
 	void (*log)(void *data, struct log *log);
 	/*
-	 * Called when the result of backend_file for FILE may have changed: it may now be another
-	 * job, or no job. The callback may only remember FILE for later. It must not call the
-	 * backend.
+	 * Called when backend_file may now find another job for FILE, or none. The callback may
+	 * only remember FILE for later, and must not call the backend.
 	 */
 	void (*file)(void *data, const char *file);
 	/*
@@ -157,8 +156,8 @@ void backend_take_charge(struct backend *b);
 /*
  * End the local jobs, unless they linger or backend_take_charge was not called. Write all pending
  * changes to disk. Wait for both operations, but only for a limited time. Return true if both are
- * done. Return false if one of the operations is still in progress. In that case, the caller must
- * end the process immediately, without freeing anything.
+ * done. Otherwise return false. The caller must then end the process immediately, without freeing
+ * anything.
  */
 bool backend_stop(struct backend *b);
 /* Call this after loop_stop, if backend_stop returned true. */
@@ -166,8 +165,8 @@ void backend_free(struct backend *b);
 
 /*
  * Call this first in main() of every program with a backend. To run a helper process, the backend
- * starts its own executable under another name. A helper process outlives the backend, or changes
- * its limits and executes another program. In a helper process this function does not return.
+ * starts its own executable under another name. A helper process outlives the backend, or sets its
+ * resource limits and executes another program. In a helper process this function does not return.
  */
 void backend_helper(char **argv);
 

@@ -2,8 +2,9 @@
 /*
  * The archive: DIR/NAMESPACE/DAY/ID/ contains the files of a finished job, as plain files. DAY is
  * the day (UTC) on which the job was created. kxfs copies a job there once, completely or not at
- * all, and never changes an existing copy. Any number of mounts and captures may write to the same
- * DIR. If a job can't be copied, kxfs retries it later, and copies the other jobs meanwhile.
+ * all, and never changes an existing copy. Any number of mounts and `kxfs capture` processes may
+ * write to the same DIR. If a job can't be copied, kxfs retries it later, and copies the other jobs
+ * meanwhile.
  *
  * I/O thread, unless noted otherwise. Accesses of DIR run on the pool (copy.c), one job at a time.
  */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * copy_make writes a job to the temporary directory DIR/NAMESPACE/.WRITER-UUID.tmp, and syncs all
- * files. Then copy_finish renames this directory to DIR/NAMESPACE/DAY/ID. If another writer (a
- * mount or a capture) was faster, the rename fails, since rename(2) can't replace a directory that
- * has files.
+ * files. WRITER is a hash of the host and the state directory. Then copy_finish renames this
+ * directory to DIR/NAMESPACE/DAY/ID. If another kxfs process was faster, the rename fails, since
+ * rename(2) can't replace a directory that has files.
  *
  * A crash leaves a temporary directory behind. At the next start, kxfs removes the temporary
- * directories of this writer. It also removes those of other writers if they are older than a day.
- * Before it removes a directory, it renames the directory, because another writer may still be
- * running and about to rename the directory to a job's name.
+ * directories with its own WRITER, and those with another WRITER that are older than a day. Before
+ * it removes a directory, it renames the directory, because another process may still be running
+ * and about to rename the directory to a job's name.
  */
 #include "backend/archive/copy.h"
 
@@ -137,10 +137,7 @@ static int open_day(struct copy *c, int namespace)
 
 /* --- temporary directories --- */
 
-/*
- * Make a new name for a temporary directory. All names of one writer begin with the same 14
- * characters.
- */
+/* Make a new name for a temporary directory. The first 14 characters are ".WRITER-". */
 static void new_temp(const struct copy *c, char ret[64])
 {
 	char host[256] = "", writer[65], uuid[37] = "";
@@ -170,8 +167,8 @@ static int remove_tree(int at, const char *name)
 }
 
 /*
- * Remove NAME if it is a temporary directory of this writer. Also remove a temporary directory of
- * another writer if it is older than a day.
+ * Remove NAME if it is a temporary directory with our own WRITER, or one with another WRITER that
+ * is older than a day.
  */
 static int clean_one(void *data, int at, const char *name, unsigned char type)
 {
@@ -372,7 +369,7 @@ static int place(struct copy *c, int at, int day)
 		err = disk_rename(at, c->temp, day, name);
 		c->found = err ? COPY_ABSENT : COPY_RENAMED;
 		/*
-		 * Another writer has just made the directory NAME. The next copy checks whether
+		 * Another process has just made the directory NAME. The next copy checks whether
 		 * that directory contains the same job.
 		 */
 		if (err == -EEXIST || err == -ENOTEMPTY)

@@ -40,7 +40,7 @@ int copy_open(const char *dir, const char *state_dir, char **why);
  */
 int copy_make(struct copy *c);
 /*
- * Rename the temporary directory to DAY/ID. If another writer has copied the job meanwhile, or if
+ * Rename the temporary directory to DAY/ID. If another process has copied the job meanwhile, or if
  * DROP is true, remove the temporary directory instead.
  */
 int copy_finish(struct copy *c, bool drop);

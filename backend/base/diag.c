@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the daemon's own messages in one ring of text for the whole process. New lines overwrite
- * the oldest ones. The ring is a global variable, because any code must be able to report a
- * message.
+ * Keeps the daemon's own messages in one ring of text, where new lines overwrite the oldest ones.
+ * The ring is a global variable, because any code must be able to report a message.
  */
 #include "backend/base/diag.h"
 
@@ -15,9 +14,7 @@
 #include "spec/base/utf8.h"
 
 #define DIAG_RING (128u << 10) /* bytes of text in the ring */
-/*
- * Size of the buffer for one message, in bytes. A longer message is truncated, and ends in "...".
- */
+/* Bytes of the buffer for one message. A longer message is truncated, and ends in "...". */
 #define DIAG_MESSAGE 1024
 
 static atomic_int diag_level_max = DIAG_INFO;
@@ -41,9 +38,7 @@ bool diag_to_stderr(void)
 	return atomic_load(&diag_stderr);
 }
 
-/*
- * Copy TEXT to RET as one line. RET must be as large as spec_utf8_clean requires. TEXT is modified.
- */
+/* Copy TEXT, which is modified, to RET (as large as spec_utf8_clean requires) as one line. */
 static void diag_escape(char *text, char *ret)
 {
 	char *next;
@@ -57,9 +52,7 @@ static void diag_escape(char *text, char *ret)
 	spec_utf8_clean(ret, text, "");
 }
 
-/*
- * Append LINE to the ring. If the ring is full, first remove as many of the oldest lines as needed.
- */
+/* Append LINE to the ring. If the ring is full, first remove the oldest lines. */
 static void diag_append(const char *line, size_t len)
 {
 	char c = '\n';

@@ -13,8 +13,7 @@
 enum diag_level { DIAG_ERROR, DIAG_WARNING, DIAG_INFO, DIAG_DEBUG };
 
 /*
- * From now on, drop messages that are less important than LEVEL. If TO_STDERR, also write messages
- * to standard error.
+ * From now on, drop messages less important than LEVEL. If TO_STDERR, also print to standard error.
  */
 void diag_setup(enum diag_level level, bool to_stderr);
 
@@ -27,7 +26,5 @@ bool diag_to_stderr(void);
  */
 void diag(enum diag_level level, const char *fmt, ...) printf_like(2, 3);
 
-/*
- * Return a malloc'ed copy of the ring's text, oldest line first. Each line is "TIME LEVEL text\n".
- */
+/* Return the ring's text, malloc'ed, oldest line first. Each line is "TIME LEVEL text\n". */
 char *diag_text(size_t *ret_len);

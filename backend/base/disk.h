@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All accesses to the state directory (STATE). Its disk may be slow or full, or may hang. kxfs
- * accesses the disk only with the functions below, and with the functions of file.h, which call the
- * functions below. All of them run on threads that may wait: on the pool, or on a FUSE thread
- * between serve_disk_begin and serve_disk_end, never on the I/O thread. Calls that must run in
- * order go through a queue (work.h).
+ * accesses the disk only through the functions below, and through those of file.h, which call them.
+ * All of them run on threads that may wait: on the pool, or on a FUSE thread between
+ * serve_disk_begin and serve_disk_end, never on the I/O thread. Calls that must run in order go
+ * through a queue (work.h).
  *
  * Since every access goes through these functions, tests can link another implementation of them.
  *
@@ -33,15 +33,9 @@
  */
 int disk_open(int at, const char *path, int flags);
 int disk_mkdir(int at, const char *path);
-/*
- * Set *RET to the stat(2) of PATH. If PATH is "", set *RET to the stat(2) of AT, which may be any
- * open file.
- */
+/* Set *RET to the stat(2) of PATH or, if PATH is "", of AT, which may be any open file. */
 int disk_stat(int at, const char *path, struct stat *ret);
-/*
- * Return 0 if this process may access PATH with MODE (R_OK, W_OK, X_OK). If PATH is a symbolic
- * link, follow it.
- */
+/* Return 0 if this process may access PATH with MODE (R_OK, W_OK, X_OK). Follow symbolic links. */
 int disk_access(int at, const char *path, int mode);
 
 /* Read or write up to N bytes at the offset OFF. Return the number of bytes. */

@@ -33,9 +33,8 @@ char *file_path(const char *state_dir, const char *key, const char *name);
 int file_write_all(int fd, const char *p, size_t n);
 int file_pwrite_all(int fd, const char *p, size_t n, off_t off);
 /*
- * Read up to N bytes at OFF, and return the number of bytes read. The number is lower than N only
- * if the file ends, or if a later byte can't be read. If the first byte can't be read, return a
- * negative errno.
+ * Read up to N bytes at OFF, and return their number. It is lower than N only if the file ends, or
+ * if a later byte can't be read. If the first byte can't be read, return a negative errno.
  */
 ssize_t file_read_at(int fd, void *buf, size_t n, uint64_t off);
 /*
@@ -64,10 +63,7 @@ int file_write(const char *dir, const char *file, const char *text, size_t len);
  * incomplete.
  */
 int file_make(const char *dir, const char *file, const char *text, size_t len);
-/*
- * Reserve LEN bytes on the disk, so that file_write_last can write FILE in DIR even when the disk
- * is full.
- */
+/* Reserve LEN bytes, so that file_write_last can write FILE in DIR even when the disk is full. */
 int file_keep_room(const char *dir, const char *file, size_t len);
 /*
  * Like file_write, but if the disk is full, use the space that file_keep_room has reserved,

@@ -32,8 +32,7 @@ extern _Thread_local int lock_held;
 void lock_take(struct lock *l);
 void lock_drop(struct lock *l);
 /*
- * Assert that this thread holds no lock. Call this at the start of every function that must not run
- * under a lock.
+ * Assert that this thread holds no lock. Every function that must not run under a lock calls this.
  */
 void lock_assert_none(void);
 

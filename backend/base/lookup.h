@@ -34,7 +34,7 @@ struct lookup {
 	 */
 	void (*done)(void *data, void *question);
 	void *data;
-	/* The lookup is an operation of this group until DONE has returned. NULL: no group. */
+	/* May be NULL. The lookup is in this group until DONE has returned. */
 	struct group *group;
 };
 

@@ -234,10 +234,7 @@ static void loop_on_tick(uv_timer_t *uv)
 	}
 }
 
-/*
- * Called before the loop sleeps. Set the libuv timer that wakes the loop when the first timer
- * expires.
- */
+/* Called before the loop sleeps. Make libuv wake the loop when the first timer expires. */
 static void loop_on_prepare(uv_prepare_t *uv)
 {
 	struct loop *loop = container_of(uv, struct loop, prepare);
@@ -401,10 +398,7 @@ struct pool {
 	bool of_many;	  /* index in QUEUES of the queue that pool_take checks first */
 	unsigned waiting; /* number of waiting calls */
 	unsigned n, idle; /* numbers of threads, and of idle threads */
-	/*
-	 * BEGUN: the number of calls started so far. SEEN: the value of BEGUN at the last
-	 * pool_check.
-	 */
+	/* BEGUN: the number of calls started. SEEN: the value of BEGUN at the last pool_check. */
 	uint64_t begun, seen;
 	bool over;
 };
@@ -491,10 +485,7 @@ static void *pool_main(void *data)
 	return NULL;
 }
 
-/*
- * Start a thread, which the caller has already counted in P->N. If this fails, pool_check tries
- * again.
- */
+/* Start a thread, which is already counted in P->N. If this fails, pool_check tries again. */
 static void start_thread(struct pool *p)
 {
 	if (thread_start(pool_main, p, NULL) == 0)
@@ -521,8 +512,7 @@ static void pool_add(struct pool *p, struct loop_job *job)
 
 /*
  * Called periodically while calls wait for a thread. If no call has started since the last check,
- * assume that all threads hang, and start another thread, up to POOL_MOST. Return false if no call
- * waits.
+ * assume that all threads hang, and start another, up to POOL_MOST. Return false if no call waits.
  */
 static bool pool_check(struct pool *p)
 {
@@ -541,10 +531,7 @@ static bool pool_check(struct pool *p)
 	return true;
 }
 
-/*
- * Start no more calls, and end the idle threads. Do not wait for calls in progress: a call that
- * hangs is abandoned.
- */
+/* Start no more calls, and end idle threads. Don't wait for running calls, which may hang. */
 static void pool_end(struct pool *p)
 {
 	bool last;

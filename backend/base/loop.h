@@ -92,9 +92,7 @@ static inline bool loop_timer_is_set(const struct loop_timer *t)
 struct loop_watch *loop_watch_new(struct loop *loop, int fd, bool priority, loop_fn fn, void *data);
 void loop_watch_free(struct loop_watch *watch);
 
-/*
- * Call FN on the I/O thread whenever the process receives signal SIG. Return 0 or a negative errno.
- */
+/* Call FN(DATA) on the I/O thread whenever SIG arrives. Return 0 or a negative errno. */
 int loop_signal(struct loop *loop, int sig, loop_fn fn, void *data);
 
 /*

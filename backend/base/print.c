@@ -11,10 +11,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/utf8.h"
 
-/*
- * Print TEXT in double quotes. Escape control characters and line ends in a way that is valid in
- * both formats.
- */
+/* Print TEXT in double quotes, escaped so that it is valid in both formats. */
 static void print_quoted(FILE *out, const char *text)
 {
 	cleanup_free char *clean = spec_utf8_clean_copy(text, "\n");

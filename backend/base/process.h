@@ -72,10 +72,7 @@ char *process_home(void);
  * A read of this database may wait for a server.
  */
 char *process_submitter(void);
-/*
- * Lower the soft limit of descriptors to SOFT. Call this in a process that is about to exec another
- * program.
- */
+/* Lower the soft limit of descriptors to SOFT, in a process that is about to exec a program. */
 void process_limit_descriptors(rlim_t soft);
 
 /*
@@ -86,9 +83,8 @@ void process_limit_descriptors(rlim_t soft);
 
 /*
  * Start this program again, under the name ARGV[0], with the environment ENV, in a new session. FDS
- * become the descriptors 0, 1 and 2 of the new process; /dev/null replaces an entry of -1. Set *RET
- * to the pid of the new process. The caller must call waitpid for it. Return 0 or a negative errno.
- * Call this on the pool.
+ * become the descriptors 0, 1 and 2 of the new process; -1 stands for /dev/null. Set *RET to the
+ * pid, for which the caller must call waitpid. Return 0 or a negative errno. Call this on the pool.
  */
 int spawn_self(char *const *argv, char *const *env, const int fds[3], pid_t *ret);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Random bytes from the operating system (any thread), and randomly varied pauses before retries.
- */
+/* Random bytes from the system (any thread), and randomly varied pauses before retries. */
 #pragma once
 
 #include "spec/base/base.h"
@@ -13,9 +11,8 @@
 int must_check random_bytes(void *p, size_t n);
 int must_check random_uuid(char ret[37]);
 /*
- * Set *RET to a random number, from which spec_name_suffix makes the suffix of a job's name. The
- * suffix has at least 12 characters, so that it differs from suffixes that people choose. Return 0
- * or -EIO.
+ * Set *RET to a random number from which spec_name_suffix makes a suffix of at least 12 characters,
+ * so that it differs from suffixes that people choose. Return 0 or -EIO.
  */
 int must_check random_name(uint64_t *ret);
 /*
@@ -24,19 +21,13 @@ int must_check random_name(uint64_t *ret);
  */
 unsigned random_about(unsigned ms);
 
-/*
- * Growing pauses between the retries of an operation that keeps failing. Plain data, for one thread
- * at a time.
- */
+/* Growing pauses between the retries of an operation. Plain data, for one thread at a time. */
 struct backoff {
 	unsigned first, last; /* the first and the longest pause, in ms */
 	unsigned failures;    /* number of failures in a row */
 };
 
-/*
- * Return a backoff without failures. The first pause is FIRST ms. Later pauses grow to at most LAST
- * ms.
- */
+/* Return a backoff without failures, whose pauses grow from FIRST to at most LAST ms. */
 static inline struct backoff backoff_begin(unsigned first, unsigned last)
 {
 	return (struct backoff){first, last, 0};

@@ -46,15 +46,10 @@ void group_when_empty(struct group *g, loop_fn fn, void *data);
 struct work {
 	/* Runs on the pool. It must not use data that another thread writes. May be NULL. */
 	loop_fn run;
-	/*
-	 * Runs on the I/O thread afterwards. It may free the work, or start it again. May be NULL.
-	 */
+	/* Runs on the I/O thread afterwards. It may free or restart the work. May be NULL. */
 	loop_fn done;
 	void *data; /* the argument of RUN and DONE */
-	/*
-	 * The work is in this group from its start until DONE has returned. NULL: the work is in no
-	 * group.
-	 */
+	/* May be NULL. The work is in this group from its start until DONE has returned. */
 	struct group *group;
 	bool of_many; /* true to run this work with loop_work_of_many */
 	int err;      /* set by RUN for DONE: 0 or a negative errno */

@@ -113,10 +113,7 @@ struct credential {
 	struct spec_credential answer;
 	int64_t renew_ns;   /* when ANSWER must be renewed, in ns; 0: never */
 	uint64_t plugin_ms; /* the plugin does not run again before this time, by loop_now_ms */
-	/*
-	 * True if a user has made a request while the plugin was running. The user may have logged
-	 * in meanwhile.
-	 */
+	/* true if a user has made a request, and may have logged in, while the plugin ran */
 	bool urgent;
 
 	bool reload;	   /* true if the next read of the files also reads the kubeconfig */
@@ -141,10 +138,7 @@ static void clear_secret(char **p)
 
 /* --- the result of the sources --- */
 
-/*
- * Return the Authorization header line, malloc'ed. Return NULL if there is no token and no
- * password.
- */
+/* Return the Authorization header line, malloc'ed; NULL if there is no token or password. */
 static char *make_line(const struct credential *cr)
 {
 	const struct spec_connection *c = cr->c;
@@ -281,9 +275,7 @@ static int read_pem(const char *what, const char *file, char **ret, char **ret_t
 		       : refuse_file(ret_text, -EINVAL, what, file, "it is not PEM");
 }
 
-/*
- * Read all files that C names. An unreadable token file is not an error if C also contains a token.
- */
+/* Read all files that C names. If C has a token, an unreadable token file is not an error. */
 static int read_files(const struct spec_connection *c, struct credential_files *ret,
 		      char **ret_text)
 {
@@ -604,10 +596,7 @@ void credential_retry_now(struct credential *cr)
 	cr->urgent = cr->plugin_state == ASKED;
 	if (cr->plugin_err < 0) {
 		cr->plugin_ms = 0;
-		/*
-		 * Read the kubeconfig again, because the user may have changed it in order to log
-		 * in.
-		 */
+		/* Read the kubeconfig again: the user may have changed it to log in. */
 		cr->reload = cr->load;
 	}
 	if (cr->plugin_err < 0 || cr->files_err < 0)

@@ -240,9 +240,8 @@ static struct curl_socket *socket_new(struct curl_loop *l, curl_socket_t fd)
 		abort();
 	}
 	/*
-	 * The sockets that http_easy.c opens are close-on-exec already. But FD may be a socket of
-	 * curl's resolver, with which the resolver's thread reports its end. That socket is not
-	 * close-on-exec yet.
+	 * The sockets that http_easy.c opens are close-on-exec already. But FD may be the socket
+	 * with which the thread of curl's resolver reports its end.
 	 */
 	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 	s->fd = fd;

@@ -2,8 +2,7 @@
 /*
  * Runs a multi handle of curl on the loop: polls the sockets that curl names, and calls curl when a
  * socket is ready or curl's timer expires. Private to backend/client/. I/O thread only. A callback
- * of a transfer may call only one of these functions, curl_loop_count_chunk, because curl is
- * running at that time.
+ * of a transfer may call only curl_loop_count_chunk, because curl is running at that time.
  */
 #pragma once
 

@@ -132,10 +132,7 @@ struct http_request {
 	/* in WAITING: true if the server has chosen the time of the retry (Retry-After) */
 	bool server_chose;
 	bool renewed; /* true if the request was retried with other credentials after a 401 */
-	/*
-	 * True if the request was retried after a reply that guarantees that the server did
-	 * nothing.
-	 */
+	/* true if a retry followed a reply that guarantees that the server did nothing */
 	bool again;
 	bool paused; /* true if the owner accepts no bytes now (http_pause) */
 	/* The counters that include this request: STARTING of its lane, N_PAUSED of HTTP. */
@@ -235,8 +232,7 @@ static void drop_try(struct http_request *rq)
 }
 
 /*
- * Call this when RQ has a connection, or no longer needs one. Then the next request of its lane can
- * start.
+ * Call this when RQ has, or no longer needs, a connection. Its lane's next request can then start.
  */
 static void started(struct http_request *rq)
 {
@@ -487,9 +483,8 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *data)
 	if (rq->body_err < 0 || rq->state == OVER)
 		return 0;
 	/*
-	 * Curl may deliver several MiB without a pause. If the reply is compressed, curl may
-	 * deliver a thousand times the bytes that it has read. So let other requests proceed after
-	 * each BURST_MAX bytes.
+	 * Curl may deliver several MiB without a pause, and much more than it has read if the reply
+	 * is compressed. So let other requests proceed after each BURST_MAX bytes.
 	 */
 	rq->burst += size * n;
 	if (rq->burst >= BURST_MAX) {
@@ -608,10 +603,7 @@ static void try_request(struct http_request *rq)
 		credential_retry_now(rq->http->credential);
 	rq->call.urgent = false; /* only the first transfer may refresh the credential urgently */
 	rq->state = ASKING;
-	/*
-	 * RQ may end within this call. Even then, its memory remains valid until control returns to
-	 * the loop.
-	 */
+	/* RQ may end in this call. Its memory remains valid until control returns to the loop. */
 	ticket = credential_get(rq->http->credential, on_credential, rq);
 	if (ticket)
 		rq->ticket = ticket;
@@ -689,9 +681,7 @@ static void try_ended(void *data, CURLcode code)
 
 	if (rq->state == OVER)
 		return;
-	/*
-	 * If the server closes the connection before the head is complete, curl may report success.
-	 */
+	/* If the server closes the connection before the head ends, curl may report success. */
 	if (code == CURLE_OK && !rq->now.head)
 		code = CURLE_GOT_NOTHING;
 	/*
@@ -707,9 +697,7 @@ static void try_ended(void *data, CURLcode code)
 
 /* --- posted work, done outside of curl --- */
 
-/*
- * Continue the transfer of RQ. Within this call, curl delivers the bytes that it has kept for RQ.
- */
+/* Continue the transfer of RQ. In this call, curl delivers the bytes that it has kept for RQ. */
 static void resume_now(struct http_request *rq)
 {
 	CURLcode code;

@@ -47,18 +47,12 @@ struct http_reply {
 	 * sent, but no complete reply arrived. Always false if ERR is 0.
 	 */
 	bool sent;
-	/*
-	 * True if an earlier attempt of this call got a reply that guarantees that the server did
-	 * nothing.
-	 */
+	/* True if an earlier attempt got a reply that guarantees that the server did nothing. */
 	bool again;
 	unsigned wait_ms; /* Retry-After in ms, at most 60 s; 0 if there is none */
 	/* the Date header, in s since 1970; 0 if there is none */
 	int64_t date;
-	/*
-	 * If there is no HTTP reply, the reason as a text for people (from curl or the plugin).
-	 * Otherwise "".
-	 */
+	/* If there is no HTTP reply, the reason for people (from curl or the plugin); else "". */
 	const char *text;
 	/*
 	 * If the reply is an error (not 2xx), BODY has the first 64 KiB of its body. If the reply
@@ -77,7 +71,7 @@ static inline bool http_succeeded(const struct http_reply *reply)
 
 /*
  * Return the negative errno for REPLY, which must be a failure. Set *RET_TEXT to a text for people,
- * malloc'ed. Set *RET_TEXT to NULL if the errno describes the failure well enough.
+ * malloc'ed.
  */
 static inline int http_refusal(const struct http_reply *reply, const struct spec_asked *asked,
 			       char **ret_text)
@@ -113,10 +107,7 @@ struct http_call {
 	bool stream;
 	unsigned deadline_ms; /* the time limit of the whole call, including its retries; never 0 */
 	unsigned idle_ms;
-	/*
-	 * The largest body kept for DONE (0: 64 KiB). The call fails with -EFBIG if the body is
-	 * larger.
-	 */
+	/* The largest body kept for DONE (0: 64 KiB). A larger body fails the call with -EFBIG. */
 	size_t max_body;
 	bool fresh; /* true to use a new connection, because the open ones may be dead */
 	bool alone; /* true to use an HTTP/1.1 connection that no other request uses */
@@ -162,9 +153,8 @@ struct http_call {
 int http_new(struct loop *loop, const struct spec_connection *c, struct credential *cr,
 	     struct http **ret, char **ret_text);
 /*
- * Set a function. FN(DATA) is called whenever the server is reachable again, that is, when a
- * request has succeeded after a failure. At that moment, kxfs also sends the requests that wait for
- * a retry.
+ * Call FN(DATA) whenever the server is reachable again, that is, when a request has succeeded after
+ * a failure. At that moment, kxfs also sends the requests that wait for a retry.
  */
 void http_set_recovered(struct http *http, loop_fn fn, void *data);
 /* Cancel all requests without calling done(). Call FN(DATA) when all transfers have ended. */

@@ -92,10 +92,7 @@ static CURLcode easy_connection(CURL *e, const struct http_easy_config *c)
 	return code;
 }
 
-/*
- * Return TEXT as a blob. FLAGS is CURL_BLOB_COPY, or CURL_BLOB_NOCOPY if TEXT outlives the easy
- * handle.
- */
+/* Return TEXT as a blob. FLAGS must be CURL_BLOB_COPY unless TEXT outlives the easy handle. */
 static struct curl_blob easy_blob(const char *text, unsigned flags)
 {
 	return (struct curl_blob){.data = (void *)(uintptr_t)text,
@@ -136,8 +133,7 @@ static CURLcode easy_tls(CURL *e, const struct http_easy_config *c)
 		SET(code, e, CURLOPT_SSLKEY_BLOB, &blob);
 		SET(code, e, CURLOPT_SSLKEYTYPE, "PEM");
 		/*
-		 * Without this option, OpenSSL would ask on the terminal for the pass phrase of an
-		 * encrypted key.
+		 * Otherwise OpenSSL asks on the terminal for the pass phrase of an encrypted key.
 		 */
 		SET(code, e, CURLOPT_KEYPASSWD, "");
 	}

@@ -26,8 +26,8 @@ struct http_easy_config {
 	const struct http_server *server;
 	const struct credential_parts *parts;
 	/*
-	 * The counter of open connections. A connection uses this counter until the connection is
-	 * closed. This may be after the end of the transfer.
+	 * The counter of open connections. It must outlive the transfer's connection, which may
+	 * outlive the transfer.
 	 */
 	atomic_uint *n_connections;
 	/*

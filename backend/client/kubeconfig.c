@@ -64,10 +64,7 @@ static int add_file(struct spec_kubeconfig *k, const char *dir, const char *path
 	return err < 0 ? refuse_errors(ret_text, &e, file) : 0;
 }
 
-/*
- * Merge the files of LIST, which are separated by colons. Missing files are skipped, but at least
- * one must exist.
- */
+/* Merge the files of LIST, separated by colons. At least one file must exist. */
 static int add_list(struct spec_kubeconfig *k, const char *dir, const char *list, char **ret_text)
 {
 	cleanup_free char *copy = text_copy(list);

@@ -295,10 +295,7 @@ static void plugin_on_out(void *data)
 	p->len += n;
 }
 
-/*
- * Keep the end of the plugin's stderr. Replace control characters, because a terminal might
- * interpret them.
- */
+/* Keep the end of stderr. Replace control characters, which a terminal might interpret. */
 static void plugin_on_err(void *data)
 {
 	struct plugin_source *s = data;

@@ -60,9 +60,7 @@ struct podlog {
 	size_t n_held;
 	struct http_reply end; /* in ASKING_ENDED: how the stream ended */
 	char *end_text;
-	/*
-	 * The members below serve to check whether the kubelet still follows the log (set_doubt).
-	 */
+	/* These members serve to check whether the kubelet still follows the log (set_doubt). */
 	uint64_t size;	 /* size of the log */
 	int64_t last_ns; /* time of the log's last line; 0 if unknown */
 	/*
@@ -495,9 +493,8 @@ struct podlog *podlog_start(struct podlog_config *config)
 	p->config = *config;
 	loop_timer_init(&p->doubt, config->loop, on_doubt, p);
 	/*
-	 * Hold output back if no line of the run is known. After a crash, the log on disk may have
-	 * a few bytes without a time. These bytes do not prove that the stream is from the same
-	 * run.
+	 * Hold output back if no line of the run is known. A crash may have left a few bytes
+	 * without a time on disk, but these do not prove that the stream is from the same run.
 	 */
 	p->state = config->force || p->last_ns == 0 ? HELD : STREAMING;
 	if (spec_logline_since(p->l, &ns))

@@ -76,21 +76,15 @@ struct podlog_config {
 	 * longer this stream may be silent.
 	 */
 	unsigned lost;
-	/*
-	 * True to use a connection that no other request uses, so that the stream can always be
-	 * paused.
-	 */
+	/* True to use a connection of its own, so that the stream can always be paused. */
 	bool alone;
 	bool previous; /* true to request the log of the run before the newest one */
-	/*
-	 * The requested run: the uid of the pod, and the number of earlier runs of the container.
-	 */
+	/* The requested run: the pod's uid, and the number of earlier runs of the container. */
 	const char *uid;
 	unsigned restart;
 	/*
-	 * The known end of the log, as in spec/logline/logline.h. The podlog takes ownership of
-	 * KNOWN. If no line is known, or with FORCE, kxfs holds output back until the server has
-	 * confirmed the run.
+	 * The known end of the log (spec/logline/logline.h), owned by the podlog. If no line is
+	 * known, or with FORCE, kxfs holds output back until the server has confirmed the run.
 	 */
 	struct spec_logline_known known;
 	bool force;

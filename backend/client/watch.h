@@ -22,10 +22,7 @@ struct watch_config {
 	const char *field;     /* field selector, not escaped; or NULL; copied */
 	const char *resource;  /* for messages: "pods", "jobs.batch.volcano.sh"; copied */
 	const char *namespace; /* for messages; copied */
-	/*
-	 * The number of objects in the first page. The number in later pages depends on the size of
-	 * the objects.
-	 */
+	/* The number of objects in the first page. Later numbers depend on the objects' size. */
 	unsigned page;
 	bool metadata;		      /* true to request only the metadata of the objects */
 	const struct spec_pick *pick; /* as in spec_split_new */
@@ -81,7 +78,7 @@ struct watch_config {
 	void *data;
 };
 
-/* When an optional resource is forbidden, kxfs retries its watch after this pause, in ms. */
+/* Pause in ms before a watch retries a forbidden optional resource, or a list that is too large. */
 #define WATCH_FORBIDDEN_MS 300000
 
 /* Create and start a watch. */
@@ -99,10 +96,7 @@ void watch_free(struct watch *w);
  */
 void watch_retry_now(struct watch *w);
 
-/*
- * Make W relist. The owner calls this within object() if it needs an object that it has ignored
- * before.
- */
+/* Make W relist. The owner calls this in object() if it needs an object that it has ignored. */
 void watch_list_anew(struct watch *w);
 
 /*

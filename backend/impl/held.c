@@ -19,7 +19,7 @@
  *	RESTS    | nothing                     | all conditions hold                       | LAUNCHES
  *	         |                             | another change of the record is due       | COMMITS
  *	         |                             | the record must be removed                | REMOVES
- *	         |                             | the disk records that it was launched     | (freed)
+ *	         |                             | the record is LIVE on disk                | (freed)
  *	LAUNCHES | the record becomes          | launched, or refused                      | COMMITS
  *	         | SUBMITTING; then its docu-  | the outcome is unknown, or the disk fails | RESTS
  *	         | ment is read, and submitted |                                           |
@@ -35,9 +35,9 @@
  * was lost or kxfs was killed, the record remains SUBMITTING until the job is seen. kxfs repeats
  * the request only if the user writes `release`. If all jobs are listed after ten minutes and the
  * job is still not seen, kxfs stops waiting: the record of a job that was not held becomes NEVER,
- * and a job that was held waits for the user. A local job whose record is SUBMITTING at a start was
- * certainly not started if this machine does not have it. Its record then becomes HELD again, or
- * NEVER if the job was not held.
+ * and a job that was held waits for the user. If the record of a local job is SUBMITTING at a start
+ * and the store does not have the job, the job was certainly not started. Its record then becomes
+ * HELD again, or NEVER if the job was not held.
  *
  * A held job may wait for other jobs. When a condition is met, kxfs removes it from the record
  * immediately.
@@ -73,9 +73,7 @@
 #define RAN_MS	 60000 /* how often kxfs touches RAN_FILE */
 /* If RAN_FILE is older than this at a start, kxfs reports that it did not run for a while. */
 #define PAUSE_NS INT64_C(180000000000)
-/*
- * the first pause before kxfs retries a launch; each failure doubles the pause, up to AGAIN_MAX_MS
- */
+/* the first pause before a launch is retried; each failure doubles it, up to AGAIN_MAX_MS */
 #define AGAIN_MS     1000u
 #define AGAIN_MAX_MS 60000u
 /*
@@ -104,10 +102,7 @@ struct held_entry {
 	struct spec_held *rec; /* NULL if the job was not held */
 	struct spec_job *shape;
 	enum entry_state state;
-	/*
-	 * In COMMITS and REMOVES: the request that kxfs answers when the operation ends; NULL if
-	 * none.
-	 */
+	/* In COMMITS and REMOVES: the request to answer when the operation ends, or NULL. */
 	struct backend_request *asker;
 	/*
 	 * MET: how many conditions of the job are met, in memory. SAVED: how many are met according
@@ -195,7 +190,7 @@ static bool is_local_head(const struct spec_head *head)
 	return streq(head->backend, "local");
 }
 
-/* True if E's job is a local job. Unlike a cluster job, it was certainly launched or certainly not. */
+/* True if E's job is a local job. */
 static bool is_local(const struct held_entry *e)
 {
 	return is_local_head(record_head(e->r));
@@ -225,10 +220,7 @@ static bool is_gone(const struct held_entry *e)
 
 /* --- snapshots of jobs --- */
 
-/*
- * Return the job that was launched from E. Return NULL if the job has not been seen yet, or was
- * removed.
- */
+/* Return the job that was launched from E; NULL if it was not seen yet, or was removed. */
 static const struct spec_job *job_of(const struct held_entry *e)
 {
 	const struct spec_job *job cleanup_job =
@@ -386,9 +378,7 @@ static void launch(struct held_entry *e);
 static void commit(struct held_entry *e, const struct record_change *change,
 		   struct backend_request *asker);
 
-/*
- * If a request has caused the change of E, answer that request. ERR is 0 if the change is on disk.
- */
+/* Answer the request that has caused the change of E, if any. ERR is 0 if the change is on disk. */
 static void answer_asker(struct held_entry *e, int err)
 {
 	struct backend_request *rq = take_ptr(e->asker);
@@ -396,12 +386,9 @@ static void answer_asker(struct held_entry *e, int err)
 	if (rq && rq->kind == BACKEND_CANCEL && !err) {
 		store_remove(e->h->b->store, record_head(e->r)->key);
 	} else if (rq && rq->kind == BACKEND_CONTROL) {
-		/*
-		 * If ERR is not 0, the release could not be written to the disk, so the job stays
-		 * held.
-		 */
+		/* If the release could not be written to disk, the job stays held. */
 		e->rec->hold = err;
-		/* Do this before the answer, so that the writer sees the new snapshot. */
+		/* Do this before the answer, so that the user sees the new snapshot. */
 		show(e, loop_time_ns());
 	}
 	if (rq)
@@ -839,7 +826,7 @@ struct held_making {
 	struct work work;
 	bool left; /* true if records_make failed, but the record may reappear after a power cut */
 	char *manifest;
-	char *text; /* the error, as text for people */
+	char *text; /* the error text of the answer */
 };
 
 static void making_end(struct held_making *m, int err, const char *id, const char *text)
@@ -943,9 +930,7 @@ static void ran_work(void *data)
 	cleanup_free char *path = text_print("%s/" RAN_FILE, h->b->config.state_dir);
 	cleanup_fd int fd = disk_open(AT_FDCWD, path, O_WRONLY | O_CREAT);
 
-	/*
-	 * Ignore errors, because kxfs uses RAN_FILE only to report for how long it was not running.
-	 */
+	/* Ignore errors: RAN_FILE only serves to report for how long kxfs was not running. */
 	if (fd >= 0)
 		(void)disk_touch(fd, "", -1);
 }
@@ -1031,8 +1016,8 @@ static void on_dry_run(void *data, const struct backend_result *result)
 		m->text = other ? text_print("%s: a job named %s exists already; nothing was "
 					     "launched\n",
 					     head->file, result->id)
-				: text_print("%s: kxfs already holds %u jobs, which is the "
-					     "limit; nothing was launched\n",
+				: text_print("%s: kxfs already holds %u jobs, the maximum: "
+					     "release or remove one; nothing was launched\n",
 					     head->file, HELD_MAX);
 		return making_end(m, other ? -EEXIST : -ENOSPC, NULL, m->text);
 	}
@@ -1179,10 +1164,7 @@ static bool check_job(struct backend_request *rq)
 			       history ? "history" : "jobs");
 		return false;
 	}
-	/*
-	 * If a client opened the job while it was held, the client sends the UUID of the submission
-	 * as the uid.
-	 */
+	/* A client that opened the job while it was held sends the submission's UUID as the uid. */
 	if (!streq(job->uid, rq->uid) && job->own && streq(job->submission, rq->uid))
 		text_set(&rq->uid, "%s", job->uid);
 	if (!streq(job->uid, rq->uid)) {
@@ -1233,7 +1215,7 @@ static bool takes(struct held *h, struct backend_request *rq)
 	} else if (rq->kind == BACKEND_CANCEL && state_of(e) == RECORD_SUBMITTING &&
 		   e->sending != SPEC_SENDING_LOST) {
 		backend_refuse(rq, -EAGAIN,
-			       "kxfs does not know yet whether the job was launched, so it "
+			       "kxfs does not know yet whether the job was launched, and has "
 			       "removed nothing; try again later");
 	} else if (rq->kind == BACKEND_CANCEL) {
 		commit(e,

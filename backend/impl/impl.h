@@ -30,9 +30,7 @@ struct backend_ops {
 	 * has failed.
 	 */
 	void (*start)(struct backend *b);
-	/*
-	 * See backend_take_charge. Called on the I/O thread, after backend_started(). May be NULL.
-	 */
+	/* See backend_take_charge. On the I/O thread, after backend_started(). May be NULL. */
 	void (*take_charge)(struct backend *b);
 	/* true if START waits for a server; backend_give_up may then cancel the start */
 	bool start_asks;
@@ -61,9 +59,7 @@ struct backend_ops {
 	 * kxfs is not removing any of it. On the I/O thread.
 	 */
 	bool (*is_settled)(struct backend *b, const struct spec_job *job);
-	/*
-	 * Return the name of the directory in the archive for the jobs of this backend. Any thread.
-	 */
+	/* Return the name of this backend's directory in the archive. Any thread. */
 	const char *(*namespace)(struct backend *b);
 	/*
 	 * True if the store has every existing job. On the I/O thread. If this member is NULL, the
@@ -82,9 +78,7 @@ struct backend_ops {
 			   char **ret, size_t *ret_len);
 	/* Return a new reference to the ClusterQueue NAME; NULL if the ClusterQueue is unknown. */
 	struct spec_cluster_queue_view *(*cluster_queue)(struct backend *b, const char *name);
-	/*
-	 * See backend_wanted. NULL if the backend never requests data because a reader wants them.
-	 */
+	/* See backend_wanted. NULL if the backend never requests data on demand. */
 	void (*wanted)(struct backend *b, const struct spec_job *job);
 	/* See backend_usage_wanted. This member may be NULL. */
 	void (*usage_wanted)(struct backend *b);
@@ -113,10 +107,7 @@ struct backend {
 	 * thread.
 	 */
 	bool up, stopping;
-	/*
-	 * How many requests of each kind were answered. [0]: requests that succeeded. [1]: requests
-	 * that failed.
-	 */
+	/* numbers of requests of each kind that have [0] succeeded, [1] failed */
 	atomic_ullong answered[BACKEND_N_REQUESTS][2];
 };
 
@@ -169,7 +160,7 @@ struct backend_made {
 	const char *id, *backend, *namespace, *manifest;
 };
 void backend_answer_dry_run(struct backend_request *rq, const struct backend_made *made);
-/* Refuse RQ with -EINVAL. A job in PHASE ignores the action of RQ. */
+/* Refuse RQ with -EINVAL, because its action has no effect on a job in PHASE. */
 void backend_answer_no_effect(struct backend_request *rq, const char *phase);
 
 /*

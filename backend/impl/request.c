@@ -42,10 +42,7 @@ static void request_log_done(const struct backend_request *rq, const char *id)
 	switch (rq->kind) {
 	case BACKEND_SUBMIT:
 		job = store_get(rq->b->store, BACKEND_JOBS, id);
-		/*
-		 * A held job is PENDING until kxfs has requested the launch. Then the job is
-		 * SUBMITTED.
-		 */
+		/* A held job is PENDING until kxfs requests its launch, then SUBMITTED. */
 		diag(DIAG_INFO, "%s: %s from %s", id,
 		     job && job->held && job->state == SPEC_PENDING ? "held" : "launched",
 		     rq->file);
@@ -124,8 +121,8 @@ void backend_refuse(struct backend_request *rq, int err, const char *fmt, ...)
 void backend_answer_no_effect(struct backend_request *rq, const char *phase)
 {
 	backend_refuse(rq, -EINVAL,
-		       "%s has no effect while the job is %s; read ctl for the actions that are "
-		       "possible now",
+		       "%s has no effect while the job is %s; read the file ctl for the actions "
+		       "that are possible now",
 		       spec_action_name(rq->action), phase);
 }
 

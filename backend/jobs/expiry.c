@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kxfs checks every minute which finished jobs it can remove, and which output. It also checks when
- * the next job is due, and soon after a change. While a removal is in progress, kxfs makes no
- * check. The next check follows the end of the removal.
+ * kxfs checks which finished jobs and which output it can remove: every minute, at the time when
+ * the next job is due, and soon after a change. It makes no check while a removal is in progress.
  */
 #include "backend/jobs/expiry.h"
 

@@ -22,9 +22,7 @@ struct expiry_config {
 	struct loop *loop;
 	struct store *store;
 	struct output *output; /* kxfs compares the size of this output on disk with SPOOL_LIMIT */
-	/*
-	 * NULL if there is no archive. With an archive, kxfs keeps each job until it is archived.
-	 */
+	/* NULL if there is no archive. If there is one, each job is kept until it is archived. */
 	const struct archive *archive;
 	uint64_t spool_limit; /* in bytes */
 	int64_t history_keep; /* how many seconds a job remains in history/ */
@@ -35,10 +33,7 @@ struct expiry_config {
 	bool (*may_go)(void *data, const struct spec_job *job);
 	/* True if output of JOB is on disk. */
 	bool (*has_output)(void *data, const struct spec_job *job);
-	/*
-	 * True if a removal is in progress. kxfs then does not start another one. When the removal
-	 * has ended, the owner must call expiry_now, expiry_soon or expiry_dropped.
-	 */
+	/* True if a removal is in progress. kxfs then does not start another one. */
 	bool (*is_busy)(void *data);
 	/*
 	 * Called when the ttl of JOB has passed. Must start to move JOB to history/, and call
@@ -46,7 +41,7 @@ struct expiry_config {
 	 */
 	void (*retire)(void *data, const struct spec_job *job);
 	/*
-	 * REMOVE must start to remove JOB, and call expiry_now when the removal has ended. DROP
+	 * REMOVE must start to remove JOB, and call expiry_now if the removal has succeeded. DROP
 	 * must start to remove only JOB's output, and call expiry_dropped when the removal has
 	 * ended.
 	 */
@@ -71,7 +66,7 @@ void expiry_soon(struct expiry *x);
 void expiry_now(struct expiry *x);
 /*
  * Call this when the removal of job ID's output has ended with ERR. If ERR is 0, log the removal,
- * and check whether enough space is free now. Otherwise log the error. But don't log it if the
- * previous removal has failed, too.
+ * and check whether enough space is free now. Otherwise log the error, unless the previous removal
+ * has failed, too.
  */
 void expiry_dropped(struct expiry *x, const char *id, int err);

@@ -37,10 +37,7 @@ struct job_launch {
 	const struct spec_head *head;
 	struct job_files_name *name; /* NULL if the launch is not in the table */
 	bool shown;		     /* true if the job is in the store */
-	/*
-	 * true if NAME.job was removed; HEAD->unlinked becomes true later, when the record is
-	 * written
-	 */
+	/* true if NAME.job was removed; HEAD->unlinked follows when the record is written */
 	bool hidden;
 	struct job_launch *prev, *next; /* launches of the same file, the newest first */
 };

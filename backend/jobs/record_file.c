@@ -133,9 +133,7 @@ int record_file_read(const char *state_dir, const char *key, struct spec_head **
 		err = spec_head_parse(&o.line, o.text + SPEC_HEAD_LINE, &h);
 	if (err)
 		return err;
-	/*
-	 * Refuse a record that was copied to another name: the copy does not describe a second job.
-	 */
+	/* Refuse a record that was copied to another name: it does not describe a second job. */
 	if (!streq(h->key, key))
 		return -EINVAL;
 	if (h->state == RECORD_HELD || h->state == RECORD_SUBMITTING)
@@ -346,8 +344,9 @@ void record_file_put_aside(const char *state_dir, const char *key, bool passive,
 	cleanup_free char *name = text_print("%s.record", key);
 	const int moved = passive ? -EROFS : file_aside_state(path, state_dir, name, &place);
 
-	diag(DIAG_WARNING, "%s %s; kxfs neither shows nor launches its job; the record %s%s", path,
-	     file_fault(err), moved ? "stays there" : "was moved to ", moved ? "" : place);
+	diag(DIAG_WARNING, "%s %s; kxfs neither shows nor launches its job, and %s%s", path,
+	     file_fault(err), moved ? "leaves the record there" : "has moved the record to ",
+	     moved ? "" : place);
 }
 
 bool record_file_output_aside(const char *state_dir, const char *key, char **ret_place)
@@ -357,9 +356,7 @@ bool record_file_output_aside(const char *state_dir, const char *key, char **ret
 	struct stat st;
 
 	*ret_place = NULL;
-	/*
-	 * Use stat without following links. access() would miss a record that is a dangling link.
-	 */
+	/* disk_stat follows no link, so it also finds a record that is a dangling link. */
 	if (disk_stat(AT_FDCWD, record, &st) != 0)
 		return false;
 	(void)file_aside_state(output, state_dir, key, ret_place);

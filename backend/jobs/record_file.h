@@ -24,10 +24,7 @@ struct record_rest {
  * document.
  */
 int record_file_read(const char *state_dir, const char *key, struct spec_head **ret);
-/*
- * Verify the checksum, then read the document or, if MANIFEST is true, the manifest. *RET is
- * malloc'ed.
- */
+/* Verify the checksum, then read the document, or the manifest if MANIFEST. *RET is malloc'ed. */
 int record_file_read_rest(const char *state_dir, const char *key, bool manifest, char **ret,
 			  size_t *ret_len);
 /* Return the length of the document, and who may read it (see backend_submission.readable). */

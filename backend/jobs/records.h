@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The records of all jobs of a state directory. A record has the data of a job that must survive a
- * restart, and the state of the job's launch. The head of records.c has the table of these states
+ * The records of all jobs of a state directory. A record has those data of a job that must survive
+ * a restart, and the state of the job's launch. The head of records.c has the table of these states
  * and their changes. All functions run on the I/O thread, unless noted otherwise. The pool reads
  * and writes the files (record_file.h), with one write of a record at a time.
  */
@@ -14,9 +14,7 @@
 struct record;
 struct records;
 
-/*
- * Called when a request has ended. ERR is 0 if the change is on disk, otherwise a negative errno.
- */
+/* Called when a request has ended. ERR is 0 if the change is on disk, else a negative errno. */
 typedef void (*records_fn)(void *data, int err);
 
 /*
@@ -51,8 +49,8 @@ void records_set_snapshot(struct records *rs, record_snapshot_fn fn, void *data)
 
 /*
  * Set FN as the callback for writes. FN is called each time a record R was written, or could not be
- * written. ERR is 0 or a negative errno. records.c retries a failed write, unless records_commit
- * has requested the write.
+ * written. ERR is 0 or a negative errno. records.c retries a failed write. If records_commit has
+ * requested the write, the retry writes R without the requested change.
  */
 typedef void (*record_written_fn)(void *data, struct record *r, int err);
 void records_set_written(struct records *rs, record_written_fn fn, void *data);

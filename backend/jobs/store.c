@@ -2,8 +2,7 @@
 /*
  * Each job has an entry. The store finds an entry by its uid, or by its place (jobs/ or history/)
  * and its id. Each place also has an array of its entries in the order of their creation, so that a
- * listing is a single pass. A new job is usually the newest, so it is appended to the array. The
- * store calls the listener after it has updated all tables and released the lock.
+ * listing is a single pass. A new job is usually the newest, so it is appended to the array.
  */
 #include "backend/jobs/store.h"
 
@@ -40,10 +39,7 @@ struct store {
 	struct lock lock;  /* protects all members below */
 	uint64_t revision; /* counts the changes of all jobs */
 	struct key_table by_uid;
-	/*
-	 * By the UUID of the submission: the entries of jobs that were submitted here and now have
-	 * another uid.
-	 */
+	/* By the submission's UUID: the jobs that were submitted here and now have another uid. */
 	struct key_table aliases;
 	struct store_place place[BACKEND_N_PLACES];
 };
@@ -261,10 +257,7 @@ static void store_short(const char *uid, char ret[UID_SHORT + 1])
 		 uid);
 }
 
-/*
- * Return the id of JOB, malloc'ed. If an earlier mount has appended ~UID8 to the id, leave ~UID8
- * out.
- */
+/* Return the id of JOB without the ~UID8 that an earlier mount may have appended, malloc'ed. */
 static char *store_plain(const struct spec_job *job)
 {
 	char uid8[UID_SHORT + 1];

@@ -305,8 +305,8 @@ static void one_of_all(void *data)
 }
 
 /*
- * The wait of the readers in OPENINGS is over. For each reader, open in SNAPSHOT the log that the
- * reader waits for. If SNAPSHOT is NULL, only call the readers' callbacks. Free OPENINGS.
+ * For each reader in OPENINGS, open the log of SNAPSHOT that the reader waits for. If SNAPSHOT is
+ * NULL, only call the readers' callbacks. Free OPENINGS.
  */
 static void end_openings(struct capture *c, struct capture_opening *openings,
 			 const struct spec_job *snapshot)
@@ -360,8 +360,8 @@ static struct capture_job *need_earlier(struct capture *c, const struct spec_job
 }
 
 /*
- * No more output of log L of R will arrive. Some lines of L are on disk but not in the merged log:
- * add them to the merged log.
+ * Add the lines of log L of R that are on disk but not yet in the merged log to the merged log. No
+ * more output of L will arrive.
  */
 static void merge_rest(struct capture_job *job, const struct spec_replica *r,
 		       const struct spec_log *l)

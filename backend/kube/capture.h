@@ -16,7 +16,7 @@ struct capture;
 struct capture_events {
 	/*
 	 * Must prepare the output folder of job UID. Return 0, or -EBUSY if another job has the
-	 * same key. Return -EINPROGRESS if kxfs is removing old output. The owner then calls
+	 * same key. Return -EINPROGRESS if kxfs is removing old output. In this case call
 	 * capture_update when the removal has ended.
 	 */
 	int (*claim)(void *data, const char *uid);
@@ -39,8 +39,8 @@ struct capture_config {
 	struct output *output;
 	const char *namespace; /* borrowed */
 	/*
-	 * True if the mount has an archive. Each captured job then needs an output folder. With
-	 * this folder, kxfs keeps the job until it is archived.
+	 * True if the mount has an archive. Each captured job then needs an output folder, because
+	 * kxfs keeps only jobs with such a folder until they are archived.
 	 */
 	bool archives;
 };
@@ -65,8 +65,8 @@ void capture_update(struct capture *c, const struct spec_job *snapshot, bool wan
  * Mark in SNAPSHOT which logs are complete, which logs are waiting, and where output is missing.
  * WANTED has the same meaning as in capture_update. DROPPED is true if the job's output was removed
  * to free space. UNMERGED is true if an earlier mount may have ended before it had added all
- * captured lines to the job's merged log. If UNMERGED is true, add the missing lines of each log
- * whose end is lost.
+ * captured lines to the job's merged log. Then, if the rest of a log can't be fetched any more, add
+ * those of its lines that are on disk to the merged log.
  */
 void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, bool dropped,
 		  bool unmerged);

@@ -45,7 +45,7 @@ struct command {
 	 * Set when the command becomes TAKEN. If the timer fires, the job has ignored the command.
 	 */
 	struct loop_timer timer;
-	command_ended_fn ended; /* NULL if no writer waits for the result */
+	command_ended_fn ended; /* NULL if no process waits for the result */
 	void *data;
 	UT_hash_handle hh; /* by uid */
 };

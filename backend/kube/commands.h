@@ -2,7 +2,7 @@
 /*
  * The commands that users have written to ctl. kxfs keeps a command until the job shows the
  * outcome, or until the command counts as ignored. Then kxfs calls the command's callback once, if
- * the writer still waits. A job has at most one command in progress. I/O thread only.
+ * the user's process still waits. A job has at most one command in progress. I/O thread only.
  */
 #pragma once
 
@@ -60,7 +60,7 @@ void commands_taken(struct commands *cs, const char *uid, bool unsure);
  * or if kxfs has sent no request.
  */
 void commands_drop(struct commands *cs, const char *uid);
-/* Never call the callback of the command, because the writer no longer waits. */
+/* Never call the callback of the command, because the user's process no longer waits. */
 void commands_detach(struct commands *cs, const char *uid);
 
 /* --- for publish.c --- */

@@ -145,8 +145,8 @@ static void on_ended(void *data, enum command_end end, const char *text)
 static void give_up(struct kube_control *c)
 {
 	cleanup_free char *text =
-		text_print("kxfs does not know whether the server accepted %s: %s; read status "
-			   "before you write the action again",
+		text_print("kxfs does not know whether the server accepted %s: %s; read "
+			   "status.json before you write the action again",
 			   spec_action_name(c->action), c->lost);
 
 	answer(c, -ETIMEDOUT, text);
@@ -361,8 +361,8 @@ static void decide(struct kube_control *c, const struct spec_control_job *job)
 		if (why)
 			text = text_print("%s is refused: %s", name, why);
 		else
-			text = text_print("%s has no effect while the job is %s; read ctl for the "
-					  "actions that are possible now",
+			text = text_print("%s has no effect while the job is %s; read the file "
+					  "ctl for the actions that are possible now",
 					  name, *phase ? phase : "not yet seen by its controller");
 		return refuse(c, err, text);
 	}
@@ -491,7 +491,7 @@ void kube_control(struct backend *b, struct backend_request *rq)
 	if (commands_begin(k->commands, rq->uid, rq->id, rq->action, on_ended, c) < 0) {
 		free(c);
 		backend_answer(rq, -EBUSY, NULL,
-			       "another action is pending; see pending_command in status");
+			       "another action is pending; see pending_command in status.json");
 		return;
 	}
 	c->k = k;

@@ -4,13 +4,14 @@
  * the libraries of this process, and whether a cluster supports a mount. To check the cluster, kxfs
  * sends one request after the other:
  *
- *	state    request                                        ended by         next
- *	VERSION  /version                                       its reply        SERVED; OVER: it fails
- *	SERVED   the groups that the server has                 its reply        KUEUE; OVER: there is no kind to mount
- *	KUEUE    Kueue's group, if its jobs may be in queues    its reply        QUEUES; METRICS: Kueue is not served
- *	QUEUES   Kueue's queues of the namespace                its reply        METRICS
- *	METRICS  the group of metrics of pods                   its reply        RIGHTS
- *	RIGHTS   a review of each verb that the kinds need      the last reply   OVER
+ *	state    request                                    next, after the reply
+ *	VERSION  /version                                   SERVED; OVER if it fails
+ *	SERVED   the groups that the server has             KUEUE if jobs may be in its queues,
+ *	                                                    else METRICS; OVER if no kind is served
+ *	KUEUE    Kueue's group                              QUEUES; METRICS if Kueue is not served
+ *	QUEUES   Kueue's queues of the namespace            METRICS
+ *	METRICS  the group of metrics of pods               RIGHTS
+ *	RIGHTS   a review of each verb that the kinds need  OVER, after the last reply
  *	OVER
  *
  * Each request has a deadline, so the checks take a limited time. They run on a loop of their own.
@@ -57,7 +58,7 @@ struct examine {
 	/* posted when STATE becomes OVER, and posted again when all operations have ended */
 	sem_t done;
 	enum state state;
-	size_t i, verb;	  /* row and verb of the current request */
+	size_t i, verb;	  /* in RIGHTS: the right and its verb that kxfs checks now */
 	int64_t asked_at; /* when kxfs requested the version, in seconds */
 	/* The kinds whose jobs the mount would show. */
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -68,7 +69,7 @@ struct examine {
 	bool has_metrics;
 	struct spec_right *rights; /* the N_RIGHTS rights that a mount of KINDS needs */
 	size_t n_rights;
-	/* MISSING[V] is true if the user lacks the right to use verb V of row I. */
+	/* MISSING[V] is true if the user lacks the right to use verb V of RIGHTS[I]. */
 	bool missing[array_size(((struct spec_right *)NULL)->verbs)];
 	struct http_request *request;
 };
@@ -94,10 +95,7 @@ static void enter(struct examine *e, enum state state)
 	e->i = state == RIGHTS ? right_from(e, 0) : 0;
 	if (state != OVER)
 		return ask(e);
-	/*
-	 * The signal remains pending, so the watch would fire again. Free the watch to prevent
-	 * this.
-	 */
+	/* The signal remains pending, so the watch would fire again if it were not freed. */
 	loop_watch_free(take_ptr(e->watch));
 	if (!over)
 		sem_post(&e->done);
@@ -303,11 +301,12 @@ static void say_right(struct examine *e, const struct spec_right *right)
 	else
 		say(e, BACKEND_WRONG,
 		    "%s: this user may not %s, which every mount needs: check the namespace, "
-		    "or ask the cluster's administrator for the rights in rbac.yaml",
+		    "or ask the cluster's administrator for the rights that "
+		    "kxfs doctor --rbac prints",
 		    resource, missing);
 }
 
-/* Starting at row I, find the first row of RIGHTS that the mount needs, and return its index. */
+/* Return the index of the first of the RIGHTS, from index I on, that the mount needs. */
 static size_t right_from(const struct examine *e, size_t i)
 {
 	while (i < e->n_rights && !is_needed(e, &e->rights[i]))
@@ -340,7 +339,7 @@ static void right_replied(struct examine *e, const struct http_reply *reply)
 	if (!e->may_list)
 		say(e, BACKEND_WRONG,
 		    "this user may not list jobs of any kind: check the namespace, or ask the "
-		    "cluster's administrator for the rights in rbac.yaml");
+		    "cluster's administrator for the rights that kxfs doctor --rbac prints");
 	enter(e, OVER);
 }
 

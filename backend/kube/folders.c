@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table contains the jobs that have, or had, output on disk. It is indexed by key. All other
- * data about a job is in the job's record.
+ * struct folders has a table, indexed by key, of the jobs that have, or had, output on disk. All
+ * other data about a job is in the job's record.
  *
  * kxfs may remove all files of a job, or only its output. Both take several steps on the disk. Each
  * entry has a queue of removals (struct folder_removal). The first removal is in progress, and the
@@ -279,7 +279,7 @@ static void on_retry(void *data)
 			folders_save(f, e->uid, false);
 }
 
-/* A new record that is being made. Its job was not submitted with this state directory. */
+/* A new record that is being made. */
 struct made {
 	struct folders *f;
 	char *key;
@@ -570,7 +570,8 @@ static void find_stray(struct folder_load *l, const char *key)
 	if (record_file_output_aside(state_dir, key, &moved)) {
 		if (moved)
 			diag(DIAG_WARNING,
-			     "%s/output/%s belongs to a job whose record is damaged; kxfs has moved it to %s",
+			     "%s/output/%s: the job's record is damaged; kxfs has moved this "
+			     "directory to %s",
 			     state_dir, key, moved);
 		return;
 	}

@@ -40,8 +40,8 @@ struct folder {
 
 struct folders_events {
 	/*
-	 * Called when a removal of files of job UID has ended. After this call, the owner may call
-	 * folders_claim again. Must not call functions of folders.
+	 * Called when a removal of files of job UID has ended. Must not call functions of folders.
+	 * After the callback, folders_claim may be called again.
 	 */
 	void (*freed)(void *data, const char *uid);
 	void *data;

@@ -9,7 +9,7 @@
  *	WRITING	  bytes are being written	all are written				(proceed)
  *	READING	  the end of the log is read	it is read				ASKING
  *						it can't be read			PAUSING
- *	ASKING	  a request			its outcome				see meanings[]
+ *	ASKING	  a request			its outcome				meanings[]
  *						a deadline, once the run has ended	(proceed)
  *						too much waits for the disk		SLOWED
  *	SLOWED	  the paused request		all is written				ASKING
@@ -28,7 +28,7 @@
  * (proceed) is the first of these that applies: OPENING if no writer is open; WRITING if bytes must
  * still be written; CLOSING if the run is gone; ASKING if the log is empty; else READING.
  * next_kind[] selects the kind of the next request. This kind depends on the state of the run (enum
- * run_end), which the owner reports, and on whether the last stream repeated the known end of the
+ * run_end), which capture.c reports, and on whether the last stream repeated the known end of the
  * log (enum fit). Readers see a PAUSED log as ended, unless the server can't be reached.
  *
  * The file is long because all its sections except the first two change the step.
@@ -66,7 +66,7 @@
 #define ENDING_MS  5000
 #define LEAVING_MS 500	  /* replaces ENDING_MS while the pod is being deleted */
 #define GONE_MS	   30000  /* replaces ENDING_MS if no further request is possible */
-#define FLOW_MS	   600000 /* after this time kxfs ends a stream even if it is not silent */
+#define FLOW_MS	   600000 /* this long after the end of the run, kxfs ends any stream */
 /*
  * If the pod disappeared no later than this after the log was last known to be complete, assume
  * that no output is missing.
@@ -440,8 +440,8 @@ static void report(struct follow *f, enum diag_level level, const char *text)
 }
 
 /*
- * F has the problem TROUBLE. If F had no problem before, write TEXT to .kxfs/log, as information
- * and not as a warning, because kxfs retries.
+ * Record the problem TROUBLE of F. If F had no problem before, write TEXT to .kxfs/log, as
+ * information and not as a warning, because kxfs retries.
  */
 static void trouble(struct follow *f, enum trouble trouble, const char *text)
 {
@@ -484,9 +484,8 @@ static void on_begun(void *data)
 }
 
 /*
- * Raise GAPS to the number of gaps found so far, but never lower it. So each gap counts only once.
- * An earlier mount may have counted a gap already. An earlier request whose bytes were not written
- * may have counted it, too.
+ * Raise GAPS to the number of gaps found so far, but never lower it. An earlier mount may have
+ * counted some of these gaps already, and so may a request whose bytes were not written.
  */
 static void count_gaps(struct follow *f)
 {
@@ -502,9 +501,7 @@ static void on_gap(void *data)
 {
 	struct follow *f = data;
 
-	report(f, DIAG_WARNING,
-	       "output that it printed while kxfs could not follow it may be "
-	       "lost");
+	report(f, DIAG_WARNING, "output printed while kxfs could not follow the log may be lost");
 	log_writer_lost(f->writer);
 	f->log_gaps++;
 	/*
@@ -1054,8 +1051,8 @@ static void got_gone(struct follow *f, const struct podlog_result *r)
 
 /*
  * Called when the server reports one of three things: the pod never ran, there is no such run, or
- * the run has not begun. Don't believe the last two if kxfs has received output of the newest run.
- * This holds even if kxfs could not write that output.
+ * the run has not begun. Don't believe the last two if kxfs has received output of the newest run,
+ * even if it could not write that output.
  */
 static void got_no_run(struct follow *f, const struct podlog_result *r)
 {
@@ -1135,8 +1132,8 @@ static void on_paused(void *data)
 
 	log_writer_flush(f->writer);
 	/*
-	 * This pause will end. A writer without free space still has bytes to write, so on_written
-	 * will be called.
+	 * This pause will end, because a writer without free space still has bytes to write, and
+	 * calls on_written afterwards.
 	 */
 	if (f->step == ASKING && !log_writer_has_room(f->writer, SLACK) && podlog_pause(f->podlog))
 		f->step = SLOWED;

@@ -80,14 +80,14 @@ enum slot_state {
 };
 
 /*
- * The slot of one log. Plain data: the owner sets the first three members, and the slots_ functions
- * set the others.
+ * The slot of one log. Plain data: the caller of the slots_ functions sets the first three members,
+ * and these functions set the others.
  */
 struct slot {
 	bool first; /* true while a reader waits for the log and nothing else has requested it */
 	/*
-	 * true if the server has refused the log before; the owner sets this only while the log has
-	 * no slot
+	 * true if the server has refused the log before; the caller sets this only while the log
+	 * has no slot
 	 */
 	bool retried;
 	bool leaving; /* true if the log's pod is being deleted */

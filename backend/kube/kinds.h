@@ -28,7 +28,7 @@ struct kinds_config {
 	struct http *http;
 	struct world *world;
 	struct watches *watches;
-	const struct spec_kinds *kinds; /* the table of all kinds */
+	const struct spec_kinds *kinds; /* all kinds that kxfs knows */
 	/* the mount's SOURCE; "" selects all KINDS, any other value selects some of them */
 	const char *source;
 	const char *namespace;
@@ -38,8 +38,8 @@ struct kinds_config {
 struct kinds *kinds_new(const struct kinds_config *config);
 void kinds_start(struct kinds *k);
 /*
- * Make an early survey. Call this when a watch reports that the server no longer serves a kind of
- * jobs.
+ * Check early which kinds the server serves. Call this when a watch reports that the server no
+ * longer serves a kind of jobs.
  */
 void kinds_unserved(struct kinds *k);
 void kinds_stop(struct kinds *k);

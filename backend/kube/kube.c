@@ -8,10 +8,11 @@
  *	world     the tables of these objects, joined (events.h has the events)
  *	capture   follows the logs of containers (follow.h), as many as there are slots
  *	folders   the record (jobs/records.h) and the output of a job on disk
- *	commands  the commands of ctl, until the job shows their outcome
+ *	commands  keeps each command that a user wrote to a job's file ctl, until the job
+ *		  shows its outcome
  *	publish   checks the command and the logs of each changed job; puts its new snapshot into
- *		  the store and onto the disk; makes all parts forget a job that has ended;
- *		  only publish uses all of these parts
+ *		  the store and onto the disk; makes all modules forget a job that is gone.
+ *		  Only publish uses world, capture, folders and commands together
  *	kueue     whether the cluster has Kueue; positions in its queues, while a user reads them
  *	samples   CPU and memory of pods, while a user reads them
  *	requests  users' requests in progress; submit, control and removal handle them

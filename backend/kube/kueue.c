@@ -448,6 +448,6 @@ void kueue_refused(struct kueue *k, struct watches_refused *list)
 		answer = k->refused ? text_copy(k->refused) : NULL;
 	}
 	if (answer)
-		watches_print_refused(list, "get", resource, "status has no queue_position",
+		watches_print_refused(list, "get", resource, "status.json has no queue_position",
 				      answer);
 }

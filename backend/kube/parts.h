@@ -86,18 +86,16 @@ struct request_ops {
 };
 
 /*
- * The common part of all requests. The owner embeds it in its own struct, and first sets all of it
- * to zero. Plain data: the owner sets WORKING and UNCLEAR, and clears CALL in done(). requests.c
- * sets the other members.
+ * The common part of all requests. submit.c, control.c and removal.c embed it in their own structs,
+ * and first set all of it to zero. Plain data: these files set WORKING and UNCLEAR, and clear CALL
+ * in done(). requests.c sets the other members.
  */
 struct request {
 	const struct request_ops *ops;
 	struct backend_request *rq; /* NULL after the request was answered */
 	const struct spec_kind *kind;
 	char *resource; /* for example "jobs.batch.volcano.sh" */
-	/*
-	 * True while the pool works for the request. The request must not be answered in this time.
-	 */
+	/* true while the pool works for the request, which must not be answered in this time */
 	bool working;
 	bool unclear; /* true if the request is a submission that may have launched its job */
 	struct requests *all;
@@ -109,7 +107,7 @@ struct request {
 };
 
 /*
- * Create the table of requests. HTTP, GROUP and NAMESPACE are borrowed. Each request enters GROUP
+ * Create the list of requests. HTTP, GROUP and NAMESPACE are borrowed. Each request enters GROUP
  * when it begins, and leaves GROUP when it is freed.
  */
 struct requests *requests_new(struct loop *loop, struct http *http, struct group *group,
@@ -121,7 +119,7 @@ struct requests *requests_new(struct loop *loop, struct http *http, struct group
 void requests_stop(struct requests *all);
 void requests_free(struct requests *all); /* NULL is allowed */
 
-/* Begin R, the request that handles RQ. Later, the owner of R answers RQ with request_answer. */
+/* Begin R, which handles RQ. Later, call request_answer or request_answer_dry_run. */
 void request_begin(struct requests *all, struct request *r, struct backend_request *rq,
 		   const struct request_ops *ops);
 /* Set the kind of the jobs that R is about. Call this before the first request_call. */

@@ -13,17 +13,17 @@
  * A job (struct publish_shown) has these states. When a job becomes UNLISTED again, it chooses its
  * id again.
  *
- *   state     meaning                           what ends it                                         next
- *   UNLISTED  this mount has not shown it; its  its pods are listed                                  SHOWN
- *             pods may not be listed yet        its object is gone                                   GONE
- *   SHOWN     it is in jobs/                    its object is gone (handled in the next round of the GONE
- *                                               loop before other jobs, to free its id)
- *                                               the cluster has accepted a DELETE of this mount      LEFT
- *   LEFT      it is not in jobs/, only in       its object is gone                                   GONE
- *             history/ if there is output; the  a list that was requested later has it, not marked   UNLISTED
- *             cluster may still have it         as deleted
- *   GONE      it has no object; its pods may    the object is back (labels, etcd restored)           UNLISTED
- *             run, and its output be written    no pod is left and its output is on disk             (freed)
+ *   state     meaning                        what ends it                                  next
+ *   UNLISTED  this mount has not shown it;   its pods are listed                           SHOWN
+ *             its pods may be unlisted       its object is gone                            GONE
+ *   SHOWN     it is in jobs/                 its object is gone (handled in the next       GONE
+ *                                            round before other jobs, to free its id)
+ *                                            the server has accepted our DELETE            LEFT
+ *   LEFT      it is not in jobs/, only in    its object is gone                            GONE
+ *             history/ if there is output;   a list that was requested later has it, not   UNLISTED
+ *             the cluster may still have it  marked as deleted
+ *   GONE      it has no object; its pods may the object is back (labels, etcd restored)    UNLISTED
+ *             run, and its output be written no pod is left and its output is on disk      (freed)
  */
 #include "backend/kube/publish.h"
 
@@ -64,7 +64,7 @@ enum words_state { WORDS_UNREAD, WORDS_READING, WORDS_READ, WORDS_SILENT /* the 
  */
 enum { IN_RUNNING = 1, IN_CAPTURED = 2 };
 
-/* The data about a job. They exist as long as the world has the job. */
+/* The entry of a job. It exists as long as the world has the job. */
 struct publish_shown {
 	struct publish *p;
 	char *uid;
@@ -539,8 +539,8 @@ static void make_history(struct publish *p, const struct spec_job *old)
 }
 
 /*
- * JOB is new. The store may have a job of an earlier mount with the same id and kind. The cluster
- * no longer has that old job, because JOB's object now has its name. Move the old job to history/.
+ * JOB is new. If the store has a job of an earlier mount with the same id and kind, move that job
+ * to history/. The cluster no longer has it, because JOB's object now has its name.
  */
 static void displace(struct publish *p, const struct spec_job *job)
 {
@@ -587,8 +587,8 @@ static void show(struct publish *p, struct publish_shown *s, const struct world_
 	capture_update(c->capture, snapshot, captured && !folder.dropped, !job->kind->build);
 	count(s, has_left(s) || !runs(snapshot) ? 0 : IN_RUNNING | (captured ? IN_CAPTURED : 0));
 	/*
-	 * Save the end of a job even if its output is not captured now. When the next mount starts,
-	 * the cluster may no longer have the job.
+	 * Save the end of a job even if its output is not captured now, because the cluster may no
+	 * longer have the job when the next mount starts.
 	 */
 	kept = has_left(s) || capture_has(c->capture, job->uid) ||
 	       (before && before->history != snapshot->history) ||
@@ -643,8 +643,8 @@ static bool lacks_pods(const struct publish *p, const struct publish_shown *s,
 }
 
 /*
- * Make all parts of the mount forget the job of S, unless one of the parts still needs it. JOB is
- * the same job, or NULL.
+ * Make all modules forget the job of S, unless one of them still needs it. JOB is the same job, or
+ * NULL.
  */
 static void forget(struct publish *p, struct publish_shown *s, const struct world_job *job)
 {
@@ -652,9 +652,7 @@ static void forget(struct publish *p, struct publish_shown *s, const struct worl
 
 	if (s->change || lacks_pods(p, s, job) || s->words.reading ||
 	    (job && (job->n_pods || (job->view && !job->gone))))
-		/*
-		 * kxfs must still publish the last change of the job, or a part still needs the job
-		 */
+		/* the last change of the job is not published yet, or a module needs the job */
 		return;
 	if (!capture_is_over(c->capture, s->uid))
 		return;
@@ -713,10 +711,7 @@ static void enqueue(struct publish *p, struct publish_shown *s)
 	post_turn(p);
 }
 
-/*
- * Put S at the front of the queue. The job of S leaves jobs/, and afterwards a new job can get its
- * id.
- */
+/* Put S at the front of the queue. Its job leaves jobs/, which frees the id for a new job. */
 static void enqueue_first(struct publish *p, struct publish_shown *s)
 {
 	unqueue(s);

@@ -3,9 +3,8 @@
  * This object publishes each job that has changed in the world, once per round of the loop. It
  * checks whether the new state of the job shows the outcome of the job's command. It notifies
  * capture of the logs that have begun or ended. It puts the new snapshot into the store, and saves
- * the snapshot if the job has files in the state directory. When no part of the mount needs the job
- * any more, it makes all parts forget the job. No other file uses all of these parts. I/O thread
- * only.
+ * the snapshot if the job has files in the state directory. When no module needs the job any more,
+ * it makes all modules forget the job. No other file uses all of these modules. I/O thread only.
  */
 #pragma once
 

@@ -2,13 +2,14 @@
 /*
  * The state machine of samples:
  *
- *	state   | what is in progress            | what ends it               | next
- *	IDLE    | nothing: no job runs, or       | a job runs, and a reader   | PAUSED until NOT_BEFORE, or else
- *	        | no user reads samples          | or a capture wants samples | LISTING; ASKING if VERSION is unknown
- *	PAUSED  | a timer, until NOT_BEFORE      | it fires                   | IDLE
- *	ASKING  | GET of the API's group         | the group is served        | LISTING
- *	        |                                | it is not; a failure       | IDLE
- *	LISTING | LIST of PodMetrics             | its reply                  | IDLE
+ *	state   | what is in progress       | what ends it               | next
+ *	IDLE    | nothing                   | a job runs, and a reader   | PAUSED before NOT_BEFORE;
+ *	        |                           | or a capture wants samples | else ASKING, or LISTING
+ *	        |                           |                            | if VERSION is known
+ *	PAUSED  | a timer, until NOT_BEFORE | it fires                   | IDLE
+ *	ASKING  | GET of the API's group    | the group is served        | LISTING
+ *	        |                           | it is not; a failure       | IDLE
+ *	LISTING | LIST of PodMetrics        | its reply                  | IDLE
  *
  * NOT_BEFORE is EVERY_MS after a list, and AGAIN_MS after a failure. But the first two failures
  * after a successful list are an exception. kxfs then retries after EVERY_MS, since a

@@ -23,9 +23,9 @@
  *						the name is taken, or an
  *						earlier POST may have
  *						succeeded			HOLDER
- *						no reply			POST, later; or HOLDER,
- *										if the job may be over
- *										and removed by then
+ *						no reply			POST, later; or
+ *										HOLDER, if the job
+ *										may be gone by then
  *	HOLDER	a GET of the job that has the	it is ours			answer: launched
  *		name, or a pause before one	another job has it, and the
  *						document gives the name		PREPARE
@@ -446,8 +446,8 @@ static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 	if (s->tried && (reply->err || ((unknown || s->err == -EAGAIN) &&
 					s->r.backoff.failures < SERVER_TRIES))) {
 		diag(DIAG_WARNING,
-		     "%s: the job may have been launched; kxfs retries to find "
-		     "out: %s",
+		     "%s: the job may have been launched; kxfs keeps trying to "
+		     "find out: %s",
 		     s->m->id, text);
 		send_again(s, reply, text);
 		return;

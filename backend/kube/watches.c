@@ -118,7 +118,7 @@ static const char *cost_of(const struct watches *w, enum world_type type)
 		world_is_of_parts(type) ? world_part(w->config.world, type) : NULL;
 
 	if (type == WORLD_OWN_QUEUE)
-		return "there is no queues/ directory; the file why can't report the capacity "
+		return "there is no queues/ directory; the file \"why\" can't report the capacity "
 		       "of a queue";
 	if (world_is_of_parts(type))
 		return part ? part->cost : NULL;
@@ -173,7 +173,7 @@ static void check_confirmed_kinds(struct watches *w)
 		 * check_confirmed logs a single message instead.
 		 */
 		if (failing && !w->stale_since)
-			diag(DIAG_WARNING, "%s: kxfs can't confirm that its list is current: %s",
+			diag(DIAG_WARNING, "%s: kxfs can't confirm that the list is current: %s",
 			     x->resource, x->text);
 		else if (!failing)
 			diag(DIAG_INFO, "%s: confirmed", x->resource);
@@ -848,8 +848,8 @@ void watches_metrics(struct watches *w, FILE *out)
 	int64_t since = watches_stale_since(w);
 
 	print_metric_head(out, "view_unconfirmed_seconds", "gauge",
-			  "How long kxfs could not confirm that what it shows is current; 0 if "
-			  "it can");
+			  "For how long kxfs has been unable to confirm that what it shows is "
+			  "current; 0 if it can");
 	fprintf(out, "kxfs_view_unconfirmed_seconds %.3f\n",
 		since ? (double)max_of(loop_time_ns() - since, (int64_t)0) / 1e9 : 0.0);
 	print_metric_head(out, "watch_restarts_total", "counter", "Watches restarted, by reason");

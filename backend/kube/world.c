@@ -16,8 +16,8 @@
  * the world adds the listed objects to the known ones. At the end of the list, it removes the known
  * objects that the list does not contain.
  *
- * The file is long because the tables are joined: in them, jobs, pods, objects and events wait for
- * each other.
+ * The file is long because the tables depend on each other: pods, objects and events may arrive
+ * before their jobs.
  */
 #include "backend/kube/world.h"
 
@@ -426,8 +426,8 @@ static void job_first_seen(struct job *job, const struct spec_job_view *view)
 }
 
 /*
- * Put VIEW into the table, and take ownership of VIEW. VIEW was parsed from JSON, and has the type
- * TYPE. Return the job of VIEW, or NULL if VIEW is ignored.
+ * Put VIEW into the table of jobs, and own it. VIEW was parsed from JSON, and has the type TYPE.
+ * Return the job of VIEW, or NULL if VIEW is ignored.
  */
 static struct job *take_job(struct world *w, enum world_type type, struct spec_job_view *view,
 			    const char *json, size_t len)
@@ -1153,8 +1153,8 @@ bool world_has_room_again(struct world *w, enum world_type type)
 {
 	size_t n = n_kept(w, type), passed = HASH_COUNT(w->passed);
 	/*
-	 * PASSED has room for PASSED_MAX objects. If PASSED is full, the world may have passed over
-	 * more objects.
+	 * PASSED has at most PASSED_MAX objects. If it has that many, the world may have passed
+	 * over more.
 	 */
 	size_t room = passed < PASSED_MAX ? passed : SPEC_MAX_LISTED / 8;
 
@@ -1391,9 +1391,7 @@ struct spec_kueue_facts world_kueue(const struct world *w, const struct world_jo
 	};
 }
 
-/*
- * FACT is one of the facts about Kueue that any job may show. Set it to NOW, and report the change.
- */
+/* Set FACT, a fact about Kueue that any job may show, to NOW. Report all jobs if it changes. */
 static void set_kueue_fact(struct world *w, bool *fact, bool now)
 {
 	if (now == *fact)

@@ -2,9 +2,10 @@
 /*
  * A cache of the cluster's objects, as watches and replies have returned them: jobs, their pods,
  * the scheduler's pod groups, events, queues, and Kueue's Workloads. The world joins these objects.
- * A pod, a group or a Workload belongs to the job that controls it, directly or through parts in
- * between. An event belongs to the same job as the object that it is about. Objects may arrive in
- * any order. The world reports only which jobs have changed. I/O thread, unless noted otherwise.
+ * A pod, a group or a Workload belongs to the job that controls it, directly or through objects in
+ * between, the parts of the job. An event belongs to the same job as the object that it is about.
+ * Objects may arrive in any order. The world reports only which jobs have changed. I/O thread,
+ * unless noted otherwise.
  */
 #pragma once
 
@@ -42,9 +43,9 @@ static inline bool world_is_of_jobs(enum world_type type)
 }
 
 /*
- * A job. It exists from the time when its object or one of its pods is first seen until
- * world_forget is called. Only world.c writes the members. The world keeps a deleted pod as long as
- * the pod's job, since the last state of the pod shows how its run has ended.
+ * The entry of a job. It exists from the time when the job's object or one of its pods is first
+ * seen until world_forget is called. Only world.c writes the members. The world keeps deleted pods
+ * as long as this entry, since the last state of a pod shows how its run has ended.
  */
 struct world_job {
 	char *uid;
@@ -78,8 +79,7 @@ void world_set_changed(struct world *w, world_changed_fn fn, void *data);
  * Set the kind of the jobs of TYPE. If KIND is NULL, TYPE has no jobs; this is the initial state.
  * Call this before any object of TYPE arrives. Call it again when the cluster serves another kind
  * instead; the next list then shows which jobs remain. After adding a kind, the caller must relist
- * all jobs. An object that is part of a job of the new kind then no longer counts as a job of its
- * own.
+ * all jobs, because some of them may be parts of jobs of the new kind.
  */
 void world_set_kind(struct world *w, enum world_type type, const struct spec_kind *kind);
 /*
@@ -141,9 +141,8 @@ void world_object(struct world *w, enum world_type type, const char *json, size_
 void world_pass_over(struct world *w, enum world_type type, const char *json, size_t len, bool gone,
 		     int wrong);
 /*
- * True if TYPE must be relisted. This is the case if the world has passed over objects of TYPE
- * because there were more than SPEC_MAX_LISTED, and now has space for them. The next calls then
- * return false.
+ * True if TYPE must be relisted, because the world has passed over objects of TYPE beyond
+ * SPEC_MAX_LISTED, and now has space for them. The next calls then return false.
  */
 bool world_has_room_again(struct world *w, enum world_type type);
 void world_list_ends(struct world *w, enum world_type type);
@@ -211,8 +210,8 @@ const struct spec_group_view *world_group(const struct world *w, const struct wo
 /* Return the facts about JOB that come from Kueue, except those about the ClusterQueue. */
 struct spec_kueue_facts world_kueue(const struct world *w, const struct world_job *job);
 /*
- * V has the positions of N jobs in the LocalQueue NAME. Set these positions. All other jobs in this
- * queue then have no position.
+ * Set the positions of the jobs in the LocalQueue NAME. V has the positions of N jobs. All other
+ * jobs in this queue then have no position.
  */
 void world_set_positions(struct world *w, const char *name, const struct spec_queue_position *v,
 			 size_t n);

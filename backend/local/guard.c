@@ -68,10 +68,7 @@ static void note_time(struct task_usage *u)
 		u->first = u->last;
 }
 
-/*
- * Return the CPU time of all ended processes. Also, if their peak memory is higher than U's peak
- * memory, raise U's peak memory.
- */
+/* Return the CPU time of all ended processes, and raise U's peak memory to theirs if higher. */
 static int64_t count_ended(const struct sampler *sampler, struct task_usage *u)
 {
 	struct rusage ended;
@@ -273,10 +270,7 @@ static void start_program(const struct guard_program *program, int out_fd, struc
 	if (pid == 0)
 		become_program(program, out_fd, fds[1]);
 	close(fds[1]);
-	/*
-	 * If the exec succeeds, the exec closes the pipe. So if the pipe ends without a message,
-	 * the program was started.
-	 */
+	/* A successful exec closes the pipe. So end of file without a message means success. */
 	if (read(fds[0], ret, sizeof(*ret)) != sizeof(*ret))
 		*ret = (struct guard_news){.kind = GUARD_STARTED, .value = pid};
 	close(fds[0]);

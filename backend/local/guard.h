@@ -23,8 +23,8 @@
 #include "spec/base/base.h"
 
 /*
- * The kernel sends this signal to the guard when the helper has ended. Helper and guard block this
- * signal. By default, processes ignore this signal, so the signal never kills a process.
+ * The kernel sends this signal to the guard when the helper has ended. Helper and guard block it.
+ * Its default action is to be ignored, so it never kills a process.
  */
 #define GUARD_ORPHAN_SIGNAL SIGURG
 
@@ -46,10 +46,7 @@ enum guard_kind { GUARD_STARTED, GUARD_FAILED, GUARD_USED, GUARD_OVER, GUARD_LEF
 struct guard_news {
 	enum guard_kind kind;
 	enum task_why why;
-	/*
-	 * With STARTED: the program's pid. With FAILED: an errno. With OVER: the status from
-	 * waitpid.
-	 */
+	/* with STARTED: the program's pid; with FAILED: an errno; with OVER: the wait status */
 	int value;
 	/* with OVER: true if the program got SIGTERM at its time limit */
 	bool timed_out;

@@ -6,7 +6,7 @@
  * the helper exits, it writes to disk how the attempt ended. The helper's guard starts the program
  * (guard.h).
  *
- * The helper loses output only if the disk is full, or if the helper gets SIGKILL.
+ * The helper loses output only if the log can't be written, or if the helper gets SIGKILL.
  */
 #include "backend/local/helper.h"
 
@@ -275,9 +275,7 @@ bool helper_usage_is_sane(const struct task_usage *u)
 	       is_figure(u->samples) && u->first > 0 && u->last >= u->first;
 }
 
-/*
- * Parse TEXT, which is usage in the format of end_text, or empty. Return false if TEXT is damaged.
- */
+/* Parse TEXT: usage in the format of end_text, or empty. Return false if TEXT is damaged. */
 static bool read_used(const char *text, struct task_usage *ret)
 {
 	struct task_usage u = {0};
@@ -337,7 +335,7 @@ uint64_t helper_gpus_read(const char *dir, const char *name)
 
 /*
  * Make the file NAME.new. Write the program's GPUs into it, then fill it with newlines to reserve
- * space. So the helper can write the end of the attempt even when the disk is full.
+ * space, so that the helper can write the end of the attempt even when the disk is full.
  */
 static int open_end(struct helper *h)
 {
@@ -351,10 +349,7 @@ static int open_end(struct helper *h)
 	h->end_fd = disk_open(h->dir_fd, path, O_RDWR | O_CREAT | O_TRUNC);
 	if (h->end_fd < 0)
 		return h->end_fd;
-	/*
-	 * Ignore an error. On a filesystem without locks, only the socket shows that this process
-	 * lives.
-	 */
+	/* Ignore an error: without locks, only the socket shows that this process lives. */
 	flock(h->end_fd, LOCK_EX);
 	return file_write_all(h->end_fd, blank, sizeof(blank));
 }
@@ -497,8 +492,8 @@ static void hear_guard(struct helper *h)
 
 /*
  * Serve the daemon until the guard and the output have ended. Until the guard has reported whether
- * it could start the program, read neither the daemon's signals nor the output. So no line has a
- * time before the start.
+ * it could start the program, read neither the daemon's signals nor the output, so that no line has
+ * a time before the start.
  */
 static void serve(struct helper *h)
 {

@@ -7,19 +7,19 @@
  * socket (SOCK_SEQPACKET) as standard output. On disk an attempt has these files in the job's
  * folder:
  *
- *	tasks/NAME.sock		The socket. The daemon binds it before the helper is started, and every
- *				later daemon connects to it. A connection succeeds only if the helper
- *				lives
- *	tasks/NAME.new		The helper makes it right before it starts the program. It has the
- *				program's GPUs, and reserves space for the end. The helper and its
- *				guard hold an flock on it while they live
+ *	tasks/NAME.sock		The socket. The daemon binds it before it starts the helper, and
+ *				every later daemon connects to it. Connecting succeeds only if the
+ *				helper lives
+ *	tasks/NAME.new		The helper makes this file right before it starts the program. It
+ *				has the program's GPUs, and reserves space for the contents of NAME.
+ *				The helper and its guard hold an flock on it while they live
  *	tasks/NAME		How the attempt ended, and its usage. The helper writes this into
  *				NAME.new, syncs that file, and renames it
  *
- * The instructions are a file of texts, each with its NUL: the job's folder, the log's key, NAME,
- * the working directory, the program's soft limit of descriptors, its time limit and its grace
- * period (in ms; 0 for none), its GPUs (hexadecimal, a bit for each GPU), the number of arguments,
- * the arguments, and then the environment.
+ * The instructions are a file of NUL-terminated strings: the job's folder, the log's key, NAME, the
+ * working directory, the program's soft limit of descriptors, its time limit and its grace period
+ * (in ms; 0 for none), its GPUs (hexadecimal, a bit for each GPU), the number of arguments, the
+ * arguments, and then the environment.
  *
  * A helper may outlive the kxfs that started it. So this protocol and these files are a part of the
  * format of the state directory. After a change of either, raise the version in fs/mount/state.c.
@@ -60,10 +60,7 @@ enum task_how {
 	TASK_KILLED,
 };
 
-/*
- * The step of a start that has failed. Only the daemon uses TASK_APP, if the daemon can't read the
- * AppDef.
- */
+/* The step at which a start has failed. TASK_APP, set only by the daemon: reading the AppDef. */
 enum task_why { TASK_HELPER, TASK_OUTPUT, TASK_CWD, TASK_EXEC, TASK_SEARCH, TASK_APP };
 
 /*

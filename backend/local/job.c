@@ -124,8 +124,8 @@ static bool lacks_gpus(const struct local_job *job)
 
 /*
  * Append JOB, a job of an earlier daemon, to the queue like a new job. Do this only if JOB was not
- * launched yet, or still needs GPUs. Call this when all jobs are known. So jobs that were already
- * waiting remain ahead of JOB.
+ * launched yet, or still needs GPUs. Call this only when all jobs are known, so that jobs that were
+ * already waiting remain ahead of JOB.
  */
 static void join_late(struct local_job *job)
 {
@@ -305,10 +305,7 @@ static void on_settled(void *data)
 
 	if (!job->let_go && (!local_record_is_over(job->record) || job->live > 0))
 		return;
-	/*
-	 * The record has the results of all helpers now, so kxfs does not need the helpers' files
-	 * any more.
-	 */
+	/* The record has the results of all helpers now, so the helpers' files are obsolete. */
 	if (local_record_is_done(job->record)) {
 		struct cleaning *c = new0(struct cleaning);
 
@@ -567,9 +564,7 @@ static uint64_t job_restart(struct local_job *job, unsigned delay_ms)
 
 uint64_t local_job_restart(struct local_job *job)
 {
-	/*
-	 * The restart also resumes the job, because the restart sends SIGCONT to end the programs.
-	 */
+	/* A restart resumes the job: it sends SIGCONT, so that stopped programs handle SIGTERM. */
 	local_record_spec(job->record)->job->suspended = false;
 	local_record_set_reason(job->record, "", "");
 	return job_restart(job, 0);
@@ -686,7 +681,7 @@ struct task_found *local_job_find_attempts(struct local_jobs *jobs, const struct
 	return found;
 }
 
-/* The last daemon had planned some starts. Plan these starts again. */
+/* Plan again the starts that the last daemon had planned. */
 static void plan(struct local_job *job)
 {
 	if (job->rec->again) {

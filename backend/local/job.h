@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The local jobs that are not over, or whose end is not on disk yet. A job owns its replicas
- * (replica.h) and its record (record.h). A job decides which of its replicas kxfs restarts, and
- * when the job is over. When its end is on disk, the object is freed. The job then remains as a
- * snapshot in the store and as a record on disk (saved.h). I/O thread.
+ * The local jobs that are not over, or whose end is not on disk yet. A struct local_job owns its
+ * replicas (replica.h) and its record (record.h). It decides which of its replicas kxfs restarts,
+ * and when the job is over. It is freed when the end of the job is on disk. The job then remains as
+ * a snapshot in the store and as a record on disk (saved.h). I/O thread.
  */
 #pragma once
 
@@ -29,8 +29,8 @@ struct local_jobs_events {
 	 */
 	void (*unwritten)(void *data, struct local_job *job, int err, uint64_t change);
 	/*
-	 * Called before JOB is freed. Either JOB is over, as the disk and the store show, or JOB
-	 * outlives the mount.
+	 * Called before JOB is freed. Either the job has ended, and its end is on disk and in the
+	 * store, or the mount ends and the job continues.
 	 */
 	void (*leaving)(void *data, struct local_job *job);
 	/* Called after a job was freed. */
@@ -65,10 +65,7 @@ void local_jobs_stop(struct local_jobs *jobs, bool linger);
  * show them as running.
  */
 void local_jobs_leave(struct local_jobs *jobs);
-/*
- * Return the GPUs that are in use by jobs, one bit for each GPU. They include GPUs of jobs that are
- * being ended. Any thread.
- */
+/* Return the GPUs of all jobs, also of those being ended, one bit for each GPU. Any thread. */
 uint64_t local_jobs_gpus(const struct local_jobs *jobs);
 size_t local_jobs_count(const struct local_jobs *jobs);
 /* Take ownership of ORPHAN (task.h). The orphan keeps its slot and its GPUs until it ends. */

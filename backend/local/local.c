@@ -3,11 +3,12 @@
  * The local backend: jobs run as processes of this machine. This file implements the backend's
  * operations. The other files, each after those that it uses:
  *
- *	helper	    the process that runs one attempt of a replica, writes its output and its end to disk, and outlives
- *		    the daemon; helper_main makes a process a helper, guard is between the helper and the program
- *	task	    the daemon's side of one helper; orphans, which are running programs without a record
+ *	helper	    the process that runs one attempt of a replica, writes its output and its end to
+ *		    disk, and outlives the daemon; helper_main is its main(); guard is its child,
+ *		    which runs the program
+ *	task	    the daemon's side of one helper; orphans: running programs without a record
  *	program     arguments and environment of a program; texts that describe how it ended
- *	record	    the record of a job that is not over: its state, its file, its snapshot in the store
+ *	record	    the record of a job that is not over: its state, its file, its snapshot
  *	replica	    one replica of a job
  *	job	    jobs that are not over: their replicas, restarts and end
  *	saved	    jobs that are over; and the start, which parses all records

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Expands the macros in arguments. Makes an environment in which each variable occurs once.
- * Describes for people how attempts have ended.
- */
+/* Expands the macros in arguments. Makes an environment in which each variable occurs once. */
 #include "backend/local/program.h"
 
 #include <errno.h>
@@ -50,10 +47,7 @@ static size_t key_len(const char *pair)
 	return strcspn(pair, "=");
 }
 
-/*
- * A setting of a variable, and its position. If a variable has several settings, only the last one
- * is used.
- */
+/* A setting of a variable, and its position. The last setting of a variable wins. */
 struct setting {
 	char *pair;
 	size_t order;
@@ -156,10 +150,7 @@ void program_clear(struct program *p)
 
 /* --- how an attempt ended --- */
 
-/*
- * Return a text that describes why the program could not be started. The text contains the name of
- * the file.
- */
+/* Return a text that explains why the program could not be started, and names the file. */
 static char *why_not_started(const struct spec_record *rec, const struct spec_replica *rep,
 			     const struct task_end *end)
 {
@@ -180,7 +171,7 @@ static char *why_not_started(const struct spec_record *rec, const struct spec_re
 	case TASK_HELPER:
 		break;
 	}
-	return text_print("its helper can't be started: %s", strerror(end->err));
+	return text_print("its helper process can't be started: %s", strerror(end->err));
 }
 
 char *program_end_text(const struct spec_record *rec, const struct spec_replica *rep,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Makes the arguments and the environment of a replica's program. The program also gets the
- * daemon's environment. Also makes texts for people that describe how an attempt has ended.
+ * daemon's environment. Also describes for users how an attempt has ended.
  */
 #pragma once
 

@@ -288,7 +288,7 @@ static void write_now(void *data)
 		       NULL, NULL);
 }
 
-/* Show the job now, even if kxfs could not start all replicas yet, because a helper may hang. */
+/* Show the job now. Don't wait for all replicas to be started, because a helper may hang. */
 static void on_show(void *data)
 {
 	local_record_changed(data);

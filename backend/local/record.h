@@ -31,10 +31,7 @@ struct local_record_events {
 	 * up to number CHANGE. Otherwise the write has failed because of ERR.
 	 */
 	void (*written)(void *data, int err, uint64_t change);
-	/*
-	 * Called after written() if no other change must be written. This callback may free the
-	 * record.
-	 */
+	/* Called after written() if no other change must be written. May free the record. */
 	void (*settled)(void *data);
 };
 
@@ -71,10 +68,7 @@ struct spec_record *local_record_spec(const struct local_record *r);
  * write and publish R. Return the number of the change. The first change has the number 1.
  */
 uint64_t local_record_changed(struct local_record *r);
-/*
- * Return the number of the newest change that is on disk; 0 if no change was written since the
- * start.
- */
+/* Return the number of the newest change on disk; 0 if none was written since the start. */
 uint64_t local_record_saved(const struct local_record *r);
 /* True if the job is over, and its record on disk shows that. */
 bool local_record_is_done(const struct local_record *r);
@@ -117,8 +111,5 @@ void local_record_runs(struct local_record *r);
 void local_record_finish(struct local_record *r);
 /* True if local_record_finish was called. */
 bool local_record_is_over(const struct local_record *r);
-/*
- * Record that the mount is ending. From now on write changes immediately, and don't wait for
- * retries.
- */
+/* Record that the mount is ending: from now on, write changes immediately, and don't retry. */
 void local_record_last(struct local_record *r);

@@ -39,10 +39,7 @@
 #include "backend/local/program.h"
 #include "spec/base/mem.h"
 
-/*
- * The largest number of starts in one turn of the loop. Each start forks, which takes about a
- * millisecond.
- */
+/* The largest number of replicas that leave the queue in one turn of the loop. */
 #define STARTS_A_TURN 16
 /*
  * The largest number of starts that are on the pool at the same time. Each start uses descriptors
@@ -78,9 +75,7 @@ struct local_replica {
 	 * reopened in total.
 	 */
 	unsigned reopened, to_reopen;
-	/*
-	 * The number of a record change. The attempt is started only when this change is on disk.
-	 */
+	/* The attempt is started only when the record change with this number is on disk. */
 	uint64_t change;
 	/* The pauses before restarts, which grow with each failed attempt in this mount. */
 	struct backoff slow;
@@ -178,9 +173,7 @@ void local_replica_close_log(struct local_replica *rep)
 
 /* --- reasons --- */
 
-/*
- * Unless REP was cancelled or is being restarted, show in REP's reason that output of REP is lost.
- */
+/* Show in REP's reason that output is lost, unless REP was cancelled or is being restarted. */
 static void note_lost(struct local_replica *rep)
 {
 	struct spec_replica *rec = rep->rec;
@@ -243,10 +236,7 @@ static void set_step(struct local_replica *rep, enum step step)
 		job->events->lives(job->data, rep, is_live(step));
 }
 
-/*
- * Cancel the planned start of REP, which must not be live: remove it from the queue, and stop its
- * timer.
- */
+/* Cancel the planned start of REP, which must not be live. */
 static void unplan(struct local_replica *rep)
 {
 	loop_timer_stop(&rep->delay);
@@ -727,9 +717,7 @@ void local_replica_find_attempt(struct local_replicas *all, const char *dir,
 		*ret = (struct task_found){.fd = -1, .state = TASK_UNKNOWN, .err = printed};
 }
 
-/*
- * Reopen the log of attempt A of REP, which an earlier daemon has written. Return false on failure.
- */
+/* Reopen the log of attempt A of REP, written by an earlier daemon. Return false on failure. */
 static bool reopen_log(struct local_replica *rep, unsigned a)
 {
 	cleanup_free char *prefix = spec_record_log_prefix(rep->rec);

@@ -37,10 +37,7 @@ struct local_replica_events {
 	void (*idle)(void *data, struct local_replica *rep);
 };
 
-/*
- * The data that all replicas of a job share. The job owns these data, and outlives its replicas.
- * Plain data.
- */
+/* The data that all replicas of a job share. Owned by the job, which outlives them. Plain data. */
 struct local_replica_job {
 	struct local_replicas *all;
 	struct local_record *record;
@@ -59,7 +56,7 @@ struct local_replicas *local_replicas_new(struct loop *loop, struct group *group
 /* Call this after the loop has stopped and all replicas are freed. Running programs continue. */
 void local_replicas_free(struct local_replicas *all);
 struct tasks *local_replicas_tasks(const struct local_replicas *all);
-/* Start serving the queue of starts. */
+/* Begin to start the replicas in the queue. */
 void local_replicas_begin(struct local_replicas *all);
 /* Let running programs continue after the backend has stopped. */
 void local_replicas_outlive(struct local_replicas *all);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests about local jobs. A request that changes a job waits until the published job shows its
- * effect. A submission or a dry run first runs on the pool, and then continues on the I/O thread. A
- * job's record is SUBMITTING on disk before anything is started. If the job was held, its record
- * already exists, and this file adds the plan.
+ * See request.h. A submission or a dry run first runs on the pool, and then continues on the I/O
+ * thread. A job's record is SUBMITTING on disk before anything is started. If the job was held, its
+ * record already exists, and this file adds the plan.
  */
 #include "backend/local/request.h"
 
@@ -99,10 +98,7 @@ static void answer(struct local_wait *w, int err, const char *text)
 	backend_answer(rq, err, id, text);
 }
 
-/*
- * Called at the deadline of the answer. If the change is on disk, report success. Otherwise wait
- * once more for the same time.
- */
+/* At the deadline of the answer: if the change is on disk, report success. Otherwise wait again. */
 static void on_late(void *data)
 {
 	struct local_wait *w = data;
@@ -207,9 +203,7 @@ void local_requests_cancel(struct local_requests *c, struct backend_request *rq)
 	wait_for(c, job, WAIT_CANCEL, rq, local_job_cancel(job));
 }
 
-/*
- * True if the published job allows RQ's action. Otherwise answer RQ with an error and return false.
- */
+/* True if the published job allows RQ's action. Otherwise answer RQ with an error. */
 static bool allows(struct local_requests *c, struct backend_request *rq)
 {
 	const struct spec_job *job cleanup_job = store_get_uid(c->b->store, rq->uid);
@@ -241,8 +235,8 @@ void local_requests_action(struct local_requests *c, struct backend_request *rq)
 	if (!job || !still_allows(job, action)) {
 		backend_answer(
 			rq, -EINVAL, NULL,
-			"the job's phase has just changed; read ctl for the actions that are "
-			"possible now");
+			"the job's phase has just changed; read the file ctl for the actions "
+			"that are possible now");
 		return;
 	}
 	if (action == SPEC_SUSPEND)
@@ -414,10 +408,7 @@ static struct spec_machine machine_of(struct local_submit *s)
 
 /* --- documents --- */
 
-/*
- * Make the manifest of the document. Return 0 or a negative errno. If the document is wrong, E has
- * the errors.
- */
+/* Make the document's manifest. Return 0 or a negative errno. E gets the document's errors. */
 static int make_manifest(struct local_submit *s, char **ret, struct spec_errors *e)
 {
 	const struct backend_config *config = &s->c->b->config;
@@ -574,10 +565,7 @@ static void make_record(struct local_submit *s, struct spec_app *app,
 	s->snapshot = spec_record_snapshot(s->rec);
 }
 
-/*
- * If the document is not the cause of the error, the error has no text yet. In that case, set the
- * text.
- */
+/* Set the text of the error. If the document has caused the error, the text is set already. */
 static void explain(struct local_submit *s)
 {
 	if (!s->text)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The jobs that are over. Each of them is only a record on disk and a snapshot in the store. This
- * object makes one change at a time: it moves a job to history/, removes it, or drops its output.
+ * object makes one change at a time: it moves a job to history/, removes it, or removes its output.
  * When kxfs starts, it parses the records of all local jobs, and resumes those that are not over.
  * I/O thread.
  */
@@ -34,6 +34,6 @@ void saved_recover(struct saved *saved);
  * CANCEL: move the job to history/. FORGET, EXPIRE: remove the job. DROP: remove only its output.
  */
 enum saved_change { SAVED_CANCEL, SAVED_FORGET, SAVED_EXPIRE, SAVED_DROP };
-/* Change job UID, and then answer RQ. RQ is NULL for SAVED_EXPIRE and SAVED_DROP. */
+/* Change job UID, and then answer RQ. RQ is NULL if no user has requested the change. */
 void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
 		  struct backend_request *rq);

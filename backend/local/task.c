@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A task is a connection to a helper's socket. It is made in the same way for helpers of this
- * daemon and of an earlier daemon. A helper of this daemon is also a child process, which this file
- * reaps. A task is in one of these steps; all disk access is on the pool.
+ * A task is a connection to a helper's socket, whether this daemon or an earlier one has started
+ * the helper. A helper of this daemon is also a child process, which this file reaps. A task is in
+ * one of these steps; all disk access is on the pool.
  *
  *	step		what is under way			what ends it			next
  *	PREPARING	pool: make socket and instructions,	the helper was started		CONNECTED
@@ -159,10 +159,7 @@ static int connect_to(const char *dir, const char *name)
 	return take_fd(&fd);
 }
 
-/*
- * True if more than KEPT descriptors remain free. FD was just opened, so all lower descriptors are
- * in use.
- */
+/* True if more than KEPT descriptors remain free. FD is new, so all lower ones are in use. */
 static bool leaves(const struct tasks *tasks, int fd, int kept)
 {
 	return tasks->max_fds == RLIM_INFINITY || (rlim_t)fd + (rlim_t)kept < tasks->max_fds;
@@ -284,9 +281,7 @@ static void hear(struct task *task, const struct helper_news *news)
 	}
 }
 
-/*
- * Handle the end of the connection: the helper has ended, or the helper could not send a message.
- */
+/* Handle the end of the connection: the helper has ended, or could not send a message. */
 static void connection_over(struct task *task)
 {
 	if (task->has_end)
@@ -373,10 +368,7 @@ struct task *task_adopt(struct tasks *tasks, const char *dir, const char *name, 
 
 /* --- starting --- */
 
-/*
- * Reap helpers that have exited. A task ends only when its connection ends, so this function does
- * not end tasks.
- */
+/* Reap helpers that have exited. This ends no task, because a task ends with its connection. */
 static void reap(void *data)
 {
 	struct tasks *tasks = data;
@@ -503,8 +495,8 @@ static void prepare_work(void *data)
 	if (err >= 0 && !leaves(task->tasks, task->fd, FDS_KEPT))
 		err = -EMFILE;
 	/*
-	 * A slow disk may have delayed the start for a long time. So check whether the task was
-	 * released or ended meanwhile.
+	 * A slow disk may have delayed the start for a long time. So check whether task_release or
+	 * a signal has cancelled it meanwhile.
 	 */
 	if (err >= 0 && !atomic_load(&task->released) && !atomic_load(&task->end_sig))
 		err = spawn_self(argv, environ, (int[]){task->instructions_fd, task->listen_fd, -1},
@@ -645,10 +637,7 @@ void task_clean(const char *dir)
 	struct stat st;
 	int err;
 
-	/*
-	 * When kxfs starts, few finished jobs still have this directory, and stat is cheaper than
-	 * rmdir.
-	 */
+	/* At a start, few finished jobs have this directory, and stat is cheaper than rmdir. */
 	if (disk_stat(AT_FDCWD, path, &st) == -ENOENT)
 		return;
 	err = disk_rmdir(AT_FDCWD, path);

@@ -40,18 +40,12 @@ struct task_events {
 	void (*grown)(void *data); /* called when the log has grown */
 	/* Called when output was lost because of ERR. The program may still run. */
 	void (*lost)(void *data, int err);
-	/*
-	 * Called with the usage of the attempt so far, and once more at the end with the total
-	 * usage.
-	 */
+	/* Called with the usage so far, and once more at the end with the total usage. */
 	void (*used)(void *data, const struct task_usage *usage);
 	void (*ended)(void *data, const struct task_end *end);
 };
 
-/*
- * Make the data that all tasks share. Each helper that this daemon starts is in GROUP while it
- * runs.
- */
+/* Make the data that all tasks share. Each helper of this daemon is in GROUP while it runs. */
 struct tasks *tasks_new(struct loop *loop, struct group *group);
 /* Call this after the loop has stopped. Running helpers continue. */
 void tasks_free(struct tasks *tasks);

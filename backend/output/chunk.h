@@ -88,9 +88,7 @@ void cutter_add(struct cutter *c, int64_t ns, const char *bytes, size_t n, struc
  */
 void cutter_add_line(struct cutter *c, int64_t ns, const char *bytes, size_t n, bool whole,
 		     struct chunks *ret);
-/*
- * Call this when no more bytes are available now. If BAR is not empty, append it to RET as a chunk.
- */
+/* Call this when no more bytes are available now. Append BAR to RET, unless BAR is empty. */
 void cutter_pause(struct cutter *c, struct chunks *ret);
 /* Call this when no more bytes will follow. Append the remaining bytes to RET as the last chunk. */
 void cutter_end(struct cutter *c, struct chunks *ret);
@@ -107,10 +105,7 @@ struct feed {
 	uint64_t limit; /* the offset at which the feed stops */
 	/* true if the chunks get the times of their lines; otherwise they are not sorted */
 	bool timed;
-	/*
-	 * True if the log does not grow any more. Then an incomplete last line becomes a chunk,
-	 * too.
-	 */
+	/* True if the log does not grow any more: an incomplete last line becomes a chunk, too. */
 	bool final;
 
 	struct chunks chunks;

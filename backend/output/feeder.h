@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The interface between a log's writer (writer.c) and the log's job (output.c). The job notifies
- * the writer when the writer may begin. The writer notifies the job of the bytes that it has
- * written. So the merged log gets these bytes from memory. Only writer.c and output.c use this
- * header. I/O thread.
+ * the writer when the writer may begin. The writer passes chunks to the job after it has written
+ * them, so the job need not read them from disk. Only writer.c and output.c use this header. I/O
+ * thread.
  */
 #pragma once
 
@@ -20,7 +20,7 @@ struct feeder {
 	struct output_log *log;
 	struct file *file;
 	struct loop *loop;
-	struct room *room; /* where the writer counts the bytes of its table */
+	struct room *room; /* where the writer counts the bytes of its table of lines */
 	size_t *pending;   /* number of bytes, of all writers together, that wait for the disk */
 };
 

@@ -450,10 +450,7 @@ void log_unref(struct log *log)
 
 /* --- size and bytes --- */
 
-/*
- * Get the size of the merged index. Use the size that the job has published, or else the size on
- * disk.
- */
+/* Get the size of the merged index that the job has published, or else the size on disk. */
 static int file_index(struct file *f, struct index_size *ret)
 {
 	cleanup_fd int fd = -1;

@@ -12,10 +12,7 @@
 
 #define FOLDER_PATH_MAX 600
 
-/*
- * Set RET to "ID/NAME", or to "ID/SUB/NAME" if SUB is not NULL. Return false if the path is too
- * long.
- */
+/* Set RET to "ID/NAME", or to "ID/SUB/NAME" if SUB is not NULL. False if the path is too long. */
 bool folder_path(char ret[FOLDER_PATH_MAX], const char *id, const char *sub, const char *name);
 /*
  * Open the file whose path folder_path makes. If FLAGS has O_CREAT and the file does not exist,
@@ -29,9 +26,7 @@ int folder_open(int dir_fd, const char *id, const char *sub, const char *name, i
 int folder_read(int dir_fd, const char *id, const char *name, char **ret, size_t *ret_len);
 /* Create ID, ID/logs and ID/lines if needed. */
 int folder_make(int dir_fd, const char *id);
-/*
- * Create the folder NAME in DIR_FD, if it does not exist. Its mode is 0700, whatever the umask is.
- */
+/* Create the folder NAME in DIR_FD with mode 0700, whatever the umask is, if it does not exist. */
 int folder_make_one(int dir_fd, const char *name);
 /*
  * Open the log KEY for appending, and create it if needed. Set *RET_SIZE to the size of the log.
@@ -39,10 +34,7 @@ int folder_make_one(int dir_fd, const char *name);
  */
 int folder_open_log(int dir_fd, const char *id, const char *key, uint64_t *ret_size);
 
-/*
- * These functions write and read the numbers in the files. Numbers are little-endian, and need not
- * be aligned.
- */
+/* Write and read numbers in files. Numbers are little-endian, and need not be aligned. */
 static inline void bytes_put32(uint8_t *at, uint32_t v)
 {
 	v = htole32(v);

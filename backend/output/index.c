@@ -97,10 +97,7 @@ static void index_add_number(struct index *x, uint32_t number)
 	HASH_ADD_KEYPTR(hh, x->numbers, key, strlen(key), k);
 }
 
-/*
- * Number the loaded keys. Return false if a key occurs twice, because kxfs never writes such a
- * table.
- */
+/* Number the loaded keys. Return false if a key occurs twice, which means damage. */
 static bool index_number_all(struct index *x)
 {
 	for (size_t i = 0; i < x->keys.n; i++) {

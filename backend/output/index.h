@@ -69,10 +69,7 @@ uint64_t index_indexed(const struct index *x, uint32_t number);
  */
 void index_append(struct index *x, uint32_t number, const struct chunk *p);
 size_t index_room(const struct index *x);
-/*
- * If the merged log ends in the middle of a line, append a newline. Return true if a newline was
- * appended.
- */
+/* If the merged log ends in the middle of a line, append a newline and return true. */
 bool index_end_line(struct index *x);
 
 /*

@@ -346,10 +346,7 @@ int lines_next(struct lines_reader *r, struct lines_record *ret)
 	if (r->n < LINES_BLOCK)
 		return -ENOENT;
 	err = read_block(r, r->block + 1);
-	/*
-	 * These differences are unsigned. If the offset decreases, the difference is huge, and not
-	 * plausible.
-	 */
+	/* A decrease makes the unsigned difference huge, and so not plausible. */
 	if (err == 0 &&
 	    !may_follow(&last, r->last.line.at - last.line.at, r->last.number - last.number))
 		err = -ENOENT;

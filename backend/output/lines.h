@@ -9,8 +9,8 @@
  * The file is a sequence of blocks of LINES_BLOCK bytes. The last block may be shorter. Each block
  * begins with a whole record (at, ns, number: 8 bytes each, little-endian). Each further record has
  * the differences to the record before it (at: varint, ns: zigzag varint, number: varint). A byte 0
- * in place of a record ends the block early. So a record is found by bisection over the blocks, and
- * the end of the table can be read without the rest.
+ * in place of a record ends the block early. Because each block begins with a whole record, a
+ * record is found by bisection over the blocks, and the end is read without the rest.
  *
  * Successive lines that have the same time, or whose time is unknown, share one record: the record
  * of the first of these lines. But if a line begins LINES_SPAN bytes or more after the last

@@ -51,10 +51,7 @@ int log_stat(struct log *log, struct log_stat *ret);
  */
 void log_peek(struct log *log, struct log_stat *ret);
 
-/*
- * True if the cluster denies the user access to the output of LOG, so that LOG has no captured
- * output.
- */
+/* True if the cluster denies the user access to the output of LOG, and none was captured. */
 bool log_is_denied(struct log *log);
 
 /* True if the job's output was removed before LOG had ended, so that the end of LOG is missing. */

@@ -270,10 +270,7 @@ struct merge_run {
 	uint64_t skip;
 };
 
-/*
- * Drop the next line, which ends before NEXT. If a part of the line must be kept, do nothing and
- * return false.
- */
+/* Drop the next line, which ends before NEXT. Return false if a part of it must be kept. */
 static inline bool merge_drop_line(struct merge_run *run, const struct merge_prefix *prefix,
 				   const char *next)
 {

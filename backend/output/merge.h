@@ -3,7 +3,7 @@
  * The format of the merged index: pure functions on bytes. Private to the folder.
  *
  * The file `merged` has a head of MERGE_HEAD bytes, then records of MERGE_RECORD bytes. A record
- * stands for LENGTH bytes at OFFSET of one log. END is the offset in the merged log at which the
+ * refers to LENGTH bytes at OFFSET of one log. END is the offset in the merged log at which the
  * rendering of the record ends, and that of the next record begins. STAMPS is the number of lines
  * that begin before END. The records of one log are contiguous, from the log's first byte. The file
  * `merged.keys` has one line for each log, "KEY\tPREFIX\n". The number of a log is the number of
@@ -25,9 +25,7 @@
 #define MERGE_LENGTH_MAX CHUNK_MAX
 #define MERGE_PREFIX_MAX 512
 
-/*
- * The preceding record ends in the middle of a line, and this record does not continue that line.
- */
+/* The preceding record ends within a line that this record does not continue. */
 #define MERGE_NEWLINE 1u
 #define MERGE_START   2u  /* the record's first byte gets a prefix */
 #define MERGE_ENDS    4u  /* the record ends with '\n', so the next byte begins a line */

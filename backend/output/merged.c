@@ -95,9 +95,7 @@ static int merged_index(struct merged *m)
 	return m->fd; /* another thread may have opened the index meanwhile */
 }
 
-/*
- * Return the offset in the merged log at which the rendering of R ends. The merged log is in FORM.
- */
+/* Return the offset in the merged log, in FORM, at which the rendering of R ends. */
 static uint64_t record_end(const struct merge_record *r, enum log_form form)
 {
 	return r->end + (form == LOG_STAMPED ? STAMP * r->stamps : 0);
@@ -133,10 +131,7 @@ static int merged_find(int fd, const struct index_size *size, enum log_form form
 		if (record_end(&r, form) <= off) {
 			low = mid + 1;
 			*ret_base = record_end(&r, form);
-			/*
-			 * First try the record after HINT, because a sequential reader often needs
-			 * that record.
-			 */
+			/* First try the record after HINT, for sequential readers. */
 			mid = mid == hint && low < high ? low : low + (high - low) / 2;
 		} else {
 			high = mid;
@@ -238,10 +233,7 @@ void merged_hold(struct merged *m)
 
 /* --- reading --- */
 
-/*
- * The state of one read. Several threads may read at the same time, so each read has a state of its
- * own.
- */
+/* The state of one read. Several threads may read at the same time, each with its own state. */
 struct merged_read {
 	struct merged *m;
 	enum log_form form;
@@ -280,10 +272,7 @@ static int read_record(struct merged_read *m, const struct merge_record *r, uint
 		err = merged_open(m->m, l, MERGED_KEPT, &fd, &lines_fd, &own);
 	if (err < 0)
 		return err;
-	/*
-	 * Each byte of the log makes at least one byte of the rendering, so this many bytes are
-	 * enough.
-	 */
+	/* Each byte of the log makes at least one byte of the rendering. */
 	want = (size_t)min_of((uint64_t)r->length, m->at - base + m->n);
 	got = file_read_sure(fd, m->src, want, r->offset);
 	style.prefix = l->prefix;
@@ -363,9 +352,6 @@ ssize_t merged_read(struct merged *m, const struct index_size *size, enum log_fo
 		err = read_records(&r, fd, size, i, base);
 	for (size_t k = 0; k < MERGED_STAMPERS; k++)
 		free(r.stampers[k]);
-	/*
-	 * If some bytes were read before the error, return their number. The next call then returns
-	 * the error.
-	 */
+	/* If some bytes were read, return their number. The next call then returns the error. */
 	return r.at > off ? (ssize_t)(r.at - off) : err;
 }

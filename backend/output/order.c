@@ -22,17 +22,11 @@ struct order_source {
 	size_t first, n, room;
 	uint64_t bytes;	 /* bytes in the queue */
 	size_t position; /* position in the heap, from 1; 0 if no chunk waits */
-	/*
-	 * Breaks ties: of two sources whose chunks have the same time, the one with the lower
-	 * number is first.
-	 */
+	/* Breaks ties: of two sources with chunks of the same time, the lower SEQ is first. */
 	uint64_t seq;
 	/* Chunks that begin before this byte must not wait for long (order_flush_early). */
 	uint64_t flush_to;
-	/*
-	 * The number of ticks for which all other sources still wait for this source; 0 if they
-	 * don't.
-	 */
+	/* For how many more ticks all other sources wait for this one; 0 if they don't. */
 	unsigned expected;
 	bool open, reading;
 	bool is_due; /* true if the first chunk of the source has waited long enough */

@@ -30,10 +30,7 @@ void order_free(struct order *o); /* Free its sources, too. NULL is allowed. */
 struct order_source *order_add(struct order *o, void *data);
 void *order_data(const struct order_source *s);
 
-/*
- * order_open records that more chunks of S may follow. order_close records that no more chunks of S
- * will follow.
- */
+/* order_open: more chunks of S may follow. order_close: no more chunks of S will follow. */
 void order_open(struct order_source *s);
 void order_close(struct order_source *s);
 /*

@@ -61,10 +61,7 @@
 #define OUTPUT_RETRY_MS 1000
 #define OUTPUT_DRAIN_MS 5000
 #define OUTPUT_STEP	(4u << 20) /* the largest number of bytes that one step adds to an index */
-/*
- * While older output of a log is read from disk, at most this many new chunks wait in the log's
- * stash.
- */
+/* While a log is read from disk, at most this many new chunks wait in its stash. */
 #define OUTPUT_STASH_MAX 16384
 
 /* Chunks of a log that were written while the log was being read from disk. */
@@ -602,9 +599,7 @@ static void log_take(struct output_log *l, const struct output_reading *r)
 		log_set_size(l, f->size);
 	if (whole && f->size < min_of(f->limit, l->size))
 		l->size = f->size; /* the log was truncated */
-	/*
-	 * Output that was written during the read is in the stash, unless this output did not fit.
-	 */
+	/* Output that was written during the read is in the stash, unless it did not fit. */
 	if (l->stash.chunks.n > 0 && !l->stash.lost && l->seen >= f->size &&
 	    log_give(l, &l->stash.chunks))
 		l->seen = l->size;
@@ -724,10 +719,7 @@ static void log_step(struct output_log *l)
 {
 	if (log_is_refused(l) && l->ending) {
 		log_show_end(l);
-		/*
-		 * Callers that wait for the end of L must not wait until the disk accepts L, so
-		 * call them now.
-		 */
+		/* Callers that wait for L's end must not wait for the disk, so call them now. */
 		log_call_ended(l);
 	}
 	if (l->life == LOG_NEW && l->job->state == JOB_OPEN)
@@ -953,10 +945,7 @@ static void job_over(void *data)
 		return gone(arg);
 }
 
-/*
- * Remove J from the table, so that a lookup does not find J any more. Free J when its work has
- * ended.
- */
+/* Remove J from the jobs that find_job finds. Free J when its work has ended. */
 static void job_go(struct output_job *j)
 {
 	struct output *o = j->output;
@@ -1357,10 +1346,7 @@ void output_job_remove(struct output *o, const char *id, room_fn done, void *dat
 	if (j)
 		job_go(j);
 	j = find_gone(o, r->id);
-	/*
-	 * Work of the job might still create or write files of the job, so wait until all work has
-	 * ended.
-	 */
+	/* Work in progress may still create files of the job, so wait until it has ended. */
 	if (!j || j->gone)
 		return removal_run(r);
 	j->gone = removal_run;
@@ -1377,10 +1363,7 @@ static void fetched(void *data)
 	struct output_job *j = find_job(o, file_id(f));
 
 	if (file_fetch(f, -1) == 0) {
-		/*
-		 * If the log has not begun, or its name now belongs to another job, no byte will
-		 * arrive.
-		 */
+		/* No byte will arrive if the log has not begun, or another job has its name now. */
 		if (!j || !file_is_listed(f) ||
 		    (file_key(f) ? !find_log(j, file_key(f)) : j->merged != f)) {
 			file_end(f);
@@ -1511,10 +1494,7 @@ static void stop_now(void *data)
 	return o->over(o->over_data);
 }
 
-/*
- * Finish the stop if no output waits for the disk, or if the disk refuses all output that still
- * waits.
- */
+/* Finish the stop if no output waits for the disk, except output that the disk refuses. */
 static void stop_if_drained(void *data)
 {
 	struct output *o = data;

@@ -12,8 +12,8 @@
  *
  * Each log has one writer, which also writes the log's table. Before it writes bytes of the log, it
  * writes their part of the table. For a job in a cluster, the writer is a log_writer (writer.h).
- * For a local job, the writer is the helper process. In this case, the folder output/ only reads
- * the files, and output_log_grown is called after each write.
+ * For a local job, the writer is the helper process. In this case, the daemon only reads the files,
+ * and output_log_grown is called after each write.
  *
  * The merged index has the lines of fetched logs in the order of the lines' times, provided that
  * the lines arrive within about a second of each other. It has the lines of local logs in the order
@@ -76,10 +76,7 @@ struct output_job *output_job_open(struct output *o, const char *id);
  * merged log.
  */
 int output_log_begin(struct output_job *j, const char *key, const char *prefix, bool anew);
-/*
- * Call this when another process has written more of the log KEY. That process also writes the
- * log's table.
- */
+/* Call this when another process has written more of the log KEY, and of its table of lines. */
 void output_log_grown(struct output_job *j, const char *key);
 /*
  * If EXPECTED, the output that the program of log KEY has printed so far is about to arrive. From

@@ -103,10 +103,7 @@ struct room_counting {
 	bool again;
 };
 
-/*
- * Count the folder NAME of a job. But if a crash has interrupted the removal of NAME, remove the
- * rest of NAME.
- */
+/* Count the folder NAME of a job. If a crash has interrupted its removal, finish the removal. */
 static int count_folder(void *data, int at, const char *name, unsigned char type)
 {
 	struct room_counting *c = data;
@@ -131,11 +128,10 @@ static void count_work(void *data)
 static void count(struct room *room, bool again);
 
 /*
- * kxfs may have added bytes while the count was running. The count may or may not include these
- * bytes. Assume that the count does not include them, and add them. A sum that is too large does no
- * harm. If the sum were too small, output would exceed the limit until the next start. Then count a
- * second time, to get the exact sum. The second count is not exact either if jobs print without
- * pause.
+ * The count may or may not include bytes that kxfs has added while the count was running. Assume
+ * that it does not, and add them: a sum that is too large does no harm, but with a sum that is too
+ * small, output would exceed the limit until the next start. If there are such bytes, count again,
+ * to get the exact sum. The second count is not exact either if jobs print without pause.
  */
 static void count_done(void *data)
 {

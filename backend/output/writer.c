@@ -161,8 +161,8 @@ static void batch_reuse(struct log_writer *w, struct batch *b)
 /* --- on the pool --- */
 
 /*
- * Open the table, and create it if needed. Return a descriptor, or a negative errno. The writer of
- * another log may create the directory of the tables at the same time.
+ * Open the table of lines, and create it if needed. Return a descriptor, or a negative errno. The
+ * writer of another log may create the directory lines/ at the same time.
  */
 static int open_table(const struct log_writer *w, int flags)
 {
@@ -195,9 +195,9 @@ static int append(int fd, const struct bytes *b)
 }
 
 /*
- * First write the batch's part of the table, and then the batch. When kxfs receives the last lines
- * of the log again, it recognizes these lines by their times. So the table must have all lines of
- * the log.
+ * Write the batch's part of the table of lines before the batch's bytes. So even if kxfs is killed
+ * between the two writes, the table has the times of all lines in the log. kxfs needs the times to
+ * recognize lines that it receives a second time.
  */
 static void write_work(void *data)
 {

@@ -65,10 +65,9 @@ size_t log_writer_pending(const struct log_writer *w);
 uint64_t log_writer_size(const struct log_writer *w);
 
 /*
- * The end of a log. BYTES are the bytes of the log from FROM to SIZE. LINES are the lines of the
- * table that contain these bytes. If earlier lines have the same time as the first of these lines,
- * LINES also contains those earlier lines. BYTES and LINES are malloc'ed. To take ownership of
- * them, set them to NULL.
+ * The end of a log. BYTES are the bytes of the log from FROM to SIZE. LINES are the table's records
+ * of the lines in these bytes, preceded by earlier records that have the same time as the first of
+ * them. BYTES and LINES are malloc'ed. To take ownership of them, set them to NULL.
  */
 struct log_known {
 	uint64_t from, size;

@@ -94,9 +94,7 @@ SETTER(set_archive)
 	return set_text(o, def, value, ret_text);
 }
 
-/*
- * Set an enum. The row's ARG lists the names of the enum's values in order, as in "own|all|none".
- */
+/* Set an enum. The row's ARG lists the names of its values in order, as in "own|all|none". */
 SETTER(set_choice)
 {
 	size_t len = strlen(value);
@@ -136,9 +134,7 @@ SETTER(set_check_kind)
 	return set_text(o, def, value, ret_text);
 }
 
-/*
- * Load the kind files now, because SOURCE, which is parsed later, may name a kind from these files.
- */
+/* Load the kind files now, because SOURCE, which is parsed later, may name one of their kinds. */
 SETTER(set_kinds)
 {
 	return kind_files_add(&o->kinds, value, ret_text);
@@ -239,7 +235,8 @@ const struct option_def option_table[] = {
 	{OPTION_DRY_RUN, "dry-run", "FILE", NULL,
 	 "print the manifest for FILE (- for standard input)", set_dry_run, FIELD(dry_run)},
 	{OPTION_CHECK_KIND, "check-kind", "FILE", NULL,
-	 "check a kind file, and show how it reads a job", set_check_kind, FIELD(check_kind)},
+	 "check a kind file, and show how kxfs reads a job with it", set_check_kind,
+	 FIELD(check_kind)},
 	{OPTION_LIST_SOURCES, "list-sources", NULL, NULL,
 	 "print the backends and contexts that SOURCE can name", set_list_sources, 0},
 	{OPTION_RBAC, "rbac", NULL, NULL, "with doctor: print the Role that a mount needs", set_on,

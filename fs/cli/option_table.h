@@ -18,14 +18,9 @@
 #define OPTIONS_MAX 64 /* the largest number of rows */
 
 struct option_def {
-	/*
-	 * The letter of a flag, or the OPTION_* code of a flag without a letter. 0 for a word of
-	 * the -o list.
-	 */
+	/* letter of a flag; OPTION_* code of a flag without one; 0 for a word of the -o list */
 	int letter;
-	/*
-	 * the word of the -o list, or the long name of the flag; NULL if the flag has no long name
-	 */
+	/* the word of the -o list, or the long name of the flag; NULL if there is none */
 	const char *name;
 	/* the name of the option's value in --help; NULL if the option has no value */
 	const char *arg;
@@ -37,10 +32,7 @@ struct option_def {
 	 */
 	int (*set)(struct options *o, const struct option_def *def, const char *value,
 		   char **ret_text);
-	/*
-	 * The offset in struct options of the option's field, which SET writes. 0 if SET does not
-	 * use this offset.
-	 */
+	/* the offset of the member of struct options that SET writes; 0 if SET does not use it */
 	size_t field;
 };
 

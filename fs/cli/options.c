@@ -222,10 +222,7 @@ static int set_word(struct options *o, const char *word, char **ret_text)
 	return set_generic(o, word, name) ? 0 : unknown_word(o, name, ret_text);
 }
 
-/*
- * Set the options in LIST. Commas separate the options. If a value contains a comma, the list has
- * "\\," in its place.
- */
+/* Set the options in LIST, separated by commas. A backslash escapes a comma in a value. */
 static int set_list(struct options *o, const char *list, char **ret_text)
 {
 	cleanup_free char *word = mem_zero(strlen(list) + 1);
@@ -256,10 +253,7 @@ const char *source_backend_at(const struct spec_kinds *kinds, size_t i)
 	return i < kinds->n ? kinds->v[i]->name : i == kinds->n ? "local" : NULL;
 }
 
-/*
- * Return the names of all backends as a text for people, such as "volcano:, job: and local:",
- * malloc'ed.
- */
+/* Return the names of all backends for people, such as "volcano:, job: and local:", malloc'ed. */
 static char *backends_text(const struct spec_kinds *kinds)
 {
 	char *text = text_copy("");
@@ -398,8 +392,8 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 		r = set_source(o, v[0], ret_text);
 	if (o->action == OPTIONS_CAPTURE && r == 0 && streq(o->backend, "local"))
 		return refuse(-EINVAL, ret_text,
-			      "local: kxfs stores the output of local jobs without capture, too: "
-			      "mount local: instead");
+			      "local: kxfs stores the output of local jobs even without this "
+			      "command: mount local: instead");
 	if (o->action != OPTIONS_MOUNT)
 		return r;
 	if (n == 0)
@@ -417,7 +411,7 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 			"its name: volcano:%s",
 			v[1], v[0], v[0]);
 	if (!v[n - 1][0])
-		return refuse(-EINVAL, ret_text, "the mount point is empty");
+		return refuse(-EINVAL, ret_text, "the name of the mount point is empty");
 	if (n == 2)
 		r = set_source(o, v[0], ret_text);
 	if (r == 0 && o->archive[0] && o->capture == OPTIONS_CAPTURE_NONE &&
@@ -454,7 +448,7 @@ static const char *not_done(int letter)
 	case 'f':
 		return "-f: kxfs does not support fake mounts";
 	case 'N':
-		return "-N: kxfs can't mount in another namespace; use nsenter(1)";
+		return "-N: kxfs can't mount in another mount namespace; use nsenter(1)";
 	case ':':
 		return "-o needs a value";
 	case '?':
@@ -514,10 +508,7 @@ static int bad_flag(int c, char **argv, char **ret_text)
 		return refuse(-EINVAL, ret_text, "%s needs a value", word);
 	if (c == ':')
 		return refuse(-EINVAL, ret_text, "-%c needs a value", optopt);
-	/*
-	 * If the same letter in the other case is a flag, suggest that flag: for example, -V for
-	 * -v.
-	 */
+	/* If the same letter in the other case is a flag, suggest that: for example, -V for -v. */
 	while (d->help && d->letter != other[0])
 		d++;
 	if (optopt)

@@ -35,7 +35,7 @@ enum options_action {
 /* The parsed command line. Plain data. */
 struct options {
 	enum options_action action;
-	struct spec_kinds kinds; /* the table of kinds */
+	struct spec_kinds kinds; /* all known kinds of jobs */
 	/* SOURCE as the user gave it. If the user gave none, this is a text for messages. */
 	char *source;
 	char *backend;	  /* "local", "volcano" ...; "" if not given */

@@ -55,7 +55,5 @@ struct notify {
 /* Read NOTIFY_SOCKET from the environment, and remove it there, so that jobs do not inherit it. */
 void notify_init(struct notify *n);
 
-/*
- * Send a message of sd_notify, such as "READY=1\nSTATUS=...". This never waits. Errors are ignored.
- */
+/* Send a message of sd_notify, such as "READY=1\nSTATUS=...". Never wait, and ignore errors. */
 void notify_send(const struct notify *n, const char *fmt, ...) printf_like(2, 3);

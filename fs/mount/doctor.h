@@ -8,9 +8,7 @@
 
 #include "fs/cli/options.h"
 
-/*
- * kxfs doctor: print the report. Return EXIT_SUCCESS if a mount would work, otherwise EXIT_FAILURE.
- */
+/* kxfs doctor: print the report. Return EXIT_SUCCESS if a mount would work, else EXIT_FAILURE. */
 int doctor_main(const struct options *o);
 
 /* --version: print the version, the libraries, the features and the backends. */

@@ -8,10 +8,7 @@
 #include "fs/mount/doctor.h"
 #include "fs/mount/run.h"
 
-/*
- * Return the exit status of a command that only prints: EXIT_FAILURE if standard output had an
- * error.
- */
+/* Return the exit status of a command that only prints: failure if standard output had an error. */
 static int printed(void)
 {
 	return fflush(stdout) == 0 && !ferror(stdout) ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -57,9 +57,7 @@ struct mountinfo {
 	char *source;
 };
 
-/*
- * Set *RET to the mount that contains PATH. Return 0 or a negative errno. The caller clears *RET.
- */
+/* Set *RET to the mount that contains PATH; the caller clears it. Return 0 or a negative errno. */
 int mountinfo_of(const char *path, struct mountinfo *ret);
 
 /*

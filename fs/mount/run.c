@@ -31,8 +31,8 @@
 #include "spec/base/mem.h"
 
 /*
- * How long to wait for another process that is ending and still has the state directory. The grace
- * period of jobs (-o grace) is added to this time.
+ * How long to wait for another process that is ending and still locks the state directory. The
+ * grace period of jobs (-o grace) is added to this time.
  */
 #define HOLDER_MS    10000
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -61,8 +61,8 @@ struct mount_run {
 	struct state *state;
 	struct session *session;
 	/*
-	 * Only kxfs capture uses the next members. It uses none of fs, tree, submit, dryrun and
-	 * session.
+	 * Only kxfs capture uses the members from OVER to METRICS_ERR. It uses none of fs, tree,
+	 * submit, dryrun and session.
 	 */
 	sem_t over; /* posted when a signal ends the capture */
 	struct loop_timer metrics_timer;
@@ -231,7 +231,8 @@ static int check(struct mount_run *r, char **why)
 	if (o->mountpoint)
 		err = mountpoint_resolve(o->mountpoint, &r->mountpoint, why);
 	if (!err && r->mountpoint && file_is_below(o->archive, r->mountpoint))
-		err = refuse(-EINVAL, why, "-o archive=%s: this directory is inside the mount",
+		err = refuse(-EINVAL, why,
+			     "-o archive=%s: this directory is inside the mount: give another one",
 			     o->archive);
 	if (!err)
 		err = check_work_dir(r, why);
@@ -429,8 +430,8 @@ static int start_mount(struct mount_run *r, char **why)
 		return refuse_interrupted(why);
 	if (err && mountpoint_passed(r->mountpoint) >= 0)
 		return refuse(err, why,
-			      "%s: nothing is mounted with this descriptor, or it was "
-			      "unmounted: %s",
+			      "%s: nothing is mounted with this descriptor, or the mount was "
+			      "removed: %s",
 			      r->mountpoint, strerror(-err));
 	if (err)
 		return refuse(err, why, "can't mount on %s: see the message above%s", r->mountpoint,
@@ -573,10 +574,7 @@ static bool end(struct mount_run *r)
 	return stopped && idle;
 }
 
-/*
- * Do everything that follows the fork. This runs in the child. In the foreground, it runs in the
- * only process.
- */
+/* Do everything that follows the fork: in the child, or in the only process in the foreground. */
 static int live(struct mount_run *r, char **why)
 {
 	int err;
@@ -605,10 +603,7 @@ static int live(struct mount_run *r, char **why)
 	} else {
 		refuse_print(err, *why);
 	}
-	/*
-	 * A thread may still use the memory, so exit without freeing it. The exit releases the lock
-	 * of STATE.
-	 */
+	/* A thread may still use the memory, so exit without freeing it. The exit unlocks STATE. */
 	if (!end(r))
 		_exit(err ? EXIT_FAILURE : EXIT_SUCCESS);
 	/* Free each module before the modules that it depends on. */

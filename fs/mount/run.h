@@ -19,8 +19,5 @@
  * read-only. Return the exit status.
  */
 int run(struct options *o);
-/*
- * Make the configuration of the backend from the options O, and return it. Its pointers are
- * borrowed from O.
- */
+/* Return the configuration of the backend for the options O. Its pointers are borrowed from O. */
 struct backend_config run_config(const struct options *o);

@@ -244,8 +244,8 @@ static int refuse_held(const struct state *s, const struct holder *h, char **ret
 		return refuse(-EBUSY, ret_text, "%s: in use by another kxfs: %s", s->dir, advice);
 	if (h->phase == STATE_CAPTURING)
 		return refuse(-EBUSY, ret_text,
-			      "%s: in use by process %d%s, a kxfs capture: end that, or give "
-			      "another directory with -o state=DIR",
+			      "%s: in use by process %d%s, a kxfs capture: end this process, or "
+			      "give another directory with -o state=DIR",
 			      s->dir, h->pid, where);
 	if (is_ending(h))
 		return refuse(

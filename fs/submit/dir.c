@@ -134,7 +134,7 @@ static int dir_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
-/* True if the file BASE has a result of this KIND, which is either a NAME.job or a NAME.error. */
+/* True if the file BASE has a result of this KIND: a BASE.job or a BASE.error. */
 static bool has_result(const struct submit *s, enum submit_name kind, const char *base)
 {
 	struct backend_file job;
@@ -215,10 +215,7 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 		fuse_reply_err(req, err == -EEXIST && !(fi->flags & O_EXCL) ? ESTALE : -err);
 		return;
 	}
-	/*
-	 * Save the file now, unless it has a submitting name. Such a file is saved when it is
-	 * closed.
-	 */
+	/* A file with a submitting name is saved when it is closed. Save any other file now. */
 	if (!spec_name_submits(name))
 		save_soon(s, u);
 	node = submit_file_node(fs, dir, u);
@@ -333,10 +330,7 @@ static void dir_rename_go(void *data, int err)
 		dir_rename_over(c, err);
 		return;
 	}
-	/*
-	 * The NAME.error of the old name explains why that name does not submit. This is obsolete
-	 * now, so remove the NAME.error.
-	 */
+	/* Remove the obsolete NAME.error, which explains why the old name does not submit. */
 	if (!spec_name_submits(c->name))
 		(void)names_remove_error(s->names, c->name);
 	/*

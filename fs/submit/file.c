@@ -35,8 +35,8 @@ struct open_file {
 	struct upload_writer writer; /* in the upload's list of writers, if WRITABLE */
 	struct file_owner owner;
 	/*
-	 * WROTE_TID is the thread that wrote last. WROTE is the process of this thread. Exception:
-	 * file_check_end may have set WROTE to the parent of this process.
+	 * WROTE_TID is the thread that wrote last. WROTE is its process, or the parent of this
+	 * process (file_check_end).
 	 */
 	pid_t wrote_tid;
 	pid_t wrote;
@@ -82,10 +82,7 @@ static bool is_writable(const struct fuse_file_info *fi)
 	return (fi->flags & O_ACCMODE) != O_RDONLY;
 }
 
-/*
- * Set the size of the contents that U shows. Don't launch these contents, because only a close
- * launches.
- */
+/* Set the size of the contents that U shows, without launching them: only a close launches. */
 static int file_truncate(struct submit *s, struct upload *u, off_t size)
 {
 	int err = upload_truncate(u, NULL, size);
@@ -110,9 +107,7 @@ int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upl
 {
 	bool empties = fi->flags & O_TRUNC;
 	char name[NAME_MAX + 1];
-	/*
-	 * Fail with ESTALE if the lookup is out of date: the kernel then looks up the name again.
-	 */
+	/* Fail with ESTALE if the lookup is out of date, so that the kernel repeats the lookup. */
 	bool stale = !names_of(s->names, u, name) || (is_writable(fi) && taken != upload_taken(u));
 	int there = stale ? -ESTALE : upload_open(u, empties);
 	struct open_file *h;
@@ -418,10 +413,7 @@ static int file_on_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
-/*
- * Report the size of the handle's own contents, because the process of the handle may append to
- * them.
- */
+/* Report the size of the handle's own contents, because its process may append to them. */
 static void file_on_getattr_open(struct fs *fs, struct node *node, struct fuse_file_info *fi,
 				 struct stat *st)
 {
@@ -533,9 +525,9 @@ struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u)
 
 	if (!fresh && (file_upload(node) != u || file_taken(node) != taken)) {
 		/*
-		 * Replace the existing node in two cases. First, the node may belong to a removed
-		 * file that had the same tag. Second, the node may be older than the last time that
-		 * another process took this file from its writers.
+		 * Replace the existing node in two cases. First, it belongs to a removed file that
+		 * had the same tag. Second, another process has taken this file from its writers
+		 * since the node was made.
 		 */
 		node_forget_name(fs, node);
 		node_put(fs, node);

@@ -47,10 +47,7 @@ struct launch {
 	mode_t readable;	 /* S_IRGRP and S_IROTH of the file's mode */
 	char name[NAME_MAX + 1]; /* the name under which the contents are submitted */
 	int err;		 /* the error of the launch; 0 if the contents were launched */
-	/*
-	 * The error of the rename on disk, if the contents were launched but the rename failed;
-	 * otherwise 0.
-	 */
+	/* the error of the rename on disk after the contents were launched; 0 if none */
 	int unnamed;
 	char *why;  /* the text of the error ERR, or NULL */
 	char *made; /* dryrun/: the manifest, or NULL */
@@ -106,10 +103,7 @@ static void launch_end(struct launch *l)
 	bool shown = !s->dry || (current && (l->err || l->made));
 	char name[NAME_MAX + 1];
 
-	/*
-	 * After a dry run the state of the contents is NEW again, so that a user can repeat the dry
-	 * run.
-	 */
+	/* After a dry run the contents are NEW again, so that a user can repeat the dry run. */
 	upload_set_state(l->upload, l->version, l->err || s->dry ? CONTENT_NEW : CONTENT_LAUNCHED);
 	upload_concluded(l->upload, l->number, !l->err);
 	if (l->made)
@@ -331,10 +325,7 @@ static struct launch *launch_new(struct submit *s, struct upload *u, const struc
 
 /* --- what starts a launch --- */
 
-/*
- * Explain in NAME.error why the contents can't be submitted as NAME. FLAW is an errno
- * (upload_flaw).
- */
+/* Explain in NAME.error why the contents can't be submitted. FLAW is an errno (upload_flaw). */
 static void launch_refuse(struct submit *s, const char *name, int flaw, struct file_owner owner)
 {
 	char *text cleanup_free = NULL;
@@ -519,10 +510,9 @@ static void launch_show_loss(struct submit *s, const struct name_loss *loss, pid
 }
 
 /*
- * A request of PROCESS removes, replaces or renames a file, and so takes the file from its writers.
- * TICKET is the ticket of the request. Return the process whose writers keep the file. This is
- * PROCESS while the request waits. Return 0 if the request has timed out: then all writers lose the
- * file, because PROCESS may have continued and opened the file again.
+ * PROCESS removes, replaces or renames a file by the request TICKET, which takes the file from its
+ * writers. Return the process whose handles keep the file: PROCESS while the request waits. If the
+ * request has timed out, return 0, because PROCESS may have continued and opened the file again.
  */
 static pid_t launch_keeper(const struct submit *s, pid_t process, uint64_t ticket)
 {

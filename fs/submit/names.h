@@ -32,7 +32,7 @@ enum submit_name { SUBMIT_NAME_FILE, SUBMIT_NAME_JOB, SUBMIT_NAME_ERROR };
  */
 int submit_name_check(const char *name);
 /*
- * Return the kind of NAME: the name of a file BASE, or BASE.job, or BASE.error. For the last two, set
+ * Return the kind of NAME: the name of a file, or BASE.job, or BASE.error. For the last two, set
  * RET_BASE to BASE.
  */
 enum submit_name submit_name_kind(const char *name, char ret_base[NAME_MAX + 1]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * This file defines struct submit, which has the data of submit/ or dryrun/. It also has the queue
- * in which the files of these directories reach the disk.
+ * Defines struct submit, which has the data of submit/ or dryrun/, and the queue that writes the
+ * files of these directories to disk.
  *
  * All changes on disk go through one queue of the pool (backend/base/work.h), in the order of the
  * requests. So the directory on disk always equals the directory in memory at some earlier time.

@@ -36,9 +36,7 @@ struct submit_config {
 	const char *state_dir;	/* absolute */
 	const char *mountpoint; /* absolute */
 	const char *submitter;	/* user@host of the mount */
-	/*
-	 * true if a file belongs to the user who makes it; false if it belongs to the mounting user
-	 */
+	/* true if a file belongs to the user who makes it, false if to the mounting user */
 	bool allow_other;
 };
 

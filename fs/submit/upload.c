@@ -81,9 +81,7 @@ struct upload {
 	enum upload_name named;
 	struct content *shown;
 	bool loaded; /* true if SHOWN has its bytes; false if it has only its size */
-	/*
-	 * The contents that changed last, if they belong to a handle. NULL if SHOWN changed last.
-	 */
+	/* the contents that changed last, if a handle has them; NULL if SHOWN changed last */
 	const struct content *latest;
 	uint64_t charged; /* how many bytes of all->scratch are for this file */
 	struct attr attr;
@@ -196,9 +194,9 @@ static struct content *content_of(const struct upload *u, const struct upload_wr
 
 /*
  * Return the address of the pointer to the contents that W changes. This is the pointer in W if W
- * has contents of its own, or if U has a submitting name. The pointer in W may still be NULL: then
- * W gets contents of its own with this change. Otherwise, this is the pointer in U. W is NULL if a
- * change is made without a handle.
+ * has contents of its own, or if U has a submitting name; otherwise it is the pointer in U. If the
+ * pointer in W is NULL, W gets contents of its own with this change. W is NULL if a change is made
+ * without a handle.
  */
 static struct content **slot_to_change(struct upload *u, struct upload_writer *w)
 {
@@ -817,10 +815,7 @@ static bool take_part(struct upload *u, struct upload_part *ret)
 	return true;
 }
 
-/*
- * Open U's file on disk. Create it if it does not exist yet. Return a descriptor or a negative
- * errno.
- */
+/* Open U's file on disk; create it if it is missing. Return a descriptor or a negative errno. */
 static int open_file(struct upload *u)
 {
 	int flags = u->ino ? O_RDWR : O_RDWR | O_CREAT | O_EXCL;
@@ -851,10 +846,7 @@ static int save_part(struct upload *u, const struct upload_part *p)
 		err = disk_truncate(fd, p->size);
 	if (!err && (st.st_mode & 07777) != p->attr.mode)
 		err = disk_chmod(fd, "", p->attr.mode);
-	/*
-	 * Only root can change owners on disk. If kxfs is not root, it keeps the owner only in
-	 * memory.
-	 */
+	/* Only root can change owners on disk. Otherwise kxfs keeps the owner only in memory. */
 	if (!err && geteuid() == 0 &&
 	    (st.st_uid != p->attr.owner.uid || st.st_gid != p->attr.owner.gid))
 		err = disk_chown(fd, p->attr.owner.uid, p->attr.owner.gid);

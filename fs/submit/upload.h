@@ -177,7 +177,7 @@ void upload_set_state(struct upload *u, uint64_t version, enum content_state sta
 bool upload_is_busy(struct upload *u);
 /*
  * Make U show TEXT, which U's file on disk already contains. Return the version of TEXT. But if U
- * does not show VERSION any more, U keeps its newer contents, and this returns 0.
+ * does not show VERSION any more, keep its newer contents and return 0.
  */
 uint64_t upload_replace(struct upload *u, uint64_t version, const char *text);
 
@@ -190,8 +190,8 @@ uint64_t upload_replace(struct upload *u, uint64_t version, const char *text);
  */
 void upload_stat(struct upload *u, const struct upload_writer *w, struct stat *st);
 /*
- * The mask TO_SET (FUSE_SET_ATTR_*) selects some of the mode, owner and times. Set these in U to
- * the values in ATTR. Return 0, or -EPERM if a user other than root tries to change the owner.
+ * Set those of the mode, owner and times of U that TO_SET (FUSE_SET_ATTR_*) selects to the values
+ * in ATTR. Return 0, or -EPERM if a user other than root tries to change the owner.
  */
 int upload_set_attr(struct upload *u, const struct stat *attr, int to_set);
 /* Set U's owner to the one that an earlier mount has recorded. */
@@ -261,10 +261,7 @@ int upload_sync(struct upload *u);
  * negative errno.
  */
 int upload_save_text(struct upload *u, const char *text);
-/*
- * Rename U to NAME on disk, or remove U from the disk if NAME is NULL. Return 0 or a negative
- * errno.
- */
+/* Rename U to NAME on disk, or remove U if NAME is NULL. Return 0 or a negative errno. */
 int upload_save_name(struct upload *u, const char *name);
 /*
  * If U has changes that are not on disk, and no save is queued, return true and mark a save as

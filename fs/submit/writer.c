@@ -11,9 +11,7 @@
 #include "backend/base/file.h"
 #include "fs/submit/writer.h"
 
-/*
- * Find the line that begins with "KEY:". Return the text after the colon and the blanks, or NULL.
- */
+/* Find the line that begins with "KEY:". Return the text after the colon and blanks, or NULL. */
 static const char *writer_line(const char *text, const char *key)
 {
 	size_t len = strlen(key);

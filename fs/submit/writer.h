@@ -80,9 +80,7 @@ int writer_look(pid_t opener, pid_t wrote, uint64_t ino, const char *mountpoint)
  * may use a struct holders.
  */
 
-/*
- * If more processes than this have a file open, no close ends the writing; only the release does.
- */
+/* If more processes than this have a file open, only the release ends the writing, no close. */
 #define HOLDERS_MAX 16
 
 struct holders {

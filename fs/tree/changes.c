@@ -13,10 +13,7 @@
 #include "spec/base/time.h"
 #include "spec/job/status.h"
 
-/*
- * The largest number of bytes that kxfs buffers for a slow reader, in addition to the lines up to
- * SYNC.
- */
+/* The most bytes that kxfs buffers for a slow reader, in addition to the lines up to SYNC. */
 #define CHANGES_MAX (1u << 20)
 
 #define CHANGES_TARGET ".kxfs/.live/changes"
@@ -106,9 +103,7 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 	if (off < c->base || off > c->base + c->len)
 		return -ESPIPE;
 	c->head = off - c->base;
-	/*
-	 * Free the bytes that were read, but only in large parts, because shells read byte by byte.
-	 */
+	/* Free the bytes that were read, but in large parts, because shells read byte by byte. */
 	if (c->head >= 65536 && c->head >= c->len / 2) {
 		c->len -= c->head;
 		c->base += c->head;
@@ -125,10 +120,7 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 	return (ssize_t)size;
 }
 
-/*
- * True if the change from OLD to JOB needs a line. No line is needed for a change of a job in
- * history/.
- */
+/* True if the change from OLD to JOB needs a line. A change of a job in history/ needs none. */
 static bool changes_differ(const struct spec_job *old, const struct spec_job *job)
 {
 	bool was = old && !old->history, is = job && !job->history;

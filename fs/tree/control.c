@@ -49,7 +49,7 @@ static const char help_text[] =
 	"queues/NAME/status      capacity and jobs of a queue (Volcano, Kueue, local:)\n"
 	"list, list.jsonl        all jobs: as a table, and as one line per job like status.json;\n"
 	"                        history/ has these files, too\n"
-	"live/changes            one line per job, SYNC, then one line per change; a read waits for it\n"
+	"live/changes            one line per job, SYNC, then one per change; reads wait for more\n"
 	".kxfs/                  info (shows problems of the connection), metrics, help, log of kxfs\n"
 	"\n"
 	"Reading a file in live/ can take as long as a job. Only live/ lists these files, so that `cat *` and\n"
@@ -113,7 +113,7 @@ static void control_write_metrics(const struct tree *t, FILE *out)
 	const struct print_metric metrics[] = {
 		{"fuse_requests_total", "counter", "FUSE requests from the kernel",
 		 t->fs->requests},
-		{"streams", "gauge", "Open blocking files", streams_count(t->fs)},
+		{"streams", "gauge", "Open files whose reads block", streams_count(t->fs)},
 	};
 
 	print_metrics(out, metrics, array_size(metrics));
@@ -136,10 +136,7 @@ static int control_metrics(struct fs *fs, struct node *node, char **ret, size_t 
 
 static int control_log(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
-	/*
-	 * If the state directory was removed, log that now, because users read this file to find
-	 * the reason.
-	 */
+	/* Log a removal of the state directory now, because users look here for the reason. */
 	job_ref_state_is_gone(tree_of(node));
 	*ret = diag_text(ret_len);
 	return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file `follow` (see job.h). A reader gets new lines from the memory of the log's writer
+ * The file `follow` (see job.h). A reader gets new lines from memory before they are on disk
  * (log_read_early). The pool reads all other bytes from disk, one step at a time. So a log on a
  * hanging disk delays only its own readers.
  *
@@ -41,10 +41,7 @@ struct tail_follow {
 	char *uid;
 	char *replica; /* name of the replica's directory; "" for the follow of a job */
 	enum follow_state state;
-	/*
-	 * the key of the log that was opened last; NULL before the first log, and for the merged
-	 * log
-	 */
+	/* key of the log that was opened last; NULL before the first, and for the merged log */
 	char *key;
 	/*
 	 * Offset in the file `follow` at which the log KEY starts. In the state OPENS, this is
@@ -89,10 +86,7 @@ static int follow_step(struct tail_follow *f)
 	}
 	got = log_read(f->log, c->bytes, c->n, c->at);
 	c->n = (size_t)max_of(got, (ssize_t)0);
-	/*
-	 * If log_read returns 0, the log was truncated: it has fewer bytes than log_stat has
-	 * returned.
-	 */
+	/* If log_read returns 0, the log was truncated: it is shorter than log_stat reported. */
 	return got < 0 ? (int)got : got == 0 ? -ENODATA : 0;
 }
 
@@ -139,9 +133,7 @@ static bool chunk_has(const struct tail_chunk *c, uint64_t at)
 	return at >= c->at && at - c->at < c->n;
 }
 
-/*
- * Enter STATE, and start the work of STATE on the pool. The work reads at the offset AT of the log.
- */
+/* Enter STATE, and start its work on the pool, which reads at the offset AT of the log. */
 static int follow_begin(struct tail_follow *f, enum follow_state state, uint64_t at)
 {
 	f->state = state;

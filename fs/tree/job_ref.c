@@ -141,12 +141,12 @@ int job_ref_may_end(const struct tree *t, const struct spec_job *job)
 		return 0;
 	if (t->may_end_own)
 		diag(DIAG_WARNING,
-		     "%s: not removed: the job was not submitted %s; -o cancel=%s would allow "
+		     "%s: refused: the job was not submitted %s; -o cancel=%s would allow "
 		     "this",
 		     job->id, t->may_end_mine ? "by this user" : "through this mount",
 		     job->mine ? "mine" : "all");
 	else
-		diag(DIAG_WARNING, "%s: not removed: the mount has -o cancel=none", job->id);
+		diag(DIAG_WARNING, "%s: refused: the mount has -o cancel=none", job->id);
 	return -EPERM;
 }
 

@@ -241,10 +241,7 @@ JOB_TEXT(job_appdef_text, job_render_appdef, job_appdef_getattr, NULL, true);
 
 /* --- ctl: a read lists the possible actions, a write requests one of them --- */
 
-/*
- * The deadline of a write to ctl. It matters only if something goes wrong, because backend_control
- * should answer within 5 s.
- */
+/* The deadline of a write to ctl. backend_control should answer earlier, within 5 s. */
 #define JOB_CTL_MS 10000
 
 static int job_render_ctl(struct fs *fs, struct node *node, char **ret, size_t *ret_len)

@@ -118,17 +118,14 @@ static void jobs_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 		return;
 	}
 	r = job_request_new(fs, req, PARK_DIR, JOBS_RMDIR_MS, 0,
-			    text_print("%s: not removed", job->id));
+			    text_print("%s: rmdir failed", job->id));
 	if (r && place == BACKEND_JOBS)
 		backend_cancel(t->backend, job->id, job->uid, job_request_done, r);
 	else if (r)
 		backend_forget(t->backend, job->id, job->uid, job_request_done, r);
 }
 
-/*
- * Let the removal of a file of history/, such as `list`, succeed without an effect, so that `rm -r`
- * of history/ works.
- */
+/* Let unlink of a file of history/ succeed without an effect, so that `rm -r` of history/ works. */
 static void jobs_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name)
 {
 	fuse_reply_err(req, jobs_is_file(dir, name, strlen(name)) ? 0 : EPERM);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files list and list.jsonl. Each file lists all jobs of one directory. The two files in the
- * root list the jobs of jobs/, and the two files in history/ list the jobs of history/. The text of
- * a file is cached. An open renders the text again only if a job has changed, or if an age in the
- * text is out of date. Rendering 100 000 jobs takes seconds. Meanwhile other requests are served.
- * FUSE thread.
+ * The files list and list.jsonl. In the root, they list the jobs of jobs/; in history/, those of
+ * history/. Their texts are cached. An open renders the text again only if a job has changed, or if
+ * an age in the text is out of date. Rendering 100 000 jobs takes seconds. Meanwhile other requests
+ * are served. FUSE thread.
  */
 #include <pthread.h>
 

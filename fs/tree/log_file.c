@@ -13,11 +13,11 @@
  * copy without the lock. If the pool is not reading the requested bytes yet, the FUSE thread reads
  * them itself instead of waiting.
  *
- *	fill    | phase                          | ends when                                    | next
- *	NONE    | nothing                        | a reader finds free space in the ring        | WANTED
- *	WANTED  | the work is queued on the pool | a thread takes it                            | READING
- *	READING | a thread reads step after step | the ring is full, or the log has no more now | NONE
- *	        |                                | after some steps, if other work is due       | WANTED
+ *	fill    | phase                          | ends when                            | next
+ *	NONE    | nothing                        | a reader finds space in the ring     | WANTED
+ *	WANTED  | the work is queued on the pool | a thread takes it                    | READING
+ *	READING | a thread reads step after step | the ring is full, or no byte is left | NONE
+ *	        |                                | AHEAD_STEPS steps are done           | WANTED
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -110,7 +110,7 @@ static void ahead_unref(void *data)
 }
 
 /*
- * Close A, which may be NULL. If a thread of the pool is reading for A now, this thread frees A
+ * Close A, which may be NULL. If a thread of the pool is reading for A now, that thread frees A
  * after its step.
  */
 static void ahead_close(struct ahead *a)
@@ -204,9 +204,7 @@ static void ahead_post(struct ahead *a)
 
 /* --- requests --- */
 
-/*
- * If the ring of A has space, and no work is queued or running, queue the work that fills the ring.
- */
+/* If the ring of A has space, and no work is queued or running, queue work that fills the ring. */
 static void ahead_want(struct ahead *a)
 {
 	{
@@ -255,10 +253,7 @@ static bool ahead_has(struct ahead *a, size_t size, uint64_t off)
 	return false;
 }
 
-/*
- * Called when the reader has reached the end of the log. Free the ring, unless the pool is filling
- * it.
- */
+/* The reader has reached the end of the log. Free the ring, unless the pool is filling it. */
 static void ahead_rest(struct ahead *a)
 {
 	{
@@ -336,10 +331,7 @@ struct log_node {
 	struct node node;
 	bool merged;
 	enum log_form form;
-	/*
-	 * the key of the log; NULL for the merged log, and for a replica's first log before it
-	 * begins
-	 */
+	/* key of the log; NULL for the merged log, and for a first log that has not begun */
 	char *key;
 };
 
@@ -448,10 +440,7 @@ static void log_file_arrived(void *data)
 
 	if (req && err)
 		fuse_reply_err(req, err);
-	/*
-	 * Reply with the handle. But if the open was refused, interrupted or timed out, free the
-	 * handle.
-	 */
+	/* Reply with the handle. If the open was refused, interrupted or timed out, free it. */
 	if (req && !err)
 		handle_reply(o->fs, req, &o->fi);
 	else

@@ -24,10 +24,7 @@
 #include "fs/vfs/text.h"
 #include "spec/job/list.h"
 
-/*
- * The creator sets all members before the mount is up. They don't change afterwards, except where
- * noted.
- */
+/* The creator sets all members before the mount is up. They are constant except where noted. */
 struct tree {
 	struct fs *fs;
 	struct backend *backend;

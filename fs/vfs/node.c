@@ -158,10 +158,7 @@ void node_set_times(struct stat *st, int64_t mtime, int64_t ctime)
 	st->st_ctim = spec_time_spec(ctime);
 }
 
-/*
- * Set ST to the default attributes: type, mode, owner, st_ino, and the time at which the mount
- * began.
- */
+/* Set ST to the default attributes (see node_getattr). */
 static void node_stat(struct fs *fs, const struct node *node, struct stat *st)
 {
 	memset(st, 0, sizeof(*st));
@@ -268,10 +265,7 @@ struct node_table *node_table_new(const struct node_class *root, void *object)
 	return t;
 }
 
-/*
- * Also free nodes whose LOOKUPS is not 0, because the kernel does not send FORGETs when it
- * unmounts.
- */
+/* Also free nodes whose LOOKUPS is not 0, because the kernel sends no FORGETs at an unmount. */
 void node_table_free(struct node_table *t)
 {
 	struct node *node, *next;
@@ -291,19 +285,13 @@ static void node_give(struct fs *fs, struct node *node, struct fuse_entry_param 
 {
 	e->ino = node == fs->nodes->root ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)node;
 	e->generation = 1;
-	/*
-	 * The two timeouts differ: for example, the times of a running job change, but its name
-	 * does not.
-	 */
+	/* The two timeouts differ: the times of a running job change, but its name does not. */
 	e->entry_timeout = node->class->live ? 0 : FS_TIMEOUT;
 	e->attr_timeout = node->live ? 0 : FS_TIMEOUT;
 	node_looked_up(node);
 }
 
-/*
- * Fill E with NODE's type and inode number. The kernel requests the other attributes when a process
- * needs them.
- */
+/* Fill E with NODE's type and inode number. The kernel requests other attributes when needed. */
 static void node_give_bare(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 {
 	memset(e, 0, sizeof(*e));

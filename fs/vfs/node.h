@@ -150,10 +150,7 @@ struct node {
 	 * Exception: a directory in a directory listing (node_listed).
 	 */
 	bool live;
-	/*
-	 * true if the node was removed from the table, so that the next lookup of its name makes a
-	 * new node
-	 */
+	/* true if the node was removed from the table; a lookup of its name makes a new node */
 	bool stale;
 	off_t size; /* the st_size that the kernel got last */
 	UT_hash_handle hh;

@@ -155,9 +155,7 @@ bool park_waits(struct park *park, uint64_t ticket)
 	return p;
 }
 
-/*
- * Queue the answer ERR to the request of TICKET. Park's thread sends it. Call this under the lock.
- */
+/* Queue the answer ERR to the request of TICKET; park's thread sends it. Call under the lock. */
 static void park_note(struct park *park, uint64_t ticket, int err)
 {
 	struct park_answer *a = new0(struct park_answer);

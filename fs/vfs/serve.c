@@ -37,10 +37,7 @@ struct server {
 	uint64_t ticket;	    /* ticket of that request, while ON_DISK */
 	/* true if the handler waits for a disk; written under both locks */
 	bool on_disk;
-	/*
-	 * FORGETs and RELEASEs that wait until this server's handler returns. Used under the
-	 * session lock.
-	 */
+	/* FORGETs and RELEASEs that wait for the end of the handler; under the session lock */
 	struct kept *kept;
 	char *buffer;
 	size_t buffer_size;
@@ -253,10 +250,7 @@ void serve_disk_end(struct fs *fs)
 	me->on_disk = false;
 }
 
-/*
- * Called on park's thread when a request has been waiting for a disk for a long time. Let another
- * thread serve.
- */
+/* Called on park's thread when a request waits long for a disk. Let another thread serve. */
 static void serve_stalled(void *data)
 {
 	server_start(data);

@@ -23,8 +23,7 @@ struct stream_class {
 	 * Return how many bytes are available at OFF, at most SIZE. If RET is not NULL, set *RET to
 	 * their address, which is valid until the next call of a function of S. At the end of the
 	 * file, return 0. Otherwise return a negative errno: -EAGAIN if no byte is available yet;
-	 * -EINPROGRESS if the class has started to find out, and calls stream_hold for S until it
-	 * knows.
+	 * -EINPROGRESS if the class is finding out. It then holds S (stream_hold) until it knows.
 	 */
 	ssize_t (*read)(struct stream *s, const char **ret, size_t size, uint64_t off);
 	/* Free the members after struct stream. */
@@ -56,10 +55,7 @@ void stream_open(struct stream *s, fuse_req_t req, struct fuse_file_info *fi);
 
 /* Call FN for each open stream; FN must not close any. I/O thread. */
 void streams_visit(struct fs *fs, void (*fn)(struct stream *s, void *data), void *data);
-/*
- * Answer the waiting reads of S, and wake its poller, because S may have more bytes now. I/O
- * thread.
- */
+/* Answer the waiting reads of S, and wake its poller: S may have more bytes now. I/O thread. */
 void stream_wake(struct stream *s);
 /*
  * Prevent S from being freed until stream_unhold, even if S is closed. stream_unhold also calls

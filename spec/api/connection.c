@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Builds a spec_connection from the entries of kubeconfig files. It opens no file and no
- * connection. A context names a cluster and a user. The three entries together describe the
- * connection. A function that reads a field does not return its error. It adds the error to the
- * list of errors, and reading continues. At the end, the caller discards the result if there was an
- * error. Only the first error is added. No error quotes a value, because a value may be a secret.
+ * Builds a spec_connection from the entries of kubeconfig files, without opening a file or a
+ * connection. A context names a cluster and a user; the three entries together describe the
+ * connection. A function that reads a field adds its error to the list and continues. Only the
+ * first error is added, and the caller then discards the result. No error quotes a value that may
+ * be a secret.
  */
 #include <errno.h>
 #include <strings.h>
@@ -137,10 +137,7 @@ static const struct spec_yaml *field(const struct connection_reader *r, const ch
 	return v && !spec_yaml_is_null(v) ? v : NULL;
 }
 
-/*
- * Set *RET to the text of V; "" if V is NULL or not a text. Error messages use KEY as the field's
- * name.
- */
+/* Set *RET to the text of V; "" if V is NULL or not a text. Error messages call the field KEY. */
 static void set_text(struct connection_reader *r, const struct spec_yaml *v, const char *key,
 		     char **ret)
 {
@@ -156,10 +153,7 @@ static void set_text(struct connection_reader *r, const struct spec_yaml *v, con
 	*ret = text_copy(text);
 }
 
-/*
- * Like set_text, for a text that becomes part of an HTTP header. Report an error if the text has
- * control characters.
- */
+/* Like set_text, for a text that becomes part of an HTTP header: refuse control characters. */
 static void set_header(struct connection_reader *r, const struct spec_yaml *v, const char *key,
 		       char **ret)
 {

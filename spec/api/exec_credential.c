@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes and parses ExecCredential objects: the input and the output of an exec plugin. The output
- * contains secrets. So errors about the output contain only positions and names of fields. These
- * errors never quote the output.
+ * contains secrets, so errors about it contain only positions and names of fields.
  */
 #include <errno.h>
 
@@ -151,8 +150,8 @@ int spec_exec_reply(const char *text, size_t len, const char *api_version,
 	if (!is_text(root, "apiVersion", api_version))
 		return spec_errors_add(
 			e, -EINVAL, root->line, root->column, "apiVersion",
-			"the plugin's answer has another apiVersion than the kubeconfig, which "
-			"has %s; change one of them",
+			"the apiVersion of the plugin's answer differs from that in the exec "
+			"section of the kubeconfig, %s; change one of them",
 			api_version);
 	status = spec_yaml_get(root, "status");
 	if (!status || status->type != SPEC_YAML_MAP)

@@ -15,10 +15,7 @@ struct kubeconfig_entry {
 	const struct spec_yaml *body;
 };
 
-/*
- * Find the entry NAME. KIND is "context", "cluster" or "user". Return false if there is no such
- * entry.
- */
+/* Find the entry NAME of KIND ("context", "cluster" or "user"). Return false if there is none. */
 bool kubeconfig_find(const struct spec_kubeconfig *k, const char *kind, const char *name,
 		     struct kubeconfig_entry *ret);
 

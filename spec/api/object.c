@@ -14,9 +14,7 @@
 #include "spec/base/value.h"
 #include "spec/yaml/yaml.h"
 
-/*
- * Return O's annotation KEY, or "" if O has none. The returned text is valid as long as O exists.
- */
+/* Return O's annotation KEY, borrowed from O; "" if O has none. */
 static const char *annotation(const struct spec_value *o, const char *key)
 {
 	return spec_read_text(spec_read_map(spec_read_map(o, "metadata"), "annotations"), key);
@@ -126,10 +124,7 @@ int spec_object_yaml(const char *json, size_t len, char **ret, size_t *ret_len)
 
 	if (err < 0)
 		return err;
-	/*
-	 * The splitter removes managedFields from lists and watches, but replies to other requests
-	 * contain them.
-	 */
+	/* A splitter removes managedFields, but not every reply goes through a splitter. */
 	if (json_object_object_get_ex(o, "metadata", &metadata) &&
 	    json_object_is_type(metadata, json_type_object))
 		json_object_object_del(metadata, "managedFields");

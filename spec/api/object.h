@@ -42,9 +42,8 @@ bool spec_object_is_success(const char *json, size_t len);
 /* Compare two resourceVersions. True if A and B are decimal numbers and A is at most B. */
 bool spec_version_is_up_to(const char *a, const char *b);
 /*
- * Return the text of the member KEY ("name" or "uid") of the object's metadata, malloc'ed. Its JSON
- * escapes are not decoded. Return "" if the object has no such member, or if the member has more
- * than 254 bytes.
+ * Return the member KEY ("name" or "uid") of the object's metadata, malloc'ed. Its JSON escapes are
+ * not decoded. Return "" if there is no such member, or if it has more than 254 bytes.
  */
 char *spec_object_name(const char *json, size_t len, const char *key);
 

@@ -35,9 +35,8 @@ static bool has(const struct reply *r, const char *part)
 }
 
 /*
- * Find the text between FROM and TO in the message. If TO is "", the text extends to the end of the
- * message. Set *RET to its start and *N to its length. Return false if the message has no such
- * text.
+ * Find the text between FROM and TO in the message, or from FROM to the end if TO is "". Set *RET
+ * to its start and *N to its length. Return false if there is no such text.
  */
 static bool between(const struct reply *r, const char *from, const char *to, const char **ret,
 		    int *n)
@@ -356,9 +355,7 @@ static int server_error(struct reply *r)
 	if (between(r, "failed calling webhook \"", "\"", &name, &n)) {
 		why = strrchr(r->message, ':');
 		fprintf(r->out, "the cluster can't check the object: its webhook %.*s", n, name);
-		/*
-		 * Webhooks of different products may have the same name, so also print the service.
-		 */
+		/* Different products may name their webhooks alike, so also print the service. */
 		if (between(r, "Post \"https://", "\"", &url, &m))
 			fprintf(r->out, " (%.*s)", min_of(m, (int)strcspn(url, ":/?")), url);
 		return put(r, -EIO, " does not answer%s\nInform the cluster's administrator.",
@@ -385,7 +382,7 @@ static int explain(struct reply *r)
 	case 409:
 		return conflict(r);
 	case 410:
-		return put_failed(r, -ESTALE, "the requested version is too old");
+		return put_failed(r, -ESTALE, "the requested resource version is too old");
 	case 422:
 		return invalid(r);
 	case 429:

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Translates a failed reply into an errno and a text for people. docs/kxfs-layout.5 lists the
- * errnos.
- */
+/* Translates a failed reply into an errno (see docs/kxfs-layout.5) and a text for people. */
 #pragma once
 
 #include "spec/base/base.h"

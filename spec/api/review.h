@@ -14,8 +14,7 @@
 
 /*
  * Return the JSON text of a SelfSubjectAccessReview, malloc'ed. It asks whether the user may VERB
- * the RESOURCE ("pods/log") of GROUP in NAMESPACE. If NAMESPACE is "", it asks about the whole
- * cluster.
+ * the RESOURCE ("pods/log") of GROUP in NAMESPACE, or in the whole cluster if NAMESPACE is "".
  */
 char *spec_review_ask(const char *group, const char *resource, const char *verb,
 		      const char *namespace);

@@ -67,9 +67,7 @@ enum position {
 	OBJECT, /* an object, or a value in an object that has a table of its own */
 };
 
-/*
- * Where in the body a value is. If POSITION is OBJECT, the table PICK selects the members to keep.
- */
+/* The position of a value in the body. If POSITION is OBJECT, PICK selects the members to keep. */
 struct where {
 	enum position position;
 	const struct spec_pick *pick;
@@ -124,10 +122,7 @@ struct spec_split {
 	char *resource_version, *next;
 };
 
-/*
- * Keeps all members except managedFields. In managedFields, the server records which client set
- * which field.
- */
+/* Keeps all members but managedFields, where the server records which client set which field. */
 const struct spec_pick spec_metadata_pick[] = {
 	{.key = "managedFields", .keep = false},
 	{.keep = true},
@@ -200,10 +195,7 @@ static void copy(struct spec_split *s, const char *bytes, size_t n)
 	s->run_len = s->wrong ? 0 : n;
 }
 
-/*
- * OUT contains the metadata of a list. Parse it, and store the list's version and the token of the
- * next page.
- */
+/* OUT contains the metadata of a list. Store the list's version and the token of the next page. */
 static int take_metadata(struct spec_split *s)
 {
 	cleanup_free struct spec_value *o = NULL;
@@ -287,10 +279,7 @@ static struct level *top(struct spec_split *s)
 	return &s->levels[s->depth - 1];
 }
 
-/*
- * Return the row of PICK that applies to the current key. This is the last row if no other row
- * does.
- */
+/* Return the row of PICK for the current key: the last row if no other row has this key. */
 static const struct spec_pick *row_of(const struct spec_split *s, const struct spec_pick *pick)
 {
 	while (pick->key && (strncmp(pick->key, s->key, s->key_len) != 0 || pick->key[s->key_len]))
@@ -303,9 +292,7 @@ static bool key_is(const struct spec_split *s, const char *key)
 	return s->key_len == strlen(key) && memcmp(s->key, key, s->key_len) == 0;
 }
 
-/*
- * Return the position of the current key's value. IN is the position of the map that has the key.
- */
+/* Return the position of the current key's value. IN is the position of the map with the key. */
 static struct where member(const struct spec_split *s, const struct where *in)
 {
 	static const struct spec_pick unknown[] = {{.keep = true}};
@@ -521,9 +508,7 @@ static int escaped_byte(struct spec_split *s, const char **p)
 
 	if ((unsigned char)*at < 0x20)
 		return -EINVAL;
-	/*
-	 * A key with an escape can't be in a table. So give it a length that no key of a table has.
-	 */
+	/* A key with an escape is in no table, so give it a length that no key of a table has. */
 	s->key_len = s->in_key ? MAX_KEY + 1 : s->key_len;
 	s->state = STRING;
 	copy(s, at, 1);
@@ -543,9 +528,7 @@ static int literal_bytes(struct spec_split *s, const char **p, const char *end)
 
 static int nested_bytes(struct spec_split *s, const char **p, const char *end)
 {
-	/*
-	 * Limit the depth only in values that will be delivered, because a parser will read them.
-	 */
+	/* Limit the depth only of values that are delivered, because a parser will read them. */
 	const size_t max = s->copying == COPYING && !s->wrong ? MAX_LEVELS - s->depth : SIZE_MAX;
 	const char *from = *p;
 

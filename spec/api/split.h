@@ -15,10 +15,9 @@
 #include "spec/base/base.h"
 
 /*
- * One row of a table. The table selects the members that the splitter keeps in an object. An object
- * may have a hundred members of which only a dozen matter; the splitter drops the others before it
- * stores the object. The last row has no KEY. KEEP of the last row determines whether the splitter
- * keeps members that have no row of their own.
+ * One row of a table, which selects the members that the splitter keeps in an object: often a dozen
+ * of a hundred. The last row has no KEY; its KEEP applies to all members that have no row of their
+ * own.
  */
 struct spec_pick {
 	const char *key;
@@ -36,9 +35,7 @@ struct spec_split;
 enum spec_split_form {
 	/* {"metadata": {...}, "items": [OBJECT, ...]}: the splitter delivers each OBJECT */
 	SPEC_SPLIT_LIST,
-	/*
-	 * {"type": "ADDED", "object": OBJECT} repeated: the splitter delivers each event as a whole
-	 */
+	/* {"type": "ADDED", "object": OBJECT} repeated: the splitter delivers each whole event */
 	SPEC_SPLIT_WATCH,
 };
 

@@ -94,16 +94,13 @@ void spec_app_free(struct spec_app *app)
 
 /* --- roles --- */
 
-/*
- * If the entrypoint is not set, TorchX writes the word MISSING into the AppDef. Report it as an
- * error.
- */
+/* If there is no entrypoint, TorchX writes MISSING into the AppDef. Report it as an error. */
 static void read_entrypoint(struct app_reader *r, const struct app_path *path,
 			    const struct spec_yaml *node, void *member)
 {
 	if (node->type == SPEC_YAML_SCALAR && streq(node->text, MISSING))
 		app_error(r, path, node,
-			  "is %s, which means in TorchX that there is none: "
+			  "is %s, by which TorchX marks a missing entrypoint: "
 			  "name a program",
 			  MISSING);
 	else
@@ -129,10 +126,7 @@ static void read_args(struct app_reader *r, const struct app_path *path,
 	}
 }
 
-/*
- * The names of variables must be valid for execve. Also, the API server accepts only printable
- * ASCII in them.
- */
+/* Names must be valid for execve, and the API server accepts only printable ASCII in them. */
 static void read_env(struct app_reader *r, const struct app_path *path,
 		     const struct spec_yaml *node, void *member)
 {
@@ -152,8 +146,8 @@ static void read_env(struct app_reader *r, const struct app_path *path,
 			s++;
 		if (*s)
 			app_error(r, &at, key,
-				  "the name of a variable must consist of printable ASCII "
-				  "characters");
+				  "the name of a variable may contain only printable "
+				  "ASCII characters");
 	}
 }
 
@@ -179,10 +173,7 @@ static void read_counts(struct app_reader *r, const struct app_path *path,
 
 /* --- ports --- */
 
-/*
- * Return the reason why Kubernetes does not accept NAME as the name of a port; NULL if Kubernetes
- * accepts it.
- */
+/* Return the reason why Kubernetes refuses NAME as the name of a port; NULL if it is valid. */
 static const char *port_name_error(const char *name)
 {
 	size_t len = strlen(name);
@@ -192,7 +183,7 @@ static const char *port_name_error(const char *name)
 	if (len > PORT_NAME_MAX)
 		return "the name of a port must have at most 15 characters";
 	if (strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != len)
-		return "the name of a port must consist of lower-case letters, digits and -";
+		return "the name of a port may contain only lower-case letters, digits and -";
 	if (!strpbrk(name, "abcdefghijklmnopqrstuvwxyz"))
 		return "the name of a port must contain a letter";
 	if (name[0] == '-' || name[len - 1] == '-' || strstr(name, "--"))
@@ -363,7 +354,7 @@ static void read_retry_policy(struct app_reader *r, const struct app_path *path,
 	}
 	near = spec_suggest(node->text, retry_names);
 	app_error(r, path, node, "there is no policy \"%s\"; %s%s%s", node->text,
-		  near ? "did you mean " : "it is APPLICATION, REPLICA, ROLE or HOT_SPARE",
+		  near ? "did you mean " : "use APPLICATION, REPLICA, ROLE or HOT_SPARE",
 		  near ? near : "", near ? "?" : "");
 }
 
@@ -458,12 +449,12 @@ static void read_scheduler(struct app_reader *r, const struct app_path *path,
 	}
 	near = spec_suggest(node->text, names);
 	app_error(r, path, node, "there is no scheduler \"%s\"; %s%s%s", node->text,
-		  near ? "did you mean " : "it is ", near ? near : all, near ? "?" : "");
+		  near ? "did you mean " : "use ", near ? near : all, near ? "?" : "");
 }
 
 /*
- * kxfs does not use this field. Skip values that are not text, such as an overlay for another
- * scheduler, without an error.
+ * kxfs does not use the metadata of an AppDef. Skip values that are not text, such as an overlay
+ * for another scheduler, without an error.
  */
 static void read_metadata(struct app_reader *r, const struct app_path *path,
 			  const struct spec_yaml *node, void *member)
@@ -557,7 +548,7 @@ static void check_task(struct checker *c, const struct app_path *path, const str
 	else
 		app_error(c->r, path, node,
 			  "\"%s\" and roles[%zu], \"%s\", would both have tasks with the name "
-			  "\"%s\" (only a-z, 0-9 and - count)",
+			  "\"%s\" (kxfs keeps only a-z, 0-9 and - of a name)",
 			  c->app->roles[i].name, other, c->app->roles[other].name, name);
 	free(name);
 }
@@ -627,15 +618,12 @@ static void check_names(struct app_reader *r, const struct spec_app *app,
 		name = norm(r, &path, node, app->name);
 	c.app_len = name ? strlen(name) : 0;
 	check_roles(&c);
-	/*
-	 * If the name of a pod would be too long, refuse the name of the app or of the role.
-	 * POD_LEN is 0 if the scheduler shortens names.
-	 */
+	/* POD_LEN is 0 if the scheduler shortens names. */
 	if (name && c.pod_len > SPEC_MAX_NAME)
 		app_error(r, &path, node,
-			  "pods of role \"%s\" would have names of %zu characters, and %u are "
-			  "allowed; shorten the name of the app or of the role, by %zu together (a "
-			  "job's name has a suffix of %d characters)",
+			  "pods of role \"%s\" would have names of %zu characters, but at most %u "
+			  "are allowed; shorten the names of the app and the role by a total of "
+			  "%zu (a job's name has a suffix of %d characters)",
 			  app->roles[c.pod_role].name, c.pod_len, SPEC_MAX_NAME,
 			  c.pod_len - SPEC_MAX_NAME, SUFFIX_LEN + 1);
 }

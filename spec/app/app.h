@@ -95,18 +95,14 @@ struct spec_app {
 /* The properties of a scheduler that affect how AppDefs are read. */
 struct spec_scheduler {
 	const char *name; /* the name that a document uses in `scheduler`, such as "volcano" */
-	/*
-	 * Name of another scheduler, or NULL. This scheduler also runs documents that name the
-	 * other one.
-	 */
+	/* NULL, or the name of another scheduler whose documents this scheduler also runs. */
 	const char *also;
 	/* TorchX's name for this scheduler; a document may use this name, too */
 	const char *torchx;
 	/*
 	 * Returns the length of the longest pod name of a role. K is the number of the role's last
 	 * replica, and LAST is the index of that replica's task in the job. APP and ROLE are the
-	 * lengths of the two names after spec_name_norm. POD_NAME_LEN is NULL if the kind shortens
-	 * long names.
+	 * lengths of the two names after spec_name_norm. NULL if the scheduler shortens long names.
 	 */
 	size_t (*pod_name_len)(size_t app, size_t role, size_t k, size_t last);
 };

@@ -48,10 +48,7 @@ static void move(struct spec_yaml *from, size_t i, struct spec_yaml *to, const c
 	to->v[to->n - 2]->len = strlen(key);
 }
 
-/*
- * True if KEY is a run option of TorchX's scheduler "kxfs" (contrib/torchx) that kxfs itself does
- * not have.
- */
+/* True if KEY is a run option that only TorchX's scheduler "kxfs" (contrib/torchx) has. */
 static bool is_of_plugin(const char *key)
 {
 	static const char *const names[] = {"mount", "quiet", "inherit_env", NULL};

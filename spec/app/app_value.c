@@ -42,8 +42,7 @@ char *app_path_text(const struct app_path *path)
 
 /*
  * If the list of errors is full and NODE is after all errors in it, count an error at NODE and
- * return true. Then the caller need not make the text of the error, so a file with very many errors
- * costs little.
+ * return true: the caller need not make the error's text, so very many errors cost little.
  */
 static bool is_dropped(struct app_reader *r, const struct spec_yaml *node)
 {
@@ -236,10 +235,7 @@ void app_read_text_map(struct app_reader *r, const struct app_path *path,
 
 /* --- numbers --- */
 
-/*
- * TEXT is not a valid number. If it looks like one, return why kxfs does not accept it. Otherwise
- * return NULL.
- */
+/* TEXT is not a valid number. If it looks like one, return why kxfs refuses it, else NULL. */
 static const char *why_not(const char *text)
 {
 	const char *s = text + (*text == '-' || *text == '+');

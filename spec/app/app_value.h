@@ -61,10 +61,7 @@ void app_read_map(struct app_reader *r, const struct app_path *path, const struc
 bool app_is(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 	    enum spec_yaml_type type, const char *hint);
 
-/*
- * Read any text; *MEMBER is a char *. This function and those below can be the LOAD of an
- * app_field.
- */
+/* Read any text; *MEMBER is a char *. This and the functions below can be an app_field's LOAD. */
 void app_read_text(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   void *member);
 /* Read a text that is not empty; *MEMBER is a char *. */
@@ -93,10 +90,7 @@ void app_read_text_map(struct app_reader *r, const struct app_path *path,
 bool app_int(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 	     int64_t min, int64_t max, int64_t *ret);
 
-/*
- * Return the value of NODE as text, malloc'ed. A map or a list becomes JSON. If an error was added,
- * return NULL.
- */
+/* Return NODE's value as text, malloc'ed: JSON for a map or a list. After an error, return NULL. */
 char *app_any(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node);
 
 /*
@@ -126,7 +120,5 @@ void spec_mount_parse(const struct spec_yaml *node, const struct app_path *path,
  */
 int spec_named_resource(const char *name, struct spec_resource *ret, const char **suggestion);
 
-/*
- * Return the name of the I-th named resource; NULL after the last one. For documentation and tests.
- */
+/* Return the name of named resource I; NULL after the last one. For documentation and tests. */
 const char *spec_named_resource_name(size_t i);

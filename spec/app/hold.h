@@ -23,9 +23,7 @@ struct spec_hold_after {
 /* The conditions of one job. Plain data. */
 struct spec_hold {
 	bool hold; /* true if the job does not start before a user releases it */
-	/*
-	 * The job does not start before this time. The text is as in the document; NULL if not set.
-	 */
+	/* The job does not start before this time (text as in the document); NULL if not set. */
 	char *begin;
 	struct spec_hold_after *after;
 	size_t n_after;
@@ -36,10 +34,7 @@ struct spec_hold {
 const char *spec_hold_name(size_t i);
 /* True if NAME is the name of a condition. */
 bool spec_hold_is(const char *name);
-/*
- * Read VALUE into H. VALUE is the value of a member of scheduler_args whose key names a condition.
- * Add errors to E.
- */
+/* Read VALUE, a member of scheduler_args whose key names a condition, into H. Add errors to E. */
 void spec_hold_read(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e);
 bool spec_hold_is_empty(const struct spec_hold *h);
 void spec_hold_clear(struct spec_hold *h);

@@ -14,9 +14,7 @@ enum mount_option { MOUNT_TYPE, MOUNT_SRC, MOUNT_DST, MOUNT_READ_ONLY, MOUNT_PER
 
 struct mount_kind {
 	const char *name;
-	/*
-	 * Names of the fields in the map form; NULL if this kind of mount does not have the field.
-	 */
+	/* Names of the fields in the map form; NULL if this kind has no such field. */
 	const char *fields[MOUNT_N];
 	const char *form; /* an example of the string form, for messages */
 };
@@ -53,10 +51,7 @@ void spec_mount_clear(struct spec_mount *m)
 	*m = (struct spec_mount){0};
 }
 
-/*
- * Add an error at NODE about the mount's field KEY. KEY is "" if the error is about the whole
- * mount.
- */
+/* Add an error at NODE about the mount's field KEY, or about the whole mount if KEY is "". */
 printf_like(4, 5) static void wrong(struct mount_reader *r, const struct spec_yaml *node,
 				    const char *key, const char *fmt, ...)
 {
@@ -147,15 +142,12 @@ static void map_field(struct mount_reader *r, const struct mount_kind *kind,
 	if (!is_text(value)) {
 		wrong(r, value, key->text, "must be text");
 	} else if (option == MOUNT_PERM && bad_permission(value->text)) {
-		wrong(r, value, key->text, "\"%s\" must consist of the letters r, w and m",
+		wrong(r, value, key->text, "\"%s\" may contain only the letters r, w and m",
 		      value->text);
 	} else if (option != MOUNT_PERM && !*value->text) {
 		wrong(r, value, key->text, "must not be empty");
 	} else {
-		/*
-		 * The field is already set if the key occurs twice. The parser has already reported
-		 * the duplicate.
-		 */
+		/* FIELD is set already if the key occurs twice, which the parser has reported. */
 		free(*field);
 		*field = mem_copy(value->text, value->len);
 	}
@@ -190,7 +182,9 @@ static void read_map(struct mount_reader *r)
 
 	k = type ? is_text(type) ? kind_of(type->text) : -1 : kind_of_keys(r->node);
 	if (!type && k < 0) {
-		wrong(r, r->node, "", "type is missing: add \"type: bind\", volume or device");
+		wrong(r, r->node, "",
+		      "type is missing: add \"type: bind\", \"type: volume\" or "
+		      "\"type: device\"");
 		return;
 	}
 	if (k < 0) {
@@ -237,9 +231,7 @@ struct mount_options {
 	} v[MOUNT_N];
 };
 
-/*
- * Return the option with the name WORD (LEN bytes). If there is none, add an error and return -1.
- */
+/* Return the option named WORD (LEN bytes). If there is none, add an error and return -1. */
 static int option_of(struct mount_reader *r, const char *word, size_t len)
 {
 	const char *words[array_size(string_options) + 1] = {NULL};
@@ -286,10 +278,7 @@ static char *expand_home(struct mount_reader *r, const char *src, size_t len)
 	return text_print("%.*s%.*s", (int)home_len, r->home, (int)(len - 1), src + 1);
 }
 
-/*
- * True if O has a value for OPTION, which every mount of KIND needs. If the value is missing or
- * empty, add an error.
- */
+/* True if O has a value for OPTION, which KIND needs. If it is missing or empty, add an error. */
 static bool is_given(struct mount_reader *r, const struct mount_options *o,
 		     enum mount_option option, const struct mount_kind *kind)
 {
@@ -327,7 +316,7 @@ static void end_mount(struct mount_reader *r, struct mount_options *o,
 	else if (device)
 		m.permissions = mem_copy(o->v[MOUNT_PERM].text, o->v[MOUNT_PERM].len);
 	if (device && m.permissions && bad_permission(m.permissions))
-		wrong(r, r->node, "", "perm=%s must consist of the letters r, w and m",
+		wrong(r, r->node, "", "perm=%s may contain only the letters r, w and m",
 		      m.permissions);
 	if (given) {
 		m.src = m.type == SPEC_MOUNT_BIND

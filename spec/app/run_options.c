@@ -70,8 +70,7 @@ void spec_options_free(struct spec_options *o)
 
 /*
  * Add an error about the unknown option NAME, and return its errno. IN_FILE is true if NAME is in
- * scheduler_args. The conditions for starting a job are valid there, too, so the error then also
- * suggests their names.
+ * scheduler_args. The error then also suggests the conditions for a start, which are valid there.
  */
 static int refuse_unknown(const struct spec_options *o, const char *path, const char *name,
 			  bool in_file, struct spec_errors *e)

@@ -47,10 +47,7 @@ struct spec_option {
 		.help = "how long after its end a job is removed"                                  \
 	}
 
-/*
- * Return the option NAME of TABLE, or NULL if TABLE does not have it. An option without a name ends
- * TABLE.
- */
+/* Return the option NAME of TABLE, or NULL. TABLE ends with an option that has no name. */
 const struct spec_option *spec_option_find(const struct spec_option *table, const char *name);
 
 /* The values of the options of a table. */

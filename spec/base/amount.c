@@ -92,10 +92,7 @@ double spec_amount_value(const char *text)
 	size_t n = whole + (text[whole] == '.') + fraction;
 	double value = 0, digit = 1, by = scale(text + n);
 
-	/*
-	 * Don't use strtod: it accepts texts that are not valid here, and its decimal point depends
-	 * on the locale.
-	 */
+	/* Don't use strtod: it accepts other forms, and its decimal point depends on the locale. */
 	if (whole + fraction == 0 || n > MAX_DIGITS || by == 0)
 		return -1;
 	for (size_t i = 0; i < whole; i++)

@@ -26,10 +26,7 @@ void spec_amounts_clear(struct spec_amounts *a);
 const char *spec_amounts_get(const struct spec_amounts *a, const char *name);
 bool spec_amounts_equal(const struct spec_amounts *a, const struct spec_amounts *b);
 
-/*
- * Return the value of TEXT in base units (cores, bytes, devices); negative if TEXT is not an
- * amount.
- */
+/* Return TEXT's value in base units (cores, bytes, devices); negative if TEXT is not an amount. */
 double spec_amount_value(const char *text);
 /* Print VALUE, an amount of the resource NAME in base units, for people: "2.4", "1.5 GiB". */
 void spec_amount_print(FILE *out, const char *name, double value);

@@ -58,10 +58,7 @@ static inline void base_fclose(FILE **f)
 #define cleanup_fd   cleanup(base_close_fd)
 #define cleanup_file cleanup(base_fclose)
 
-/*
- * Return the pointer P and set P to NULL. The caller then owns the object, and P's cleanup does
- * nothing.
- */
+/* Move the pointer out of P: return it, and set P to NULL, so that P's cleanup does nothing. */
 #define take_ptr(p)                                                                                \
 	({                                                                                         \
 		__typeof__(p) *take_from_ = &(p);                                                  \

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Base64, percent-encoding, SHA-256 and FNV-1a. Names in the code of SHA-256 are those of FIPS
- * 180-4.
- */
+/* Base64, percent-encoding, SHA-256 (with the names of FIPS 180-4) and FNV-1a. */
 #include "spec/base/encode.h"
 
 #include "spec/base/mem.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Encodes bytes as text (base64, and the percent-encoding of URLs) and hashes them (SHA-256,
- * FNV-1a).
- */
+/* Encodes bytes (base64, percent-encoding of URLs) and hashes them (SHA-256, FNV-1a). */
 #pragma once
 
 #include "spec/base/base.h"

@@ -232,10 +232,7 @@ const char *spec_suggest(const char *word, const char *const *words)
 		if (n > SUGGEST_MAX)
 			continue;
 		d = distance(word, len, *words, n);
-		/*
-		 * Any word can be turned into any other with as many edits as letters, so require
-		 * fewer edits.
-		 */
+		/* max(LEN, N) edits turn any word into any other, so require fewer. */
 		if (d < max_of(len, n) && (ret ? d < best : d <= best)) {
 			best = d;
 			ret = *words;

@@ -43,18 +43,16 @@ int spec_errors_add(struct spec_errors *e, int err, unsigned line, unsigned colu
 		    const char *path, const char *fmt, ...) printf_like(6, 7);
 
 /*
- * Set the position of each error that has none, then sort the errors. To get a position, call FIND
- * with the error's path. FIND sets the line and column of PATH. It returns false if it does not
- * know PATH.
+ * Set the position of each error that has none, then sort the errors. FIND gets the error's path.
+ * It sets the line and column of PATH, or returns false if it does not know PATH.
  */
 typedef bool (*spec_errors_find)(void *data, const char *path, unsigned *ret_line,
 				 unsigned *ret_column);
 void spec_errors_locate(struct spec_errors *e, spec_errors_find find, void *data);
 
 /*
- * Return the errors as text for people, malloc'ed. Each error has one line, "FILE:LINE:COLUMN:
- * path: text". Parts that are unknown are omitted. If errors were dropped, a last line has their
- * number.
+ * Return the errors as text for people, malloc'ed: for each error a line "FILE:LINE:COLUMN: path:
+ * text" without unknown parts, then a line with the number of dropped errors, if any.
  */
 char *spec_errors_text(const struct spec_errors *e, const char *file);
 

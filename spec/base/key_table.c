@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A hash table with open addressing and linear probing. At most three quarters of its slots are
- * used.
- */
+/* A hash table with open addressing and linear probing. At most 3/4 of its slots are used. */
 #include "spec/base/key_table.h"
 
 #include <assert.h>

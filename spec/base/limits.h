@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All bounds on data from outside. kxfs refuses a document or a reply that exceeds a bound, and
- * names the bound in the error. It never truncates silently.
+ * All bounds on documents and replies from outside. kxfs refuses a document or a reply that exceeds
+ * a bound, and names the bound in the error.
  */
 #pragma once
 

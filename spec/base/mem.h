@@ -2,9 +2,8 @@
 /*
  * Small allocations (rule E4), on any thread. These functions never fail: if memory is exhausted,
  * they end the program, since kxfs can't answer requests without memory. The files on disk are
- * always consistent, so kxfs continues from them at its next start. A size that comes from outside
- * may be large (a document, a body, a list). The caller checks such a size against its bound
- * (limits.h) first.
+ * always consistent, so kxfs continues from them at its next start. The caller checks a size from
+ * outside against its bound (limits.h) first.
  */
 #pragma once
 
@@ -66,17 +65,13 @@ __attribute__((returns_nonnull)) FILE *text_stream(char **ret, size_t *ret_len);
 void text_stream_close(FILE *f);
 
 /*
- * A mount may show ten thousand jobs, and many of their texts are empty. To save memory, all empty
- * texts share one static string. Use only the functions below to set and free fields that have such
- * texts.
+ * A mount may show ten thousand jobs with many empty texts, so all empty texts share one static
+ * string. Use only the functions below to set and free fields that have such texts.
  */
 char *spec_empty(void);
 /* Free the text in *FIELD (may be NULL) and set *FIELD to a copy of VALUE (NULL means ""). */
 void spec_set(char **field, const char *value);
-/*
- * Free the texts in some fields, and set the fields to NULL. The arguments are the addresses of the
- * fields.
- */
+/* Free the texts in the fields with the given addresses, and set the fields to NULL. */
 #define spec_unset(...) mem_unset((char **const[]){__VA_ARGS__, NULL})
 void mem_unset(char **const *fields); /* terminated by NULL */
 
@@ -84,9 +79,9 @@ void mem_unset(char **const *fields); /* terminated by NULL */
 _Noreturn void mem_out(void);
 
 /*
- * A text with several owners. Its owners are, for example, the snapshots of one job, or the
- * processes that have opened the same file. The text must not change after it is shared. The
- * reference count is atomic, so each owner may be on another thread. Plain data.
+ * A text with several owners, for example the snapshots of one job, or the processes that have
+ * opened the same file. The text must not change after it is shared. The reference count is atomic,
+ * so each owner may be on another thread. Plain data.
  */
 struct spec_text {
 	unsigned refs; /* atomic; use only spec_text_ref and spec_text_unref to change it */

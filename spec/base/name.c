@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Makes names as TorchX does. Checks names from outside before kxfs uses them as labels or file
- * names.
- */
+/* Makes names as TorchX does, and checks names from outside before kxfs uses them. */
 #include "spec/base/name.h"
 
 #include <strings.h>
@@ -59,9 +56,7 @@ char *spec_name_norm(const char *name)
 	while (*name) {
 		char c = *name;
 
-		/*
-		 * Outside ASCII, only U+0130 and U+212A have an ASCII letter as their lower case.
-		 */
+		/* Outside ASCII, only U+0130 and U+212A have a lower case in ASCII. */
 		if (strncmp(name, "\xc4\xb0", 2) == 0) {
 			name += 2;
 			c = 'i';
@@ -107,10 +102,7 @@ void spec_name_uuid(const unsigned char random[16], char ret[37])
 	}
 }
 
-/*
- * True if the N characters at NAME have the form of a DNS label. N may exceed the length of a
- * label.
- */
+/* True if the N characters at NAME form a DNS label, apart from the maximum length. */
 static bool is_label(const char *name, size_t n)
 {
 	if (n == 0 || name[0] == '-' || name[n - 1] == '-')

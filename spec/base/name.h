@@ -76,10 +76,7 @@ bool spec_name_submits(const char *name);
  * begins and ends with a letter or a digit. The functions below turn any text into a valid value.
  */
 
-/*
- * kxfs sets this label on a job and its pods. Its value names the user who submitted the job
- * (spec_label_user).
- */
+/* kxfs sets this label on a job and its pods, with the value that spec_label_user returns. */
 #define SPEC_LABEL_USER "kxfs/user"
 
 bool spec_label_is_valid(const char *value);

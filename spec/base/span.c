@@ -22,9 +22,8 @@ static uint64_t equal(uint64_t w, unsigned char c)
 }
 
 /*
- * Each byte of BITS is 0 or 1. Return a word of running sums: each of its bytes is the sum of the
- * bytes of BITS from the lowest byte up to that position. So the highest byte of the result is the
- * sum of all eight.
+ * Each byte of BITS is 0 or 1. Return a word in which each byte is the sum of the bytes of BITS
+ * from the lowest byte up to that position. So its highest byte is the sum of all eight.
  */
 static uint64_t sums(uint64_t bits)
 {
@@ -96,10 +95,7 @@ const char *spec_span_nest(struct spec_nest *n, size_t max, const char *p, const
 		if (end - p >= (ptrdiff_t)sizeof(w)) {
 			memcpy(&w, p, sizeof(w));
 			stop = p + sizeof(w);
-			/*
-			 * nest_word expects the first byte in memory as the lowest byte of the
-			 * word.
-			 */
+			/* nest_word expects the first byte in memory in the lowest byte of W. */
 			if (nest_word(n, max, le64toh(w))) {
 				p = stop;
 				continue;

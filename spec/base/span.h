@@ -24,10 +24,7 @@ static inline size_t spec_span_len(struct spec_span s)
  */
 bool spec_span_member(struct spec_span s, const char *key, struct spec_span *ret);
 
-/*
- * Find N members in one pass, as spec_span_member does for one. If KEYS[i] is not found, P of
- * RET[i] is NULL.
- */
+/* Like spec_span_member, for N members in one pass. RET[i].P is NULL if KEYS[i] is not found. */
 void spec_span_members(struct spec_span s, const char *const *keys, size_t n,
 		       struct spec_span *ret);
 

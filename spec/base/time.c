@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses RFC 3339 times. This file does not use strptime, for two reasons. strptime can't parse
- * fractions of a second, but each time in a log has one. strptime also needs a NUL at the end of
- * the text, but the times in a log are followed by output.
+ * Parses RFC 3339 times. strptime can't parse those in a log: they have fractions of a second, and
+ * output follows them instead of a NUL.
  */
 #include "spec/base/time.h"
 

@@ -36,10 +36,7 @@ size_t spec_time_parse(const char *text, size_t len, int64_t *ret_ns);
  * longest one that does. Return false if TEXT is not a duration.
  */
 bool spec_time_span_parse(const char *text, int64_t *ret_seconds);
-/*
- * Write a duration as text. The unit is the largest one that divides the duration: "90s", "4h",
- * "2d".
- */
+/* Write a duration with the largest unit that divides it: "90s", "4h", "2d". */
 void spec_time_span_text(int64_t seconds, char ret[24]);
 
 /* Write a time in ns as "2026-11-21T09:08:40Z", without fractions of a second; "" if NS is 0. */

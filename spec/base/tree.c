@@ -104,10 +104,6 @@ struct json_object *spec_tree_decimal(const char *text)
 	big = strtoull(text, NULL, 10);
 	if (whole && *text != '-' && errno == 0)
 		return spec_tree_uint(big);
-	/*
-	 * The number does not fit in 64 bits. Use a double, because JSON readers parse such a
-	 * number as a double too.
-	 */
 	d = strtod(text, NULL);
 	return isfinite(d) ? spec_tree_double(d) : spec_tree_string(text);
 }

@@ -65,8 +65,8 @@ static inline void spec_tree_number_or(struct json_object *o, const char *key, i
 }
 
 /*
- * TEXT is an integer from JSON or YAML. Return it as a JSON value. If it does not fit in 64 bits,
- * return a double, as JSON readers do. If it does not fit in a double either, return a string.
+ * Return TEXT, a number in JSON or YAML, as a JSON value: an integer if possible, or a double, as
+ * JSON readers do, or a string if it is too large for a double.
  */
 struct json_object *spec_tree_decimal(const char *text);
 
@@ -96,8 +96,5 @@ void spec_tree_set(struct json_object *o, const char *key, struct json_object *v
  */
 struct json_object *spec_tree_find(struct json_object *value, const char *path);
 
-/*
- * Add all members of FROM to O. FROM's keys must be string literals. Both objects then share the
- * values.
- */
+/* Add all members of FROM, whose keys must be string literals, to O. Both then share the values. */
 void spec_tree_add_all(struct json_object *o, struct json_object *from);

@@ -14,10 +14,7 @@
  */
 size_t spec_utf8_char(const unsigned char *s, size_t len, uint32_t *ret);
 
-/*
- * Return the number in the four hexadecimal digits at P; -1 if P does not begin with four such
- * digits.
- */
+/* Return the number in the four hexadecimal digits at P; -1 if one of them is not such a digit. */
 int spec_utf8_hex4(const char *p);
 /* Return the character that HIGH and LOW encode together; 0 if they are not a surrogate pair. */
 uint32_t spec_utf8_pair(int high, int low);

@@ -27,9 +27,8 @@
 struct parser {
 	char *p; /* the next byte of the copy to parse; the copy ends with a NUL */
 	/*
-	 * The byte after the last word (a number, true, false or null). The parser replaces this
-	 * byte by a NUL after it has parsed the byte. WORD_END is NULL if the last word already
-	 * ends with a NUL.
+	 * The byte after the last word (a number, true, false or null). The parser replaces it by a
+	 * NUL after it has parsed it. NULL if the last word already ends with a NUL.
 	 */
 	char *word_end;
 	struct spec_value *low;		    /* where the next value is appended, at the low end */
@@ -81,9 +80,8 @@ static char *put_utf8(char *to, unsigned c)
 }
 
 /*
- * Decode an escape \uXXXX, or two such escapes if they are a surrogate pair. The first "\u" was
- * already read. Write the character to TO, and return the end of the written bytes. Return NULL if
- * the escape is invalid.
+ * Decode an escape \uXXXX, or a surrogate pair of two, whose first "\u" was already read. Write the
+ * character to TO, and return the end of the written bytes; NULL if the escape is invalid.
  */
 static char *put_unicode(struct parser *s, char *to)
 {
@@ -104,8 +102,7 @@ static char *put_unicode(struct parser *s, char *to)
 
 /*
  * Parse a string whose opening quote was already read. END is the end of the copy. Return the
- * string's text, and its length in *RET_LEN. Return NULL if the string is invalid or has no closing
- * quote.
+ * string's text, and its length in *RET_LEN; NULL if the string is invalid or not closed.
  */
 static const char *string(struct parser *s, const char *end, unsigned *ret_len)
 {

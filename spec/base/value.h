@@ -25,14 +25,9 @@ struct spec_value {
 	 * its text as written. For a map or a list, "".
 	 */
 	const char *text;
-	/*
-	 * The members of a map, or the items of a list, in the order of the text. A key may occur
-	 * twice.
-	 */
+	/* The members of a map, or the items of a list, in order. A key may occur twice. */
 	const struct spec_value *items;
-	/*
-	 * the number of ITEMS; for a string, the number of bytes in TEXT, which may contain a NUL
-	 */
+	/* the number of ITEMS; for a string, of bytes in TEXT, which may contain a NUL */
 	unsigned n;
 	enum spec_value_type type;
 };
@@ -96,17 +91,12 @@ size_t spec_read_count(const struct spec_value *list);
 const struct spec_value *spec_read_item(const struct spec_value *list, const char *key,
 					const char *text);
 
-/*
- * Return the number in TEXT; -1 if TEXT is not only decimal digits, or the number is greater than
- * INT32_MAX.
- */
+/* Return the number in TEXT; -1 if TEXT is not decimal digits, or exceeds INT32_MAX. */
 int spec_read_digits(const char *text);
 
 /* Like spec_set, but copy at most MAX bytes of TEXT. A cut is never within a character. */
 void spec_read_copy(char **field, const char *text, size_t max);
 /* Like spec_read_copy, for the string in O's member KEY. Copy at most READ_MAX_WORD bytes. */
 void spec_read_copy_word(char **field, const struct spec_value *o, const char *key);
-/*
- * Like spec_read_copy, for the string in O's member "message". Copy at most READ_MAX_MESSAGE bytes.
- */
+/* Like spec_read_copy_word, for the member "message". Copy at most READ_MAX_MESSAGE bytes. */
 void spec_read_copy_message(char **field, const struct spec_value *o);

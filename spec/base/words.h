@@ -16,15 +16,9 @@ struct spec_words {
 
 /* MESSAGE reports a failed pull. Return the name of the image; empty if MESSAGE names no image. */
 struct spec_words spec_words_image(const char *message);
-/*
- * Find in MESSAGE the reason why an image pull failed, and return it; empty if MESSAGE has no
- * reason.
- */
+/* Return the reason in MESSAGE why an image pull failed; empty if there is none. */
 struct spec_words spec_words_pull(const char *message);
-/*
- * REASON is a container's reason for waiting. True if it means that the container's image could not
- * be pulled.
- */
+/* True if REASON, for which a container waits, means that its image could not be pulled. */
 bool spec_words_is_pull(const char *reason);
 /*
  * Find in MESSAGE how long a container waits for its restart ("back-off 2m40s ..."), and return it
@@ -32,9 +26,8 @@ bool spec_words_is_pull(const char *reason);
  */
 int64_t spec_words_backoff(const char *message);
 /*
- * The pod that MESSAGE is about belongs to a gang. True if MESSAGE, which is from the scheduler,
- * means that enough pods of the gang are running, and that this pod waits because the cluster has
- * no capacity for it.
+ * MESSAGE is the scheduler's, about a pod of a gang. True if it means that enough pods of the gang
+ * are running, but that the cluster has no capacity for this pod.
  */
 bool spec_words_is_beside_gang(const char *message);
 /*
@@ -42,9 +35,7 @@ bool spec_words_is_beside_gang(const char *message);
  * has not bound the pod to it yet.
  */
 bool spec_words_is_passing(const char *message);
-/*
- * MESSAGE reports that a program could not be started. Return the program; empty if none is named.
- */
+/* MESSAGE reports that a program could not start. Return the program; empty if none is named. */
 struct spec_words spec_words_program(const char *message);
 /* Find in MESSAGE the reason why the runtime could not start a container, and return it. */
 struct spec_words spec_words_start(const char *message);
@@ -64,8 +55,5 @@ bool spec_words_undump(char *text);
  * never within a character.
  */
 void spec_words_clean(char *text, size_t max);
-/*
- * MESSAGE reports that a persistent volume claim is missing. Return its name; empty if none is
- * named.
- */
+/* MESSAGE reports a missing persistent volume claim. Return its name; empty if none is named. */
 struct spec_words spec_words_claim(const char *message);

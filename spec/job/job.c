@@ -517,10 +517,7 @@ void spec_job_unref(const struct spec_job *job)
 		job_free(mutable);
 }
 
-/*
- * Parse the number after the last dash of NAME. Return false if there is no number, or if it is too
- * large.
- */
+/* Parse the number after NAME's last dash. Return false if it is missing or too large. */
 static bool trailing_number(const char *name, size_t *ret)
 {
 	const char *dash = strrchr(name, '-');

@@ -38,9 +38,7 @@ enum spec_state {
 extern const char *const spec_state_words[];
 /* Return the name of STATE, such as "RUNNING". The text is static. */
 const char *spec_state_name(enum spec_state state);
-/*
- * True for SUCCEEDED, FAILED and CANCELLED. A read of `wait` blocks until the job has such a state.
- */
+/* True for SUCCEEDED, FAILED and CANCELLED. A read of `wait` blocks until such a state. */
 bool spec_state_is_final(enum spec_state state);
 
 /* The start of a state or phase of a job. Plain data. */
@@ -206,25 +204,19 @@ struct spec_cause {
 struct spec_job {
 	unsigned refs; /* atomic; only spec_job_ref and spec_job_unref touch it */
 	bool packed;   /* true if one block of memory contains the job and all that it owns */
-	/* True if kxfs holds the job, so it has not launched the job yet. Not on disk. */
+	/* True if kxfs holds the job, and has not launched it yet. Not on disk. */
 	bool held;
 	/*
 	 * spec_job_copy copies this member and all that follow. Small members come first, so that
 	 * there are no gaps.
 	 */
 	bool silent; /* true if the replica that failed first is known to have printed nothing */
-	/*
-	 * True if kxfs can't read logs from the cluster because this user lacks the right. Not on
-	 * disk.
-	 */
+	/* true if kxfs can't read logs, because this user lacks the right; not on disk */
 	bool no_logs;
 	/* True if the job has ended and the rest of its output will arrive soon. Not on disk. */
 	bool fetching;
 	bool behind; /* true if the job ended at least a second ago; not on disk */
-	/*
-	 * True if the job has ended and some of its pods still run, but kxfs no longer waits for
-	 * them. Not on disk.
-	 */
+	/* True if the job has ended and kxfs no longer waits for its running pods. Not on disk. */
 	bool outlived;
 	/* true if the job was submitted through a mount with this state directory */
 	bool own;
@@ -243,7 +235,7 @@ struct spec_job {
 	 */
 	bool suspended;
 	bool dropped; /* for a local job: true if its output was removed to free space */
-	/* True if the controller gives up pods that have not started after some minutes. */
+	/* True if the controller ends an attempt whose pods do not start within some minutes. */
 	bool impatient;
 	/* The next three members are bit sets (1u << enum spec_action). */
 	uint8_t actions; /* actions that ctl would accept now */
@@ -261,10 +253,7 @@ struct spec_job {
 	 * replicas have different limits.
 	 */
 	int time_limit;
-	/*
-	 * For a local job: the job moves to history/ this many seconds after its end. -1 if it
-	 * never moves.
-	 */
+	/* for a local job: seconds from its end until it moves to history/; -1 if it never moves */
 	int ttl;
 	unsigned n_roles;
 	unsigned n_replicas;
@@ -310,15 +299,9 @@ struct spec_job {
 	int64_t created;
 	int64_t started;
 	int64_t finished;
-	/*
-	 * When state, reason, message or a replica last changed. This is the mtime of the job's
-	 * directory.
-	 */
+	/* when state, reason, message or a replica last changed: mtime of the job's directory */
 	int64_t changed;
-	/*
-	 * the time since which the cluster has not confirmed the snapshot; 0 if the snapshot is
-	 * confirmed
-	 */
+	/* since when the cluster has not confirmed the snapshot; 0 if it is confirmed */
 	int64_t stale_since;
 	/*
 	 * The store gives each published snapshot of a mount a different number. 0 if the snapshot
@@ -363,9 +346,7 @@ int spec_action_parse(const char *text, char **ret);
  * role. Set every string with spec_set.
  */
 struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas);
-/*
- * Return a copy of FROM, with one reference. The caller may change the copy, and then publish it.
- */
+/* Return a copy of FROM, with one reference. The caller may change and then publish it. */
 struct spec_job *spec_job_copy(const struct spec_job *from);
 /*
  * Move FROM into a single block of memory, and return the result, to be published. FROM must have
@@ -395,10 +376,7 @@ char *spec_log_file(const char *container, size_t i, size_t n);
 
 /* Set the usage of R to a copy of USAGE. USAGE is NULL if the usage is unknown. */
 void spec_replica_set_usage(struct spec_replica *r, const struct spec_usage *usage);
-/*
- * Set the resources given to each replica of ROLE to a copy of REQUEST. REQUEST is NULL if they are
- * unknown.
- */
+/* Set the resources given to each replica of ROLE to a copy of REQUEST; NULL if unknown. */
 void spec_role_set_request(struct spec_role_status *role, const struct spec_request *request);
 
 const struct spec_job *spec_job_ref(const struct spec_job *job);

@@ -48,10 +48,7 @@ struct spec_list {
 	enum spec_list_form form;
 	struct row *rows; /* in display order */
 	size_t n;
-	/*
-	 * A hash table from revisions to rows, with MASK + 1 slots. At most half of the slots are
-	 * used.
-	 */
+	/* a hash table from revisions to rows: MASK + 1 slots, of which at most half are used */
 	struct row **index;
 	size_t mask;
 	struct spec_text *kept; /* the bytes of all rows, concatenated */

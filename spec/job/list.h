@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The texts of `list` and `list.jsonl`: all jobs of a directory, the one that changed last first. A
- * struct spec_list caches the line of each snapshot. So for the next text, kxfs formats only new
- * snapshots. Only one thread at a time may use a spec_list. The returned texts are reference
- * counted.
+ * struct spec_list caches the line of each snapshot, so that kxfs formats only new snapshots. Only
+ * one thread at a time may use a spec_list. The returned texts are reference counted.
  */
 #pragma once
 

@@ -2,8 +2,7 @@
 /*
  * Makes the texts of state, status, status.json, usage, ctl and changes, and of a replica's status
  * and usage. status and status.json are the same tree in two formats, so they can't contradict each
- * other. But status leaves out the usage, which has its own file. For a local job, it also leaves
- * out keys that have values only in a cluster.
+ * other; status leaves out some keys (status.h).
  */
 #include "spec/base/time.h"
 #include "spec/job/status.h"
@@ -48,8 +47,8 @@ static void put_text(struct json_object *o, const char *key, const char *text)
 }
 
 /*
- * Remove keys without values. This is for status, which people read. status.json is for programs,
- * so it always has all keys.
+ * Remove those keys in OF_CLUSTERS that have no value. This is for status, which people read.
+ * status.json is for programs, so it always has all keys.
  */
 static void drop_unfilled(struct json_object *o)
 {

@@ -12,8 +12,8 @@
 const char *spec_status_state(enum spec_state state);
 
 /*
- * Make the texts of status and status.json. status.json has all keys and the usage. status does not
- * have the usage. For a local job, it also lacks keys that have values only in a cluster.
+ * Make the texts of status and status.json. status.json has all keys and the usage. status lacks
+ * the usage, and for a local job also the keys that have values only in a cluster.
  */
 void spec_status_yaml(const struct spec_job *job, char **ret, size_t *ret_len);
 void spec_status_json(const struct spec_job *job, char **ret, size_t *ret_len);
@@ -71,10 +71,7 @@ char *spec_last_lines(const char *text, size_t n, bool part);
  * TEXT is not such a file.
  */
 char *spec_last_error(const char *text, size_t n);
-/*
- * Called only for a JOB whose state is FAILED. Return the log that ends with the job's last words,
- * or NULL.
- */
+/* JOB has failed or is failing. Return the log that ends with its last words, or NULL. */
 const struct spec_log *spec_last_log(const struct spec_job *job);
 
 /*

@@ -31,9 +31,7 @@ struct figures {
 	bool is_known; /* true if a source reports the usage */
 	/* beginning and end of the time that USED covers, in ns; 0 if unknown */
 	int64_t begun, seen;
-	/*
-	 * requested cores multiplied by the time in ns for which they were requested; -1 if unknown
-	 */
+	/* requested cores times the time (ns) for which they were requested; -1 if unknown */
 	double core_ns;
 };
 

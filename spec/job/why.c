@@ -15,7 +15,7 @@
 
 /* `why` cuts longer messages; `status` has the whole message. */
 #define MESSAGE_MAX 500
-/* The number of SIGKILL. It is the same on every system. */
+/* SIGKILL has this number on every system. */
 #define KILL 9
 /*
  * If all samples of a replica are below this number of bytes, the replica was probably not killed
@@ -106,10 +106,7 @@ static void put_trouble(FILE *out, const char *what, const struct spec_replica *
 	put_end(out, *r->message ? r->message : r->reason);
 }
 
-/*
- * True if MESSAGE is about a program whose name contains a blank, as in exec: "python train.py":
- * ...
- */
+/* True if MESSAGE is about a program whose name has a blank: exec: "python train.py": ... */
 static bool has_blank(const char *message)
 {
 	const struct spec_words program = spec_words_program(message);
@@ -143,8 +140,8 @@ static void put_start_hint(FILE *out, const char *role, const char *message)
 }
 
 /*
- * If R may have been killed for lack of memory, print its largest sample of memory. The usage after
- * the last sample is unknown.
+ * If R may have been killed for lack of memory, print its largest memory sample. R may have used
+ * more after the last sample.
  */
 static void put_seen(FILE *out, const struct spec_replica *r)
 {
@@ -158,10 +155,7 @@ static void put_seen(FILE *out, const struct spec_replica *r)
 	fputs(" of memory.", out);
 }
 
-/*
- * Print how R failed. The text continues a sentence that begins with R's name, which the caller has
- * printed.
- */
+/* Print how R failed. The caller has printed R's name, which begins the sentence. */
 static void put_failure(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
 	const struct spec_request *given = job->roles[r->role].request;
@@ -174,7 +168,7 @@ static void put_failure(FILE *out, const struct spec_job *job, const struct spec
 			return;
 		put_start_hint(out, job->roles[r->role].name, r->message);
 	} else if (streq(r->reason, "OOMKilled")) {
-		fputs(" was ended because it used more memory than its limit", out);
+		fputs(" was killed because it used more memory than its limit", out);
 		if (given && given->memory_limit > 0 && !*r->blamed) {
 			fputs(" of ", out);
 			spec_amount_print(out, "memory", (double)given->memory_limit);
@@ -269,8 +263,8 @@ static bool is_explained(const struct spec_replica *r)
 }
 
 /*
- * Return the replica that ended last with an error. If none ended with an error, return the replica
- * that ended last. Return NULL if kxfs does not know of any replica that ended.
+ * Return the replica that ended last with an error, else the replica that ended last. Return NULL
+ * if kxfs does not know of any replica that ended.
  */
 static const struct spec_replica *last_ended(const struct spec_job *job)
 {
@@ -299,7 +293,7 @@ static void put_failed(FILE *out, const struct spec_job *job, size_t n)
 
 	if (n < 2)
 		return;
-	fprintf(out, " It was the first of %zu replicas that failed", n);
+	fprintf(out, " It was the first of %zu failed replicas", n);
 	for (size_t i = 0, end; job->n_roles == 1 && i < job->n_replicas; i = end + 1) {
 		for (end = i; end < job->n_replicas && job->replicas[end].state == SPEC_FAILED;)
 			end++;
@@ -326,14 +320,11 @@ static void why_failed(FILE *out, const struct spec_job *job)
 		put_end(out, job->message);
 		return;
 	}
-	/*
-	 * If replicas have ended but none has failed, a policy in the job's own spec has made the
-	 * job fail.
-	 */
+	/* If replicas have ended but none failed, a policy in the job's spec has made it fail. */
 	if (!r && streq(job->reason, job->phase) && !streq(job->phase, "Terminated") &&
 	    last_ended(job)) {
 		r = last_ended(job);
-		fputs("The job failed because of a policy of its own. ", out);
+		fputs("The job failed because of a policy in its own spec. ", out);
 		put_clean(out, r->name);
 		fputc(' ', out);
 		put_code(out, r->exit_code);
@@ -476,10 +467,7 @@ static void put_pull(FILE *out, const struct spec_replica *r)
 	put_words(out, image);
 }
 
-/*
- * Print the end of a sentence about a replica that waits. It mentions the timeout if the current
- * attempt will time out.
- */
+/* End a sentence about a replica that waits. If the attempt will time out, mention that. */
 static void put_abandoning(FILE *out, const struct spec_job *job)
 {
 	fputs(job->impatient ? ", if this happens soon: the current attempt times out after "
@@ -502,7 +490,7 @@ static void put_unschedulable(FILE *out, const struct spec_job *job, const struc
 		return;
 	}
 	if (spec_words_is_beside_gang(r->message)) {
-		fputs(" waits for capacity while others run. It starts automatically "
+		fputs(" waits for capacity while other replicas run. It starts automatically "
 		      "when capacity becomes available.",
 		      out);
 		return;
@@ -680,7 +668,7 @@ static void put_behind(FILE *out, const struct spec_job *job)
 			n_running, n_running > 1 ? "s" : "", n_running > 1 ? "" : "s",
 			n_running > 1 ? "they print" : "it prints", n_late > 0 ? " " : "");
 	if (n_late > 0)
-		fprintf(out, "The end of %zu log%s has not been fetched from the cluster yet.",
+		fprintf(out, "kxfs has not fetched the end of %zu log%s from the cluster yet.",
 			n_late, n_late > 1 ? "s" : "");
 }
 

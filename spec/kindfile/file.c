@@ -18,8 +18,8 @@
 #define MAX_ROWS  64 /* the maximum number of items in a list */
 #define MAX_PARTS 4
 /*
- * the longest name of an ignored member, in bytes; a splitter never drops longer keys
- * (spec/api/split.h)
+ * the longest name of an ignored member, in bytes; the splitter (spec/api/split.h), which drops
+ * ignored members, always keeps members with longer names
  */
 #define MAX_IGNORED 31
 #define SPEC	    ".spec."
@@ -174,7 +174,7 @@ static const struct {
 	const char *text;
 } texts[N_RULES] = {
 	[A_NAME] = {LOWER, LOWER DIGIT, 20,
-		    "begin with a letter and consist of at most 20 lower-case letters and digits"},
+		    "be 1 to 20 lower-case letters and digits, and begin with a letter"},
 	[A_KIND] = {LETTER, LETTER DIGIT, 63, "be the kind of an object, like JobSet"},
 	[A_PLURAL] = {LOWER, LOWER DIGIT "-", 63, "be the name of a resource, like jobsets"},
 	[A_WORD] = {LETTER DIGIT, LETTER DIGIT, 63, "be a number or a word"},
@@ -239,7 +239,7 @@ static const char *wrong_value(const struct value *v, enum rule rule)
 	if (rule == OF_NAMES && !(names && *v->text == '.'))
 		return "a path without brackets";
 	if (rule == A_MEMBER && !names)
-		return "a path of names, or a label";
+		return "a path without brackets, or a label";
 	if ((v->many && rule != A_LARGEST) || (rule == A_PATH && v->from != FROM_PATH))
 		return "a path without [*]";
 	return NULL;
@@ -297,7 +297,7 @@ static void set_state_tests(const struct kindfile_place *p, void *field)
 
 	set_map(p, field);
 	if (tests->reason.n && !tests->condition.n)
-		bad(p, "reason needs a condition in the same row");
+		bad(p, "\"reason\" needs a \"condition\" in the same row");
 }
 
 static const struct kindfile_key role_keys[] = {
@@ -437,7 +437,7 @@ static void set_part(const struct kindfile_place *p, void *row)
 		bad(p, "kind must be Pod: other objects of the core group can't be parts");
 	else if (!core &&
 		 (!part->owner_uid.n != !part->named.n || (!part->part.plural && !part->named.n)))
-		bad(p, "needs plural, or both owner_uid and named");
+		bad(p, "needs \"plural\", or both \"owner_uid\" and \"named\"");
 }
 
 static void set_user_label(const struct kindfile_place *p, void *field)
@@ -496,9 +496,9 @@ static void check(const struct kindfile_place *p)
 	if (!succeeds)
 		bad(p, "states: no row has the state succeeded, so no job could ever succeed");
 	if (f->parts.n > MAX_PARTS)
-		bad(p, "parts: there are more than %d", MAX_PARTS);
+		bad(p, "parts: must have at most %d items", MAX_PARTS);
 	if (f->attempts.failed.n && f->attempts.restarted.n)
-		bad(p, "attempts: failed and restarted can't both be given");
+		bad(p, "attempts: give \"failed\" or \"restarted\", not both");
 }
 
 /* --- the kind --- */
@@ -551,9 +551,7 @@ static const struct spec_member *make_members(struct spec_kind_file *f)
 	return arena_own(&f->arena, v);
 }
 
-/*
- * Return the table that selects the members that the splitter keeps; NULL if it keeps all of them.
- */
+/* Return the table of the members that the splitter keeps; NULL if it keeps all of them. */
 static const struct spec_pick *make_pick(struct spec_kind_file *f)
 {
 	struct spec_pick *status, *pick;

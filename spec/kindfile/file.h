@@ -29,15 +29,9 @@ struct kind_test {
 
 /* The tests of a row. The row applies if all of them pass. */
 struct kind_tests {
-	/*
-	 * The object must have one of these conditions with the status True. Empty if there is no
-	 * such test.
-	 */
+	/* One of these conditions must have the status True. Empty if there is no such test. */
 	struct texts condition;
-	/*
-	 * The condition that was found must have one of these reasons. Empty if there is no such
-	 * test.
-	 */
+	/* The condition that was found must have one of these reasons. Empty if any is allowed. */
 	struct texts reason;
 	const struct kind_test *first;
 };
@@ -53,7 +47,7 @@ struct kind_role {
 	struct values name, replicas, times, copies;
 	int replicas_default;
 	struct value template;
-	bool grows; /* true if a role may have more pods than replicas */
+	bool grows; /* true if a role may have more pods than REPLICAS */
 };
 
 /* A row of "pods". Its values identify the replica to which a pod belongs. */
@@ -103,10 +97,7 @@ struct kind_state {
 	 */
 	struct texts vague;
 	struct texts exact;
-	/*
-	 * If a job's message contains one of these texts, its reason is not vague, whatever VAGUE
-	 * contains.
-	 */
+	/* a reason is not vague if the message contains one of these, whatever VAGUE contains */
 	struct texts exact_message;
 };
 
@@ -114,9 +105,8 @@ struct kind_state {
 struct kind_part {
 	struct spec_part part;
 	/*
-	 * The values of a pod that have the uid of the part's owner. If the file sets OWNER_UID and
-	 * NAMED, the mount does not watch the part, since the pods of the part already show
-	 * everything.
+	 * Where a pod of the part has the uid of the part's owner. If the file sets OWNER_UID and
+	 * NAMED, the mount does not watch the part, since its pods already show everything.
 	 */
 	struct values owner_uid;
 	struct values named; /* the values of a pod that, joined by dashes, are the part's name */
@@ -135,7 +125,7 @@ struct kind_attempts {
 		size_t n;                                                                          \
 	}
 
-/* A kind file. A value that the file does not set has a TEXT that is NULL. */
+/* A kind file. If the file does not set a value, the TEXT of the value is NULL. */
 struct spec_kind_file {
 	struct spec_kind kind;
 	struct spec_reader reader;

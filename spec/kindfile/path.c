@@ -94,9 +94,7 @@ char *value_parse(struct arena *arena, const char *text, struct value *ret)
 		path = text_copy(text);
 	if (!path)
 		return NULL;
-	/*
-	 * PATH has enough bytes for all keys: each step is at least as long as its key and a NUL.
-	 */
+	/* PATH is long enough for all keys: a step is at least as long as its key and a NUL. */
 	why = parse_path(ret, path, arena_own(arena, mem_zero(strlen(path) + 1)));
 	return why ? text_print("'%s' is not a path: %s", text, why) : NULL;
 }

@@ -20,7 +20,7 @@ void arena_clear(struct arena *arena);
 
 /*
  * A value in a kind file. Plain data. An arena owns the texts to which the members point. If the
- * kind file does not define the value, all members are zero, and the value is missing in each object.
+ * kind file does not define the value, all members are zero, and no object has the value.
  */
 struct value {
 	enum { FROM_CONSTANT, FROM_PATH, FROM_KEY, FROM_NAME } from;
@@ -48,19 +48,14 @@ char *value_parse(struct arena *arena, const char *text, struct value *ret);
  * value is absent or null, or V is not a path.
  */
 const struct spec_value *value_at(const struct value *v, const struct spec_value *object);
-/*
- * Return the time at the path V in OBJECT; 0 if there is no valid time there. See spec_read_time.
- */
+/* Return the time at the path V in OBJECT (spec_read_time); 0 if no valid time is there. */
 int64_t value_time(const struct value *v, const struct spec_value *object);
 /*
  * Return the text of V in OBJECT, borrowed; "" if OBJECT does not have V. For a number or a
  * boolean, the text is as written in OBJECT.
  */
 const char *value_text(const struct value *v, const struct spec_value *object);
-/*
- * Find the first of the values V that OBJECT has, and return its text; "" if OBJECT has none of
- * them.
- */
+/* Return the text of the first of the values V that OBJECT has; "" if it has none of them. */
 const char *values_text(const struct values *v, const struct spec_value *object);
 /*
  * Find the first of the values V that is a number in OBJECT, and return it; NONE if there is none.

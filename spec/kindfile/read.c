@@ -202,9 +202,7 @@ static const struct kind_state *state_of(struct kindfile_reading *r)
 	return NULL;
 }
 
-/*
- * Return the name of the job's phase. STATE is the job's state; NULL if no row of "states" applies.
- */
+/* Return the job's phase. STATE is the job's state; NULL if no row of "states" applies. */
 static const char *phase_of(const struct kindfile_reading *r, const struct kind_state *state)
 {
 	const char *phase = value_text(&r->file->phase, r->object);
@@ -289,10 +287,6 @@ const struct kind_word kind_words[] = {
 	   .suspended = true,
 	   .asked = true},
 	  {.name = "suspended", .state = SPEC_PENDING}}},
-	/*
-	 * The existing pods of a paused job continue to run, but its controller creates no more
-	 * pods.
-	 */
 	{"Paused",
 	 explain_paused,
 	 {{.name = "paused", .state = SPEC_RUNNING, .between = true, .asked = true},
@@ -359,8 +353,8 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 /* --- pods --- */
 
 /*
- * PART's NAMED lists values of a pod. Join these values of POD by dashes. True if the result is the
- * name of POD's controller.
+ * True if the name of POD's controller consists of the values of POD that PART's NAMED lists,
+ * joined by dashes.
  */
 static bool is_named(const struct kind_part *part, const struct spec_value *pod)
 {

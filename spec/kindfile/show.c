@@ -44,10 +44,7 @@ static bool is_of_job(const struct spec_value *items, const char *uid, const cha
 	return false;
 }
 
-/*
- * Read the pods of JOB that are in ITEMS. ITEMS may also contain objects between the job and its
- * pods.
- */
+/* Read JOB's pods in ITEMS, which may also have objects between the job and its pods. */
 static void read_pods(struct shown_pods *pods, const struct spec_kind *kind,
 		      const struct spec_value *items, const char *job)
 {

@@ -19,9 +19,7 @@
 #define ANNOTATIONS "metadata.annotations"
 #define LABELS	    "metadata.labels"
 
-/*
- * The label and the annotation that Kueue sets in the pod template of a job that it has admitted.
- */
+/* The label and the annotation that Kueue sets in the pod template of an admitted job. */
 #define PODSET	 SPEC_KUEUE_GROUP "/podset"
 #define WORKLOAD SPEC_KUEUE_GROUP "/workload"
 #define BATCH	 "batch.kubernetes.io/"
@@ -32,9 +30,7 @@ enum where {
 	POD,	   /* a pod template to which Kueue has added fields */
 	SELECTED,  /* a batch Job whose selector the server has generated */
 	COMPONENT, /* a component of an AppWrapper that was in a cluster */
-	/*
-	 * A volume of a Volcano job that was in a cluster. Volcano has created the volume's claim.
-	 */
+	/* a volume of a Volcano job that was in a cluster; Volcano has created its claim */
 	VOLUME,
 };
 
@@ -60,10 +56,7 @@ static const struct added table[] = {
 		.keys = {"status"},
 	},
 	{
-		/*
-		 * These members include the owners, since a copy must not have the owners of the
-		 * original job.
-		 */
+		/* Remove the owners, too, since a copy must not have those of the original job. */
 		.where = ANY,
 		.at = "metadata",
 		.keys = {"uid", "resourceVersion", "generation", "creationTimestamp",
@@ -207,10 +200,7 @@ static const struct added table[] = {
 	},
 };
 
-/*
- * True if ITEM is the text KEY, or a map with the name KEY. If the map has no name, its manager
- * must be KEY.
- */
+/* True if ITEM is the text KEY, or a map whose name (or manager, if it has no name) is KEY. */
 static bool is_called(struct json_object *item, const char *key)
 {
 	struct json_object *map = json_object_is_type(item, json_type_object) ? item : NULL;

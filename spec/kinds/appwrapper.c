@@ -67,10 +67,7 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 
 /* --- data from the status --- */
 
-/*
- * Return the job's phase. If a job was finished and is now being deleted, return the phase that it
- * had when it finished.
- */
+/* Return the phase. For a finished job that is being deleted, return its final phase. */
 static const char *phase_of(const struct spec_value *status)
 {
 	const char *phase = spec_read_text(status, "phase");
@@ -107,10 +104,7 @@ static int64_t changed(const struct spec_value *status)
 	return spec_view_changed(status);
 }
 
-/*
- * Return the time at which the current attempt began. Pods that are older belong to an earlier
- * attempt.
- */
+/* Return when the current attempt began. Older pods belong to an earlier attempt. */
 static int64_t began(const struct spec_value *status, const char *phase)
 {
 	const struct spec_value *deployed = spec_view_condition(status, "ResourcesDeployed");
@@ -142,10 +136,7 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 	v->changed = changed(status);
 	v->began = began(status, phase);
 	spec_read_copy(&v->phase, phase, READ_MAX_WORD);
-	/*
-	 * In the cases below, the pods do not show why the job waits, is retried or has failed. So
-	 * set the reason here.
-	 */
+	/* In these cases, the pods do not show why the job waits, is retried or has failed. */
 	if (streq(phase, "Suspended") && *v->queue) {
 		spec_job_view_queued(v, v->queue);
 	} else if ((streq(phase, "Failed") || streq(phase, "Resetting")) &&
@@ -165,7 +156,7 @@ const struct spec_reader spec_appwrapper_reader = {
 	.wrapped = wrapped,
 	.phases = phases,
 	.pods_decide = SPEC_PODS_DECIDE_NOTHING,
-	.again = "The whole job is restarted in about a minute.",
+	.again = "The AppWrapper controller restarts the whole job in about a minute.",
 	.impatient = true,
 };
 

@@ -3,8 +3,8 @@
  * Makes batch Jobs and JobSets (v1alpha2). Each role becomes an Indexed Job of Kubernetes, and each
  * of its replicas becomes one completion of that Job. All pods of a role share one template, so the
  * object does not grow with the number of replicas. Replicas differ only in their index. The
- * cluster sets an environment variable to this index. If an AppDef uses the macro for the replica's
- * number, kxfs writes a reference to this variable instead.
+ * cluster sets an environment variable to this index. kxfs replaces the macro replica_id by a
+ * reference to this variable.
  *
  * The files in share/kinds/ describe how kxfs reads objects of these kinds.
  */
@@ -27,9 +27,7 @@
 /* A label that the Job controller sets in all pods. */
 #define INDEXED_POD_SELECTOR "batch.kubernetes.io/job-name"
 
-/*
- * The run options that all kinds in this file have. The table of each kind's options includes them.
- */
+/* The run options of all kinds in this file. Each kind's table of options includes them. */
 #define INDEXED_OPTIONS                                                                            \
 	{.name = "queue", .type = SPEC_OPTION_NAME, .help = "Kueue queue for the jobs"},           \
 		{.name = "priority_class",                                                         \
@@ -191,10 +189,7 @@ static struct json_object *make_object(struct jobset *j)
 	spec_tree_number(policy, "maxRestarts", max_of(least, INT64_C(0)));
 	spec_tree_add(spec, "failurePolicy", policy);
 	spec_build_ttl(j->build, spec);
-	/*
-	 * Publish the host names of pods even before the pods are ready, since replicas find each
-	 * other before they are ready.
-	 */
+	/* Replicas find each other by host name before they are ready. */
 	spec_tree_add(spec, "network",
 		      spec_tree_parse("{\"enableDNSHostnames\": true,"
 				      " \"publishNotReadyAddresses\": true}"));
@@ -209,10 +204,7 @@ static int jobset_build(struct spec_build *b)
 	cleanup_free char *first = spec_name_norm(b->app->roles[0].name);
 	int ret = spec_build_name(b, "JobSet");
 
-	/*
-	 * The host name of rank 0's pod is JOB-ROLE-0-0. The pod's subdomain is the name of the
-	 * job.
-	 */
+	/* The host name of rank 0's pod is JOB-ROLE-0-0, and its subdomain is JOB. */
 	j.rank0_host = text_print("%s-%s-0-0.%s", b->id, first, b->id);
 	j.jobs = spec_tree_list(b->app->n_roles);
 	indexed_init(&j.pods, b, j.rank0_host);
@@ -245,7 +237,7 @@ const struct spec_kind spec_jobset = {
  * it can't restart all pods together. An AppDef that needs more must use one of these kinds
  * instead.
  */
-#define ELSEWHERE "jobset or volcano"
+#define ELSEWHERE "the scheduler jobset or volcano"
 
 static const struct spec_option job_options[] = {
 	INDEXED_OPTIONS,
@@ -392,10 +384,7 @@ static void job_hook(const struct spec_value *object, struct spec_job_view *v)
 	}
 	/* The job is finished, although the controller has not set the final condition yet. */
 	v->over |= streq(v->phase, "SuccessCriteriaMet");
-	/*
-	 * A retry is not certain if the job has a podFailurePolicy, which may forbid retries for
-	 * some exit codes.
-	 */
+	/* A podFailurePolicy may forbid retries for some exit codes. */
 	v->remakes = v->restarts && (v->alone || v->retries <= v->max_retries) &&
 		     !spec_read_map(spec_read_map(object, "spec"), "podFailurePolicy");
 }

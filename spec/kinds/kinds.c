@@ -66,16 +66,17 @@ static char *refusal_of(const struct spec_kinds *kinds, const struct spec_kind *
 				  "name",
 				  kind->name);
 	if (at == SPEC_MAX_KINDS)
-		return text_print("there are more than %d kinds", SPEC_MAX_KINDS);
+		return text_print("kxfs supports at most %d kinds", SPEC_MAX_KINDS);
 	for (size_t i = 0; i < kinds->n; i++)
 		parts += i == at ? 0 : kinds->v[i]->n_parts;
 	if (parts > SPEC_MAX_PARTS)
-		return text_print("there are more than %d parts", SPEC_MAX_PARTS);
+		return text_print("kxfs supports at most %d parts of all kinds together",
+				  SPEC_MAX_PARTS);
 	for (size_t i = 0; i < kinds->n; i++)
 		if (i != at && streq(kinds->v[i]->api_version, kind->api_version) &&
 		    streq(kinds->v[i]->kind, kind->kind))
-			return text_print("%s and this file both describe %s %s; remove one of "
-					  "them",
+			return text_print("the kind %s also describes %s %s: remove this file or "
+					  "that kind",
 					  kinds->v[i]->name, kind->api_version, kind->kind);
 	return NULL;
 }

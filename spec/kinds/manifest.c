@@ -286,10 +286,7 @@ static int make(const struct spec_yaml *root, const char *text, size_t len,
 	bool bare;
 
 	for (size_t i = 0; i < rq->n_options; i++)
-		/*
-		 * A mount of several kinds may have options that this kind does not have. Skip
-		 * them.
-		 */
+		/* On a mount of several kinds, skip options that this kind does not have. */
 		if (rq->kind || spec_option_find(kind->options, rq->options[i].key))
 			spec_options_set(options, rq->options[i].key, rq->options[i].value, e);
 	if (spec_app_is_manifest(root)) {
@@ -313,8 +310,8 @@ static int make(const struct spec_yaml *root, const char *text, size_t len,
 	if (bare && rq->mine)
 		return spec_errors_add(
 			e, -EINVAL, 0, 0, "scheduler_args.no_annotations",
-			"can't be used on a mount with -o mine: it leaves out the label " SPEC_LABEL_USER
-			", which this mount needs to find its jobs");
+			"leaves out the label " SPEC_LABEL_USER
+			", which a mount with -o mine needs to find its jobs: remove this option");
 	if (!bare)
 		annotate(&b, text, len);
 	put_users(&b, bare ? NULL : rq->identity.user);

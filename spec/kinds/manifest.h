@@ -12,9 +12,8 @@
 /* The input of spec_manifest_make besides the document. Plain data. */
 struct spec_manifest_request {
 	/*
-	 * The mount's kind. NULL on a mount of several kinds. kxfs then uses the kind in KINDS that
-	 * the document names. If the document names none, kxfs uses the first kind in KINDS that
-	 * can make objects from AppDefs.
+	 * The mount's kind. NULL on a mount of several kinds: kxfs then uses the kind in KINDS that
+	 * the document names, else the first kind in KINDS that can make objects from AppDefs.
 	 */
 	const struct spec_kind *kind;
 	const struct spec_kind *const *kinds;
@@ -38,10 +37,7 @@ struct spec_manifest {
 	bool named; /* true if the name is from the document; otherwise the name is random */
 	char *json; /* the object as JSON on one line */
 	size_t json_len;
-	/*
-	 * The cluster removes the object this many seconds after the object has finished. -1 if the
-	 * cluster does not remove it.
-	 */
+	/* seconds from the object's end until the cluster removes it; -1 if the cluster does not */
 	int64_t ttl;
 };
 

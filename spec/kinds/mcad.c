@@ -27,16 +27,10 @@ static const struct spec_phase phases[] = {
 	{0},
 };
 
-/*
- * The reason of a condition: MCAD can't create the job's pods. MCAD may add a full stop to this
- * word.
- */
+/* The reason of a condition: MCAD can't create the pods. MCAD may add a full stop to it. */
 #define UNMADE "ItemCreationFailure"
 
-/*
- * For each type of condition, what the condition means for a user who waits for the job. Conditions
- * of other types are not shown.
- */
+/* What conditions of each type mean for a user who waits for the job. Others are not shown. */
 static const struct {
 	const char *type;
 	/* The text for users. MCAD's message, if there is one, is printed after it. */
@@ -82,10 +76,7 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
  */
 static const char *text_of(const char *state, const char *type)
 {
-	/*
-	 * When a job runs again, MCAD does not add a condition. So the last condition is out of
-	 * date now.
-	 */
+	/* MCAD adds no condition when a job runs again, so the last condition is out of date. */
 	if (strncmp(state, "Running", strlen("Running")) == 0 || streq(state, "Completed"))
 		return NULL;
 	if (streq(type, "Failed"))
@@ -98,9 +89,7 @@ static const char *text_of(const char *state, const char *type)
 	return NULL;
 }
 
-/*
- * If CONDITION explains why the job waits or has ended, set V's message and reason from CONDITION.
- */
+/* If CONDITION explains why the job waits or has ended, set V's message and reason from it. */
 static void explain(const struct spec_value *condition, struct spec_job_view *v)
 {
 	const char *text = text_of(v->phase, spec_read_text(condition, "type"));
@@ -198,9 +187,8 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 		last = trouble;
 	} else if (streq(state, "Failed") && n > 0 && is_unmade(spec_read_at(list, n - 1))) {
 		/*
-		 * The last condition in the list belongs to an earlier attempt, and the job waits
-		 * now. MCAD appends a condition of this type again only after it has appended a
-		 * condition of another type.
+		 * The last condition in the list belongs to an earlier attempt, but the job waits
+		 * now: MCAD never appends two conditions of this type in a row.
 		 */
 		state = "Pending";
 	}

@@ -74,7 +74,7 @@ void spec_ready_refuse(const struct spec_yaml *root, const struct spec_kind *con
 		e, -EINVAL, at->line, at->column, "kind",
 		"is %s of %s, which kxfs can't submit%s: write an AppDef, or a manifest of %s%s",
 		name, version, where, all,
-		streq(name, "CronJob") ? "; spec.jobTemplate.spec of a CronJob is the spec of a Job"
+		streq(name, "CronJob") ? "; copy spec.jobTemplate.spec of the CronJob to a Job"
 				       : "");
 }
 

@@ -33,13 +33,13 @@ static const struct right_row {
 	 {.group = "scheduling.volcano.sh",
 	  .resource = "podgroups",
 	  .verbs = {"list", "watch"},
-	  .cost = "the file why can't report why the scheduler does not admit a job or "
+	  .cost = "the file \"why\" can't report why the scheduler does not admit a job or "
 		  "start its gang"}},
 	{ANY,
 	 {.group = "",
 	  .resource = "events",
 	  .verbs = {"list", "watch"},
-	  .cost = "there is no events file; the file why can't report pods that can't be "
+	  .cost = "there is no events file; the file \"why\" can't report pods that can't be "
 		  "created, volumes that can't be mounted, or full queues"}},
 	{ANY,
 	 {.group = SPEC_METRICS_GROUP,
@@ -56,7 +56,7 @@ static const struct right_row {
 	 {.group = "kueue.x-k8s.io",
 	  .resource = "workloads",
 	  .verbs = {"list", "watch"},
-	  .cost = "the file why can't report what a job in a Kueue queue waits for, or that "
+	  .cost = "the file \"why\" can't report what a job in a Kueue queue waits for, or that "
 		  "Kueue deactivated it; ctl can't suspend or resume such a job"}},
 	{QUEUED,
 	 {.group = "kueue.x-k8s.io",
@@ -67,7 +67,7 @@ static const struct right_row {
 	 {.group = "kueue.x-k8s.io",
 	  .resource = "localqueues",
 	  .verbs = {"list", "watch"},
-	  .cost = "there is no queues/ directory; the file why can't report whether a queue is "
+	  .cost = "there is no queues/ directory; the file \"why\" can't report whether a queue is "
 		  "stopped"}},
 	{QUEUED,
 	 {.group = "kueue.x-k8s.io",
@@ -78,13 +78,13 @@ static const struct right_row {
 	 {.group = "visibility.kueue.x-k8s.io",
 	  .resource = "localqueues/pendingworkloads",
 	  .verbs = {"get"},
-	  .cost = "status has no queue_position"}},
+	  .cost = "status.json has no queue_position"}},
 	{QUEUED,
 	 {.group = "kueue.x-k8s.io",
 	  .resource = "clusterqueues",
 	  .verbs = {"list", "watch"},
 	  .cluster = true,
-	  .cost = "queues/ shows no nominal quota; the file why can't report that a cluster "
+	  .cost = "queues/ shows no nominal quota; the file \"why\" can't report that a cluster "
 		  "queue is stopped or uses StrictFIFO"}},
 	{QUEUED,
 	 {.group = "kueue.x-k8s.io",
@@ -116,10 +116,7 @@ static bool is_for(const struct right_row *row, const struct spec_kind *const *k
 	return false;
 }
 
-/*
- * Return what ctl can't do without the right to patch jobs of KIND. Return NULL if ctl does not
- * patch such jobs.
- */
+/* Return what ctl can't do without the right to patch jobs of KIND; NULL if it patches none. */
 static const char *cost_of_patch(const struct spec_kind *kind)
 {
 	/* ctl controls Volcano's jobs by Commands, not by patches. */

@@ -60,8 +60,8 @@ static bool any_restarts(const struct spec_value *policies)
 }
 
 /*
- * Find the first of POLICIES that applies when all pods of a task have succeeded. Return this
- * policy's action; "" if there is no such policy.
+ * Return the action of the first of POLICIES that applies when all pods of a task have succeeded;
+ * "" if there is no such policy.
  */
 static const char *action_of_success(const struct spec_value *policies)
 {
@@ -79,8 +79,8 @@ static const char *action_of_success(const struct spec_value *policies)
 }
 
 /*
- * True if Volcano does something else than complete the job when all pods of TASK have succeeded.
- * POLICIES are the job's policies. They apply if no policy of TASK itself applies.
+ * True if Volcano does not complete the job, but does something else, when all pods of TASK have
+ * succeeded. POLICIES are the job's policies. They apply if no policy of TASK itself applies.
  */
 static bool acts_on_success(const struct spec_value *task, const struct spec_value *policies)
 {
@@ -117,10 +117,7 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 	spec_read_copy_word(&v->phase, state, "phase");
 	spec_read_copy_word(&v->reason, state, "reason");
 	spec_read_copy_message(&v->message, state);
-	/*
-	 * There is one condition for each phase that the job has had. The last condition is the
-	 * newest.
-	 */
+	/* There is one condition for each phase that the job has had, oldest first. */
 	for (size_t i = 0; i < spec_read_count(conditions); i++) {
 		const struct spec_value *one = spec_read_at(conditions, i);
 		char *phase = NULL;
@@ -218,10 +215,7 @@ static const char *const commands[SPEC_N_ACTIONS] = {
 	[SPEC_TERMINATE] = "TerminateJob",
 };
 
-/*
- * For each phase, the actions that Volcano obeys in this phase. In a phase without a row, Volcano
- * obeys none.
- */
+/* The actions that Volcano obeys in each phase: none in a phase without a row. */
 static const struct {
 	const char *phase;
 	unsigned actions;
@@ -385,7 +379,7 @@ static const struct spec_option options[] = {
 	{.name = "efa_device_count",
 	 .type = SPEC_OPTION_INT,
 	 .max = INT32_MAX,
-	 .help = "number of EFA devices, in place of the resource's"},
+	 .help = "number of EFA devices, instead of that in the role's resource"},
 	SPEC_TIME_LIMIT_OPTION,
 	SPEC_TTL_OPTION,
 	POD_NO_ANNOTATIONS_OPTION,
@@ -453,10 +447,7 @@ static void start(struct volcano *v)
 
 /* --- retries --- */
 
-/*
- * Return the action by which Volcano retries a failed replica of ROLE; NULL if Volcano does not
- * retry it.
- */
+/* Return the action by which Volcano retries failed replicas of ROLE; NULL if it does not. */
 static const char *retry_action(const struct spec_role *role)
 {
 	switch (role->retry_policy) {
@@ -469,9 +460,7 @@ static const char *retry_action(const struct spec_role *role)
 	}
 }
 
-/*
- * Return the number of attempts (maxRetry) for MAX_RETRIES retries; 0 means "not set" to Volcano.
- */
+/* Return maxRetry, the number of attempts for MAX_RETRIES; 0 means "not set" to Volcano. */
 static int64_t max_retry(int64_t max_retries)
 {
 	return max_retries > 0 ? min_of(max_retries, INT64_C(INT32_MAX - 1)) + 1 : 0;
@@ -544,10 +533,7 @@ static struct json_object *make_object(struct volcano *v)
 	if (priority)
 		spec_tree_text(spec, "priorityClassName", priority);
 	spec_build_ttl(b, spec);
-	/*
-	 * Publish the host names of pods even before the pods are ready, since replicas find each
-	 * other before they are ready.
-	 */
+	/* Replicas find each other by host name before they are ready. */
 	spec_tree_add(spec, "plugins",
 		      spec_tree_parse(
 			      "{\"svc\": [\"--publish-not-ready-addresses\"], \"env\": []}"));

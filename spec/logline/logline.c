@@ -38,9 +38,7 @@ struct spec_logline {
 	/* NULL after all known output has arrived. Every further byte is then new. */
 	struct overlap *overlap;
 	struct spec_logline_past *past;
-	/*
-	 * The time from which the stream was requested. 0 if it was requested from the log's start.
-	 */
+	/* the time from which the stream was requested; 0 for the log's start */
 	int64_t since;
 	bool force, gap;
 	enum line_state state;
@@ -253,8 +251,8 @@ static int take_prefix(struct spec_logline *l, char c, const char *next, size_t 
 }
 
 /*
- * If BYTES begin with a time and a blank, process the time and the blank, and return their length.
- * Otherwise return 0. Also return 0 if the chunk has fewer than PREFIX_MAX bytes.
+ * If BYTES begin with a time and a blank, process both and return their length. Otherwise, or if N
+ * is at most PREFIX_MAX, return 0.
  */
 static size_t take_time(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 			void *data, int *ret_err)
@@ -274,9 +272,7 @@ static size_t take_time(struct spec_logline *l, const char *bytes, size_t n, spe
 
 /* --- times in the middle of lines --- */
 
-/*
- * True if the N bytes at TEXT can be the beginning of a time of the kubelet and the blank after it.
- */
+/* True if the N bytes at TEXT can be the first bytes of a kubelet's timestamp and its blank. */
 static bool may_be_time(const char *text, size_t n)
 {
 	static const char form[] = "0000-00-00T00:00:00.";
@@ -292,9 +288,7 @@ static bool may_be_time(const char *text, size_t n)
 	return n < PREFIX_MAX && !memchr(text, '\0', n);
 }
 
-/*
- * PREFIX has bytes that looked like the time of a part, but are not a time. Deliver them as output.
- */
+/* Deliver PREFIX as output: it looked like the time of a part, but is not a time. */
 static int release_prefix(struct spec_logline *l, spec_logline_fn fn, void *data)
 {
 	size_t n = l->n_prefix;
@@ -422,10 +416,7 @@ int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data)
 	bool again;
 
 	if (l->state == MIDDLE && l->n_prefix > 0) {
-		/*
-		 * The last bytes of the stream may be the beginning of the time of a line's next
-		 * part.
-		 */
+		/* The stream may have ended within the time of a line's next part. */
 		if (!has_ended_again(l))
 			return -EAGAIN;
 		if (!l->overlap)

@@ -125,12 +125,7 @@ int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_
  */
 int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data);
 
-/*
- * True if output before the delivered output was lost. With FORCE, also true if it may have been
- * lost.
- */
+/* True if output before the delivered output was lost; with FORCE, if it may have been lost. */
 bool spec_logline_gap(const struct spec_logline *l);
-/*
- * If the stream had a message instead of output, return the beginning of the message; otherwise "".
- */
+/* If the stream had a message instead of output, return the message's beginning; else "". */
 const char *spec_logline_text(const struct spec_logline *l);

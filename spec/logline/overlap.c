@@ -13,26 +13,18 @@ struct guess {
 	uint64_t at; /* the offset in the log to which the stream's next byte belongs */
 	uint64_t n;  /* bytes that the guess has matched so far */
 	bool timed;  /* true if the time of a line has confirmed the guess */
-	/*
-	 * True if the guess was made for a part of a line. The time of a part may be later than the
-	 * line's time.
-	 */
+	/* true if the guess is for a part of a line, whose time may be later than the line's */
 	bool part;
 };
 
 struct overlap {
 	struct spec_logline_known known;
 	bool force;
-	/*
-	 * The earliest and the latest time of the known lines. EARLIEST is 0 if one of the times is
-	 * unknown.
-	 */
+	/* the earliest and latest time of the known lines; EARLIEST is 0 if one is unknown */
 	int64_t earliest, latest;
 	bool begun; /* true if a line of the stream has begun */
 	int64_t ns; /* the time of the line that began last */
-	/*
-	 * true if a line that is newer than the known end may have been mistaken for a known line
-	 */
+	/* true if a line newer than the known end may have been mistaken for a known line */
 	bool skipped;
 	struct guess guesses[GUESSES_MAX];
 	size_t n_guesses;
@@ -367,8 +359,7 @@ bool overlap_is_found(const struct overlap *o)
 enum overlap_answer overlap_end(struct overlap *o, bool again)
 {
 	/*
-	 * A stream may break at any byte. But if two streams end at the same byte, both streams are
-	 * probably complete.
+	 * A stream may break at any byte, but two that end at the same byte are probably complete.
 	 */
 	return o->reached && again ? OVERLAP_NEW : OVERLAP_KNOWN;
 }

@@ -25,10 +25,7 @@ struct overlap;
 enum overlap_answer {
 	OVERLAP_KNOWN, /* these bytes are known, or may be known */
 	OVERLAP_NEW,   /* the held bytes are new, and so are all bytes after these */
-	/*
-	 * The stream has a line that is newer than the known end, but it does not include the known
-	 * end.
-	 */
+	/* the stream has a line that is newer than the known end, but lacks that end */
 	OVERLAP_NONE,
 };
 

@@ -26,14 +26,11 @@ struct spec_identity {
 	const char *submitter;	/* user@host */
 	/* value of the label SPEC_LABEL_USER, which identifies the user of this mount */
 	const char *user;
-	/*
-	 * true if a ready manifest needs a new name, because an object already has the manifest's
-	 * own name
-	 */
+	/* true if a ready manifest needs a new name, because an object already has its name */
 	bool rename;
 	/*
-	 * True if an object with the manifest's own name still exists. Then the objects that it
-	 * wraps exist, too.
+	 * true if an object with the manifest's own name still exists, and with it the objects that
+	 * it wraps
 	 */
 	bool old_exists;
 };
@@ -44,10 +41,7 @@ struct spec_identity {
  */
 struct spec_part {
 	const char *api_version, *kind, *plural;
-	/*
-	 * A text for users. It explains what the mount can't do if the user may not watch these
-	 * objects.
-	 */
+	/* text for users: what the mount can't do if the user may not watch these objects */
 	const char *cost;
 };
 
@@ -78,10 +72,7 @@ struct spec_kind {
 	 */
 	const char *source;
 	const char *jobs; /* text for people: "Volcano jobs" */
-	/*
-	 * Name of another kind, or NULL. If an AppDef's scheduler has this name, this kind accepts
-	 * the AppDef, too.
-	 */
+	/* name of another kind, or NULL; this kind accepts AppDefs with that scheduler, too */
 	const char *also;
 	/* The name that TorchX uses for this kind, in an AppDef's scheduler and in handles. */
 	const char *scheduler;
@@ -90,10 +81,7 @@ struct spec_kind {
 	const char *plural; /* plural name of the resource, in URLs */
 	/* A label selector that matches all pods of the kind's jobs. "" matches all pods. */
 	const char *pod_selector;
-	/*
-	 * A label that all pods of the kind's jobs have. Pods of other kinds have it, too. NULL if
-	 * there is no such label.
-	 */
+	/* a label of all pods of the kind's jobs, but also of other pods; NULL if there is none */
 	const char *pods_also;
 	/*
 	 * A table that shows where in an object its pods or pod templates are. In the last row, POD
@@ -112,23 +100,14 @@ struct spec_kind {
 	 * are none.
 	 */
 	const struct spec_member *added;
-	/*
-	 * The table that selects the members that the splitter keeps in the kind's objects; NULL
-	 * for all.
-	 */
+	/* the table of members that the splitter keeps in the kind's objects; NULL for all */
 	const struct spec_pick *pick;
 	/* The N_PARTS resources between jobs and pods. A mount watches them. */
 	const struct spec_part *parts;
 	size_t n_parts;
-	/*
-	 * The API version of the pod groups and queues of the kind's jobs. NULL if kxfs does not
-	 * show them.
-	 */
+	/* API version of the jobs' pod groups and queues; NULL if kxfs does not show them */
 	const char *scheduling_api;
-	/*
-	 * True if an object has only one template for each role, even if the role has many
-	 * replicas.
-	 */
+	/* true if an object has only one template for each role, for any number of replicas */
 	bool one_template;
 	/* true if this kind is described by a user's kind file */
 	bool users;
@@ -157,7 +136,7 @@ struct spec_kind {
 
 /*
  * The table of kinds, in order of preference. Plain data: main() makes it and passes it to all
- * other parts.
+ * other code.
  */
 struct spec_kinds {
 	const struct spec_kind *v[SPEC_MAX_KINDS];

@@ -94,10 +94,7 @@ static bool is_type(const char *key, struct json_object *value)
 	       streq(json_object_get_string(value), wanted);
 }
 
-/*
- * Check that the overlay has only members that a pod has. (TorchX ignores any other member without
- * an error.)
- */
+/* Check that the overlay has only members of a pod. TorchX ignores others without an error. */
 static int check_top(struct json_object *overlay, const char *path, struct spec_errors *e)
 {
 	static const char *const known[] = {"metadata", "spec", NULL};
@@ -320,7 +317,7 @@ static void apply_join(struct merge *m, const struct overlay_place *at, struct j
 	*on++ = '\0';
 	base = json_object_object_get(map, field);
 	if (!is_list(over) || !all_maps(over) || (base && (!is_list(base) || !all_maps(base))))
-		refuse(m, at, "this and the list in the pod must both be lists of maps");
+		refuse(m, at, "this value and the value in the pod must both be lists of maps");
 	else
 		spec_tree_set(map, field, base ? join(base, over, on) : json_object_get(over));
 }

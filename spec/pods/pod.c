@@ -96,10 +96,7 @@ static struct json_object *label(const char *value)
 	return spec_tree_string(clean);
 }
 
-/*
- * Return an environment variable of a container. If VALUE begins with POD_FIELD_PATH, the rest of
- * VALUE is the path of a field of the pod. The variable then gets the value of this field.
- */
+/* Return an environment variable of a container. VALUE may begin with POD_FIELD_PATH. */
 static struct json_object *variable(const char *name, const char *value)
 {
 	struct json_object *ret = spec_tree_map(), *source, *field;
@@ -142,9 +139,7 @@ void spec_pods_init(struct spec_pods *p)
 	spec_tree_text(p->labels, "torchx.pytorch.org/version", POD_TORCHX_VERSION);
 	spec_tree_add(p->labels, "torchx.pytorch.org/app-name", label(p->app_name));
 	p->annotations = spec_tree_map();
-	/*
-	 * Don't let Istio add a sidecar. It would continue to run after the replica has finished.
-	 */
+	/* A sidecar of Istio would continue to run after the replica has finished. */
 	spec_tree_add(p->annotations, "sidecar.istio.io/inject", spec_tree_string("false"));
 	if (p->network)
 		spec_tree_text(p->annotations, "k8s.v1.cni.cncf.io/networks", p->network);
@@ -228,7 +223,7 @@ static void make_resources(struct spec_pod_role *r)
 		spec_tree_set(limits, POD_GPU, spec_tree_format("%lld", (long long)have->gpu));
 		spec_tree_set(requests, POD_GPU, spec_tree_format("%lld", (long long)have->gpu));
 	}
-	/* Set devices last. Then the device "cpu" replaces the limit of the same name. */
+	/* Set devices last, so that the device "cpu" replaces the limit of the same name. */
 	devices = &r->role->resource.devices;
 	for (size_t i = 0; i < devices->n; i++)
 		spec_tree_set(limits, devices->v[i].key,
@@ -252,10 +247,7 @@ static void make_mounts(struct spec_pod_role *r)
 	struct json_object *security = spec_tree_map();
 	bool privileged = false;
 
-	/*
-	 * Mount a volume in memory at /dev/shm in every pod, since the default /dev/shm has only 64
-	 * MB.
-	 */
+	/* The default /dev/shm has only 64 MB, so mount a volume in memory there. */
 	spec_tree_append(volumes,
 			 spec_tree_parse(
 				 "{\"name\": \"dshm\", \"emptyDir\": {\"medium\": \"Memory\"}}"));
@@ -503,8 +495,8 @@ static struct json_object *make_spec(struct spec_pod_role *r, bool rank0, const 
 }
 
 /*
- * Return a copy of VALUE in which the macros in all texts are expanded. Macros in keys are not
- * expanded. The copy shares the parts without macros with VALUE.
+ * Return a copy of VALUE in which the macros in all texts, but not in keys, are expanded. The copy
+ * shares single values without macros with VALUE.
  */
 static struct json_object *expand_all(struct json_object *value, const struct spec_macros *m)
 {

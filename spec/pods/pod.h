@@ -60,15 +60,9 @@ int spec_build_name(struct spec_build *b, const char *controller);
  */
 int spec_build_retries(struct spec_build *b, size_t index, const char *controller);
 
-/*
- * If B's options name a queue of Kueue, set the labels for this queue in LABELS, the object's
- * labels.
- */
+/* If B's options name a queue of Kueue, set its labels in LABELS, the object's labels. */
 void spec_build_queue(const struct spec_build *b, struct json_object *labels);
-/*
- * If B's options have a ttl, set it in SPEC. The cluster then removes the object this long after
- * the object has finished.
- */
+/* If B's options have a ttl, set it in SPEC: how long the cluster keeps the finished object. */
 void spec_build_ttl(const struct spec_build *b, struct json_object *spec);
 
 /*
@@ -78,10 +72,7 @@ void spec_build_ttl(const struct spec_build *b, struct json_object *spec);
 struct spec_pods {
 	struct spec_build *build;
 	const char *app_name; /* the app's name as it is in labels */
-	/*
-	 * Name of the variable that has the host of rank 0. All pods except the pod of rank 0 have
-	 * it.
-	 */
+	/* name of the variable with the host of rank 0; all pods except rank 0's have it */
 	const char *rank0_env;
 	/*
 	 * Set if all pods of a role share one template. The template then contains this text, and
@@ -94,9 +85,9 @@ struct spec_pods {
 	const char *network;	/* name of a Multus network, or NULL */
 	/* directory where the controller mounts lists of host names, or NULL */
 	const char *hosts_dir;
-	/* number of millicores by which the CPU request of a pod is below its limit */
+	/* the CPU request of a pod is this many millicores below its limit */
 	int64_t reserved_cpu;
-	/* number of MB by which the memory request of a pod is below its limit */
+	/* the memory request of a pod is this many MB below its limit */
 	int64_t reserved_memory;
 	/* Number of vpc.amazonaws.com/efa devices in each pod. -1 to use the number in the role. */
 	int64_t efa;
@@ -109,10 +100,7 @@ struct spec_pods {
 	struct json_object *number;
 };
 
-/*
- * Make the members of P that the kind does not set. Before this, the kind must set the id of the
- * build.
- */
+/* Make the members of P that the kind does not set. The id of the build must be set. */
 void spec_pods_init(struct spec_pods *p);
 void spec_pods_clear(struct spec_pods *p);
 
@@ -136,10 +124,7 @@ struct spec_pod_role {
 	/* the environment variable that contains the name of the image */
 	struct json_object *image_env;
 	struct json_object *command; /* NULL if the command has macros */
-	/*
-	 * For each environment variable of the role, the finished JSON object of the variable. NULL
-	 * if the value of the variable has macros.
-	 */
+	/* one element for each of the role's variables; NULL if the variable's value has macros */
 	struct json_object **env;
 	struct json_object *more_env; /* environment variables that the kind appends */
 	struct json_object *metadata; /* the role's metadata, which contains the overlay */
@@ -179,7 +164,7 @@ uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_a
 
 /* --- pod_check.c, for pod.c --- */
 
-/* If the value of a variable has this prefix, the variable gets the value of a field of the pod. */
+/* A variable whose value is this prefix and a path gets the value of the pod's field there. */
 #define POD_FIELD_PATH "[FIELD_PATH]"
 #define POD_GPU	       "nvidia.com/gpu"
 

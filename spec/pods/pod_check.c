@@ -14,10 +14,7 @@
 
 #define HUGE_PAGES "hugepages-"
 
-/*
- * Add an error about the role's FIELD. If KEY is not NULL, the error is about the entry KEY in
- * FIELD.
- */
+/* Add an error about the role's FIELD, or about its entry KEY if KEY is not NULL. */
 printf_like(4, 5) static int refuse(struct spec_pod_role *r, const char *field, const char *key,
 				    const char *fmt, ...)
 {
@@ -110,9 +107,8 @@ static bool is_resource(const char *name)
 }
 
 /*
- * KEY is a device of the role, and its count is a limit. Return the request that the role makes for
- * the same resource with its field cpu or memMB, in the unit of the count. Return 0 if there is
- * none.
+ * KEY is a device of the role, and its count is a limit. If the role's field cpu or memMB requests
+ * the same resource, return that request in the unit of the count. Otherwise return 0.
  */
 static double requested(const struct spec_pod_role *r, const char *key)
 {
@@ -125,10 +121,7 @@ static double requested(const struct spec_pod_role *r, const char *key)
 	return 0;
 }
 
-/*
- * Return NULL if the role can request COUNT devices called KEY. Otherwise return the error,
- * malloc'ed.
- */
+/* Return NULL if the role can request COUNT devices KEY, else the error, malloc'ed. */
 static char *device_error(const struct spec_pod_role *r, const char *key, int64_t count)
 {
 	const struct spec_resource *have = &r->role->resource;
@@ -223,14 +216,15 @@ static int check_env(struct spec_pod_role *r)
 		value = spec_macro_expand(env->v[i].value + strlen(POD_FIELD_PATH), &m);
 		if (!*value)
 			ret = refuse(r, "env", env->v[i].key,
-				     "names no field: write one after it, like " POD_FIELD_PATH
+				     "names no field: write, for example, " POD_FIELD_PATH
 				     "spec.nodeName");
 		else if (!is_field(value))
 			ret = refuse(r, "env", env->v[i].key,
 				     "\"%s\" is not a pod field that a variable can contain; "
-				     "the fields are metadata.name, namespace, uid, "
-				     "labels['KEY'], annotations['KEY'], spec.nodeName, "
-				     "serviceAccountName, status.hostIP, hostIPs, podIP, podIPs",
+				     "use metadata.name, metadata.namespace, metadata.uid, "
+				     "metadata.labels['KEY'], metadata.annotations['KEY'], "
+				     "spec.nodeName, spec.serviceAccountName, status.hostIP, "
+				     "status.hostIPs, status.podIP or status.podIPs",
 				     value);
 	}
 	return ret;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suspends and resumes jobs, and changes their queue and priority. A job's controller acts on
- * spec.suspend until the job is finishing. Kueue acts on spec.active of the job's Workload, and on
- * the job's labels for queue and priority.
+ * Suspends and resumes jobs, and changes their queue and priority (suspend.h). A job's controller
+ * acts on spec.suspend until the job is finishing.
  */
 #include "spec/pods/suspend.h"
 
@@ -13,10 +12,7 @@
 #include "spec/view/kueue.h"
 #include "spec/view/view.h"
 
-/*
- * A text for users. It names the right that a user needs to suspend or resume a job in a queue, and
- * explains what the user can do without this right.
- */
+/* For users who lack the right to suspend and resume jobs in a queue: what they can do instead. */
 static const char no_right[] =
 	"the job is in a Kueue queue, so kxfs has to set spec.active of the job's Workload, "
 	"but this user has no right to patch workloads.kueue.x-k8s.io; to end the job, remove "
@@ -62,9 +58,7 @@ static bool is_waiting(const struct spec_control_job *job)
 	       (view->suspends || !*view->phase);
 }
 
-/*
- * ACTION sets a label of JOB. True if Kueue would act on this label now. JOB must have a Workload.
- */
+/* ACTION sets a label of JOB, which has a Workload. True if Kueue would act on it now. */
 static bool takes_label(const struct spec_control_job *job, enum spec_action action)
 {
 	bool waits = is_waiting(job);
@@ -273,10 +267,7 @@ enum spec_control_outcome suspend_outcome(enum spec_action action,
 	if (before->argument) {
 		if (workload && follows_label(workload, action, before->argument))
 			return SPEC_CONTROL_OBEYED;
-		/*
-		 * If Kueue admitted the job before the label changed, the job remains in its old
-		 * queue.
-		 */
+		/* If Kueue admitted the job before the label changed, its queue does not change. */
 		return action == SPEC_QUEUE && workload &&
 				       workload->conditions[SPEC_WORKLOAD_RESERVED].is_true
 			       ? SPEC_CONTROL_LATE

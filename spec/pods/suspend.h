@@ -13,9 +13,7 @@
 
 /* These functions implement members of struct spec_control. */
 unsigned suspend_actions(const struct spec_control_job *job);
-/*
- * Like suspend_actions, but for kinds whose jobs can also be terminated by a field of their spec.
- */
+/* Like suspend_actions, but for kinds with a field of the spec that terminates a job. */
 unsigned suspend_or_terminate_actions(const struct spec_control_job *job);
 int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 		    const char **ret_why);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the objects in an AppWrapper of any version: pod groups, pods and the service. Also finds
- * the pods in an AppWrapper's object, and recognizes them in the cluster. kxfs chooses the same
- * names as TorchX, except where TorchX's name would not work.
+ * Makes and reads the objects in an AppWrapper of any version. kxfs chooses the same names as
+ * TorchX, except where TorchX's name would not work.
  */
 #include "spec/pods/wrap.h"
 
@@ -16,9 +15,7 @@
 #define DEFAULT_PORT 29500 /* port of the service if no role has a port */
 #define MAX_SUFFIX   ((int64_t)14)
 #define MIN_SUFFIX   ((int64_t)8) /* characters; this allows 3e11 different suffixes */
-/*
- * At least this many characters remain for the name and the suffix, even if there are many roles.
- */
+/* At least this many characters remain for name and suffix, even if there are many roles. */
 #define MIN_ROOM ((int64_t)24)
 /*
  * A name has at most 63 characters. This many of them are reserved for suffixes. One more is
@@ -167,9 +164,7 @@ static void add_pod_group(struct wrap *w, size_t index)
 	add_item(w, group, false);
 }
 
-/*
- * This function prints names into JSON without escapes. It may do so because names are DNS labels.
- */
+/* Names need no escapes in JSON, since they are DNS labels. */
 static void add_service(struct wrap *w)
 {
 	const char *id = w->build->id;
@@ -261,10 +256,7 @@ static int add_pods(struct wrap *w, size_t index)
 
 	if (err)
 		return err;
-	/*
-	 * Add two variables to each pod of the role: the host of rank 0 (rank0_env), and the host
-	 * of the role's replica 0.
-	 */
+	/* Add the host of rank 0 (rank0_env), and the host of the role's replica 0. */
 	r.more_env = spec_tree_list(2);
 	spec_tree_append(r.more_env, hosts_variable(w, w->rank0_env, 0));
 	if (!streq(own, w->rank0_env))

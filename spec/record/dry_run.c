@@ -79,10 +79,7 @@ static int make_manifest(const struct spec_dry_run *d, const struct spec_kind *k
 
 /* --- jobs of any kind --- */
 
-/*
- * Return the kind of cluster job that the document ROOT requests. Return NULL if it requests a
- * local job.
- */
+/* Return the kind of cluster job that the document ROOT requests; NULL if the job is local. */
 static const struct spec_kind *kind_of(const struct spec_kinds *known, const struct spec_yaml *root)
 {
 	const struct spec_yaml *scheduler;

@@ -14,10 +14,7 @@ struct spec_dry_run {
 	/* "local", "volcano", "mcad"; "" to use the one that the document names */
 	const char *backend;
 	const char *namespace; /* namespace in a cluster; "" means "default" */
-	/*
-	 * Run options. If BACKEND is "local", options that the document's kind does not have are
-	 * ignored.
-	 */
+	/* Run options. If BACKEND is "local", those that the document's kind lacks are ignored. */
 	const struct spec_pair *args;
 	size_t n_args;
 	const char *file; /* name of the file, for messages and for the record */

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Writes and parses the head of a job's record. The disk is untrusted, so the file may contain any
- * bytes.
- */
+/* Writes and parses the head of a record. The disk is untrusted: the file may have any bytes. */
 #include "spec/record/head.h"
 
 #include <errno.h>
@@ -29,8 +26,8 @@ static const char *const states[] = {
 };
 
 /*
- * Each part of a head has two tables: the fields of struct spec_head, and the fields of struct
- * spec_head_more. Each table ends with an empty row.
+ * The members "job" and "state" of a head have two tables each: the fields of struct spec_head, and
+ * the fields of struct spec_head_more. Each table ends with an empty row.
  */
 #define N_FIELDS 11
 static const struct spec_field job_fields[2][N_FIELDS] = {

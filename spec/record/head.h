@@ -52,22 +52,18 @@ struct spec_head_more {
 struct spec_head {
 	/* Members about the job: */
 	/*
-	 * The name of this record's file: the UUID of the job's submission or, if OWN is false, the
-	 * job's uid.
+	 * The name of this record's file: the submission's UUID or, if OWN is false, the job's uid.
 	 */
 	char *key;
-	char *file;   /* the name of its file in submit/ */
+	char *file;   /* the name of the job's file in submit/ */
 	char *digest; /* SHA-256 of the document */
 	char *backend;
-	/* name of its directory and, for a job in a cluster, of its object */
+	/* name of the job's directory and, in a cluster, of its object */
 	char *id;
 	struct spec_head_more *more; /* NULL after spec_head_forget has freed it */
 	int64_t created;
 	unsigned user, group;
-	/*
-	 * number of bytes of the block that contains this struct and its texts; 0 if each text has
-	 * its own block
-	 */
+	/* bytes of the block with this struct and its texts; 0 if each text has its own block */
 	unsigned size;
 	/* true if USER and GROUP submitted the job; false if the mounting user submitted it */
 	bool owned;

@@ -63,10 +63,7 @@ void spec_held_free(struct spec_held *h)
 
 /* --- reading a document --- */
 
-/*
- * Set *RET to the conditions in the document ROOT. Return false if it has none, or if they are
- * invalid.
- */
+/* Set *RET to the conditions in the document ROOT. Return false if they are absent or invalid. */
 static bool find_conditions(const struct spec_yaml *root, struct spec_hold *ret)
 {
 	const struct spec_yaml *args =
@@ -232,10 +229,7 @@ struct spec_job *spec_held_shape(const char *text, size_t len, const char *home)
 	return job;
 }
 
-/*
- * Print what the job with the conditions H waits for. Return the word that becomes the reason in
- * the snapshot.
- */
+/* Print what the job with the conditions H waits for. Return the snapshot's reason, one word. */
 static const char *put_wait(FILE *out, const struct spec_held *h,
 			    const struct spec_held_progress *progress)
 {
@@ -278,10 +272,7 @@ static const char *put_wait(FILE *out, const struct spec_held *h,
 	return progress->refusal ? "LaunchDelayed" : "Launching";
 }
 
-/*
- * Print that it is unknown whether the job was launched. Return the word that becomes the reason in
- * the snapshot.
- */
+/* Print that it is unknown whether the job was launched. Return the snapshot's reason, one word. */
 static const char *put_sending(FILE *out, enum spec_sending sending)
 {
 	if (sending == SPEC_SENDING) {

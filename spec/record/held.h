@@ -57,10 +57,7 @@ struct spec_held_place {
 int spec_held_read(const char *text, size_t len, const struct spec_held_place *place,
 		   struct spec_held **ret, struct spec_errors *e);
 
-/*
- * Return the unmet conditions of H as JSON text, for the part `hold` of a record. The text is
- * malloc'ed.
- */
+/* Return the unmet conditions of H as JSON text for the part `hold` of a record, malloc'ed. */
 char *spec_held_part(const struct spec_held *h);
 /*
  * Set *RET to the conditions in PART, a text of spec_held_part. If PART is NULL, no conditions are
@@ -71,9 +68,8 @@ int spec_held_parse(const char *part, struct spec_held **ret);
 /* True if JOB is the job that AFTER waits for. */
 bool spec_held_means(const struct spec_held_after *after, const struct spec_job *job);
 /*
- * If AFTER's job has ended, record its result in AFTER. NOW is the job's snapshot, or NULL if the
- * job was removed. OLD is the job's previous snapshot, or NULL if it is unknown. Return true if
- * AFTER has changed.
+ * If AFTER's job has ended, record its result in AFTER, and return true if this changes AFTER. NOW
+ * is the job's snapshot; NULL if the job was removed. OLD is the previous one; NULL if unknown.
  */
 bool spec_held_settle(struct spec_held_after *after, const struct spec_job *old,
 		      const struct spec_job *now);

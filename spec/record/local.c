@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads AppDefs of local jobs. The same file may later be submitted to a cluster, so kxfs checks
- * the file by the rules of all kinds. Run options that belong only to a kind of cluster job are
- * ignored.
+ * Reads AppDefs of local jobs. The same file may later be submitted to a cluster, so kxfs checks it
+ * by the rules of all kinds, and ignores run options that only cluster jobs have.
  */
 #include "spec/record/local.h"
 
@@ -13,9 +12,7 @@
 #include "spec/kinds/kinds.h"
 #include "spec/record/slots.h"
 
-/*
- * Refuse a manifest with one clear error. Reading it as an AppDef would report many unknown fields.
- */
+/* Refuse a manifest with one clear error. As an AppDef, it would have many unknown fields. */
 static int refuse_manifest(const struct spec_yaml *root, struct spec_errors *e)
 {
 	const struct spec_yaml *kind = spec_yaml_get(root, "kind");
@@ -67,9 +64,7 @@ static void refuse_torchx_options(const struct spec_options *o, struct spec_erro
 
 	if (log_dir && *log_dir)
 		wrong_option("log_dir",
-			     "is not supported: kxfs shows the output of a job in the job's "
-			     "directory, as log",
-			     e);
+			     "is not supported: kxfs shows the output of a job in jobs/ID/log", e);
 	if (spec_options_bool(o, "prepend_cwd"))
 		wrong_option("prepend_cwd", "is not supported: write ./PROGRAM, or set PATH in env",
 			     e);
@@ -123,9 +118,7 @@ int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
 	if (!app->scheduler || streq(app->scheduler, "local")) {
 		const int64_t need = spec_slots_need(app);
 
-		/*
-		 * A job that needs more GPUs than the mount has would wait forever, so refuse it.
-		 */
+		/* A job that needs more GPUs than the mount has would wait forever. */
 		if (m->gpus && need > m->gpus)
 			spec_errors_add(
 				e, -EINVAL, 0, 0, "roles",

@@ -43,15 +43,9 @@ static inline void spec_terms_clear(struct spec_terms *terms)
  */
 int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
 		    struct spec_app **ret, struct spec_terms *ret_terms, struct spec_errors *e);
-/*
- * Like spec_local_read, for the text of a document. Return -EFBIG if LEN is greater than
- * SPEC_MAX_FILE.
- */
+/* Like spec_local_read, for a document's text. Return -EFBIG if LEN exceeds SPEC_MAX_FILE. */
 int spec_local_parse(const char *text, size_t len, const struct spec_machine *m,
 		     struct spec_app **ret, struct spec_terms *ret_terms, struct spec_errors *e);
 
-/*
- * For each error in E without a position, find the position in the document TEXT, and set it. The
- * error's path names the place in the document.
- */
+/* Set the positions that errors in E lack: find each error's path in the document TEXT. */
 void spec_local_locate(const char *text, size_t len, struct spec_errors *e);

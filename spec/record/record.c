@@ -20,10 +20,7 @@
 /* An amount of this size or more is not shown, since a role may request any number. */
 #define FIGURE_MAX 1e15
 
-/*
- * The maximum number of logs of a job, over all replicas and attempts. Each log becomes a file in
- * the job's directory.
- */
+/* The maximum number of logs of a job. Each log becomes a file in the job's directory. */
 #define RECORD_MAX_LOGS 1000000
 
 #define JOB(name, type, ...)  SPEC_FIELD(struct spec_record, name, type, __VA_ARGS__)
@@ -67,10 +64,7 @@ static struct spec_record *record_of(struct spec_job *job)
 	return r;
 }
 
-/*
- * Set the resources that ROLE requests. There is no memory limit, since kxfs does not enforce one
- * on local replicas.
- */
+/* Set what ROLE requests. Don't set a memory limit: kxfs enforces none on local replicas. */
 static void note_request(struct spec_role_status *role, const struct spec_resource *asked)
 {
 	const double cpu = asked->cpu * 1000, memory = asked->mem_mb * 1e6;

@@ -53,12 +53,9 @@ struct spec_record {
 	char *work_dir;
 	unsigned goal; /* enum spec_goal */
 	bool again;    /* true if all replicas must be restarted when none of them runs any more */
-	/*
-	 * the job's sort key among the jobs that wait for a slot (slots.h); 0 if the job does not
-	 * wait
-	 */
+	/* sort key among the jobs that wait for a slot (slots.h); 0 if the job does not wait */
 	int64_t queue_number;
-	/* the AppDef; NULL if it was not read yet, or if it can't be read (then FAULT says why) */
+	/* the AppDef; NULL if it was not read yet, or can't be read (FAULT has the reason) */
 	struct spec_app *app;
 	char *fault; /* an error about the AppDef, without a full stop, or "" */
 };
@@ -76,16 +73,12 @@ struct spec_record *spec_record_new(struct spec_app *app, const struct spec_reco
 void spec_record_free(struct spec_record *r);
 define_cleanup(spec_record_freep, struct spec_record *, spec_record_free)
 
-/*
- * Return the part `snapshot` or the part `plan` of R as JSON text, malloc'ed. The AppDef is in
- * neither.
- */
+/* Return the part `snapshot` or `plan` of R as JSON text, malloc'ed. Neither has the AppDef. */
 char *spec_record_snapshot(const struct spec_record *r);
 char *spec_record_plan(const struct spec_record *r);
 /*
- * Parse the two parts. They may be anything, since the disk is untrusted. A SNAPSHOT that is NULL
- * counts as damaged. PLAN may be NULL if the caller does not need the plan. Return 0, or -EINVAL if
- * a part is damaged.
+ * Parse the two parts. They may be anything, since the disk is untrusted. PLAN may be NULL if the
+ * caller does not need the plan. Return 0, or -EINVAL if a part is damaged or SNAPSHOT is NULL.
  */
 int spec_record_parse(const char *snapshot, const char *plan, struct spec_record **ret);
 /*

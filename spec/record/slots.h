@@ -23,9 +23,7 @@ struct spec_slots {
 
 /* Return how many GPUs all replicas of APP need together; 0 if APP is NULL. */
 int64_t spec_slots_need(const struct spec_app *app);
-/*
- * Count R, a job that has a slot and has not finished. Count all such jobs before spec_slots_give.
- */
+/* Count R, which has a slot and has not finished. Count all such jobs before spec_slots_give. */
 void spec_slots_take(struct spec_slots *t, const struct spec_record *r);
 /*
  * Decide whether the waiting job R may start. Call this for all waiting jobs, in their order. If R

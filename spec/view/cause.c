@@ -24,9 +24,7 @@
 
 #define WAITS_FOR_ROOM "It starts automatically when capacity becomes available."
 
-/*
- * A class of causes. `status` shows REASON. In `why`, ADVICE follows the sentence about the cause.
- */
+/* A class of causes. `status` shows REASON, and `why` shows ADVICE after the cause. */
 struct cause_class {
 	const char *reason;
 	const char *advice;
@@ -54,7 +52,8 @@ static const struct cause_class queue_full = {"QueueFull", WAITS_FOR_ROOM};
 static const struct cause_class queue_too_small = {"QueueTooSmall",
 						   "Submit it to another queue, or request less."};
 static const struct cause_class queue_closed = {
-	"QueueClosed", "Submit it to another queue, or ask for this one to be opened."};
+	"QueueClosed",
+	"Submit it to another queue, or ask the cluster's administrator to open this one."};
 static const struct cause_class unschedulable = {"Unschedulable", ""};
 static const struct cause_class missing_right = {"MissingRight", ""};
 
@@ -66,7 +65,7 @@ static const struct cause_class missing_right = {"MissingRight", ""};
 
 #define UNSEEN(what)                                                                               \
 	"This user may not list and watch " what                                                   \
-	", which would show the reason: ask for that right."
+	", which would show the reason: ask the cluster's administrator for that right."
 
 /* Advice about resources that the user may not watch, indexed by spec_view_context.unseen. */
 static const char *const unseen_advice[] = {
@@ -158,10 +157,7 @@ static const char *word_behind(const char *text, const char *key, size_t *n)
 	return *n > 0 ? p : NULL;
 }
 
-/*
- * True if at least SPEC_SETTLE_NS have passed since the time SINCE. Only then does `why` report a
- * missing object.
- */
+/* True if SPEC_SETTLE_NS have passed since SINCE, so that `why` may report a missing object. */
 static bool has_waited(const struct facts *f, int64_t since)
 {
 	return f->ctx->now - since >= SPEC_SETTLE_NS;
@@ -196,7 +192,7 @@ static bool any_unmade(const struct facts *f)
 
 #define CANT "its pods can't be created: "
 
-/* Return the cause if the server refused to create the job's pods. TEXT is the server's message. */
+/* The server has refused to create the job's pods with the message TEXT. Return the cause. */
 static struct spec_cause refused(const struct facts *f, const char *text)
 {
 	const char *word;
@@ -220,9 +216,9 @@ static struct spec_cause refused(const struct facts *f, const char *text)
 }
 
 /*
- * Return the cause if E is an event about a failure to create pods. E contains the server's
- * message. If a controller of Kubernetes itself created E, two words precede this message. If
- * Volcano's controller created E, the whole reply of the server is in E.
+ * E is an event about a failure to create pods. Return the cause, from the server's message in E.
+ * In an event from Kubernetes' own controllers, PLAIN precedes this message. An event from
+ * Volcano's controller contains the whole reply of the server.
  */
 static struct spec_cause refused_by(const struct facts *f, const struct spec_event_view *e)
 {
@@ -577,9 +573,7 @@ static struct spec_cause find_too_small(const struct facts *f)
 	return *text ? is_full(f, text, "insufficient ", true) : none();
 }
 
-/*
- * Return a cause if the job's queue is closed. Such a queue admits no jobs, whatever its capacity.
- */
+/* Return a cause if the job's queue is closed, since its capacity then does not matter. */
 static struct spec_cause find_closed(const struct facts *f)
 {
 	const struct spec_group_view *g = f->ctx->group;
@@ -666,10 +660,7 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 		return ret;
 	for (size_t i = 0; i < pods.n; i++)
 		n += !pods.v[i].pod->gone && *pods.v[i].pod->node;
-	/*
-	 * If all pods have nodes, only events (for example about volumes) would show why the pods
-	 * wait.
-	 */
+	/* Only events (for example about volumes) would show why pods with nodes wait. */
 	if (n >= job->n_replicas)
 		unseen &= SPEC_UNSEEN_EVENTS;
 	if (unseen && has_waited(&f, max_of(ctx->since, view->changed) +

@@ -30,8 +30,8 @@ struct spec_control_asked {
 	enum spec_action action;
 	const char *argument; /* the name of a queue or class, or NULL */
 	/*
-	 * If the action is requested by creating an object: the name of that object. Each new
-	 * request has a new name. A repeated request keeps its name.
+	 * Name of the object whose creation requests the action. Each new request has a new name. A
+	 * repeated request keeps its name.
 	 */
 	const char *name;
 	const struct spec_control *control; /* the functions of the job's kind */
@@ -83,24 +83,20 @@ enum spec_control_outcome {
 };
 
 struct spec_control {
-	/*
-	 * For kinds whose actions patch the job's object: apiVersion and plural of the kind's
-	 * resource.
-	 */
+	/* for kinds whose actions patch the job: apiVersion and plural of the kind's resource */
 	const char *api_version, *plural;
 	const char *resource; /* "jobs.batch" */
 	const char *suspend;  /* path below spec of the member that suspends a job: "suspend" */
 	/*
-	 * TERMINATE is the path below spec of the member that ends a job. TERMINATE_TO is the value
-	 * of this member that ends the job (a number or a word). Both are NULL if the kind has no
-	 * such member.
+	 * A job ends if the member at the path TERMINATE below spec is set to TERMINATE_TO (a
+	 * number or a word). Both are NULL if the kind has no such member.
 	 */
 	const char *terminate, *terminate_to;
 	unsigned known; /* bit set (1u << enum spec_action): all actions that the kind supports */
 	/*
 	 * A bit set of the actions that the controller may carry out twice if they are requested
-	 * twice. kxfs does not repeat such a request if the server may have received it. If another
-	 * action is requested twice, the controller ignores the second request.
+	 * twice. kxfs does not repeat such a request if the server may have received it. For all
+	 * other actions, the controller ignores the second request.
 	 */
 	unsigned once;
 	/*

@@ -73,7 +73,8 @@ static const struct kueue_meaning evicted_meanings[] = {
 	{"ClusterQueueStopped", "QueueStopped", WHEN_OPENED, "its cluster queue was drained",
 	 NOTHING},
 	{"LocalQueueStopped", "QueueStopped", WHEN_OPENED, "its queue was drained", NOTHING},
-	{"PodsReadyTimeout", "PodsNotReady", "", "its pods were not ready in time", PODS},
+	{"PodsReadyTimeout", "PodsNotReady", "",
+	 "its pods did not become ready before Kueue's timeout", PODS},
 	{"Deactivated", "Evicted", "Kueue admits it again automatically.", "it was deactivated",
 	 NOTHING},
 	{NULL, "Evicted", "", "it was evicted", QUOTE},
@@ -84,7 +85,7 @@ static const struct kueue_meaning off_meanings[] = {
 	{"AdmissionCheck", "AdmissionCheckRejected", SUBMIT_AGAIN,
 	 "it was rejected by an admission check", QUOTE},
 	{"RequeuingLimitExceeded", "PodsNotReady", SUBMIT_AGAIN,
-	 "its pods were not ready in time too often, so Kueue gave up", PODS},
+	 "its pods repeatedly did not become ready before Kueue's timeout, so Kueue gave up", PODS},
 	{"MaximumExecutionTimeExceeded", "ExecutionTimeExceeded", SUBMIT_AGAIN,
 	 "it reached its maximum execution time", NOTHING},
 	{NULL, "Deactivated", SUBMIT_AGAIN, "it was deactivated", QUOTE},
@@ -362,7 +363,7 @@ static void unadmitted(struct kueue_text *m)
 		return;
 	}
 	set(m, "AdmissionCheckPending", "");
-	fputs("it has its quota in ", m->out);
+	fputs("it has quota in ", m->out);
 	put_queue(m);
 	for (size_t i = 0; i < m->w->n_checks; i++) {
 		const struct spec_check_view *check = &m->w->checks[i];

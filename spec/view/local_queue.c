@@ -54,10 +54,7 @@ static void add_amount(struct spec_flavor_amounts *a, const char *flavor,
 	struct spec_flavor_amount *to;
 	const char *text = spec_read_word(resource, key);
 
-	/*
-	 * An amount is usually a JSON string. It is a JSON number if the manifest contains a
-	 * number.
-	 */
+	/* An amount is a JSON string, or a number if the manifest contains a number. */
 	if (!*text || a->n >= MAX_AMOUNTS)
 		return;
 	a->v = mem_grow(a->v, a->n + 1, sizeof(*a->v));

@@ -13,8 +13,8 @@
  *   replica.c   one replica, from its pods
  *   cause.c     what blocks a waiting job, from events, pod group and queue
  *   kueue_cause.c  what blocks a waiting job, from Kueue's objects
- *   snapshot.c  struct spec_job, the immutable snapshot. It calls the other files, which return
- *               values, and only this file writes the job's fields
+ *   snapshot.c  struct spec_job, the immutable snapshot; calls the other files, which return
+ *               values, and is the only file that writes the job's fields
  *
  * Each kind has a table of functions that read its objects (struct spec_reader). Only the I/O
  * thread uses views of jobs, pods and groups. Views of events and queues are reference counted, so
@@ -59,10 +59,7 @@ void spec_meta_clear(struct spec_meta *m)
 	spec_unset(&m->name, &m->uid, &m->owner_uid, &m->owner);
 }
 
-/*
- * True if TEXT is valid in API paths, file names and keys of logs. kxfs uses the names and uids of
- * objects in all of these.
- */
+/* True if TEXT, a name or a uid, is valid in API paths, file names and keys of logs. */
 static bool is_name(const char *text)
 {
 	return strlen(text) < 254 && spec_name_is_file(text) &&

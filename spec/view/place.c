@@ -114,9 +114,8 @@ static bool is_free(const struct spec_pod_view *pod)
 }
 
 /*
- * Assign a replica to each of the N pods at V. V is sorted by task, then by age, and this function
- * assigns in this order. The caller has set the replica of each pod to the first replica of its
- * task.
+ * Assign a replica to each of the N pods at V, in order. V is sorted by task, then by age. The
+ * caller has set the replica of each pod to the first replica of its task.
  */
 static void number(const struct spec_job_view *view, struct spec_placed_pod *v, size_t n,
 		   const struct spec_job *before)

@@ -256,10 +256,7 @@ static bool reruns(const struct spec_value *spec)
 	return is_rerun(spec);
 }
 
-/*
- * Return the pod's main container, whose output kxfs shows as the replica's output. Return NULL if
- * SPEC does not have this container.
- */
+/* Return the main container of the pod V in SPEC, or NULL if SPEC does not have it. */
 static const struct spec_value *main_container(const struct spec_pod_view *v,
 					       const struct spec_value *spec)
 {
@@ -273,10 +270,7 @@ static bool main_reruns(const struct spec_pod_view *v, const struct spec_value *
 	return is_rerun(*spec_read_text(main, "restartPolicy") ? main : spec);
 }
 
-/*
- * Return how much of the resource NAME there is in MAP, multiplied by BY. Return -1 if MAP has no
- * valid amount of this resource.
- */
+/* Return the amount of NAME in MAP, multiplied by BY; -1 if MAP has no valid amount of it. */
 static int64_t amount(const struct spec_value *map, const char *name, double by)
 {
 	double value = spec_amount_value(spec_read_text(map, name)) * by;
@@ -320,10 +314,7 @@ static struct spec_request request(const struct spec_value *container)
 	};
 }
 
-/*
- * Return the state "terminated" of the container NAME in STATUS, or NULL if the container has not
- * ended.
- */
+/* Return the state "terminated" of the container NAME, or NULL if it has not ended. */
 static const struct spec_value *terminated(const struct spec_value *status, const char *name)
 {
 	const struct spec_value *one =
@@ -344,10 +335,7 @@ static bool is_last_run(const struct spec_value *pod, const struct spec_value *c
 	return streq(policy, "Never") || (streq(policy, "OnFailure") && code == 0);
 }
 
-/*
- * If all containers have ended and none will restart, return the state that the kubelet will
- * report: FAILED if a container has failed, else SUCCEEDED. Otherwise return UNKNOWN.
- */
+/* Return the outcome of a pod, as in struct spec_pod_view. */
 static enum spec_state outcome(const struct spec_value *spec, const struct spec_value *status)
 {
 	const struct spec_value *list = spec_read_list(spec, "containers");

@@ -53,9 +53,7 @@ static inline bool spec_phase_is(const struct spec_job_view *v, const struct spe
 /* The reason of a job that Kueue keeps suspended in a queue; kueue_cause.c finds the details. */
 #define SPEC_REASON_QUEUED "QueuedInKueue"
 
-/*
- * What kxfs concludes about the end of a job from its pods, before the job's phase shows the end.
- */
+/* What kxfs concludes from a job's pods about its end, before the phase shows the end. */
 enum spec_pods_decide {
 	/* kxfs concludes that the job has succeeded if all its pods have succeeded. */
 	SPEC_PODS_DECIDE_SUCCESS,
@@ -102,8 +100,8 @@ struct spec_reader {
 	const char *(*owner)(const struct spec_reader *reader, const struct spec_value *pod,
 			     bool *ret_part);
 	/*
-	 * Sets the members task, index, retry and main of V. OBJECT is a pod. It has only those
-	 * members that the table spec_pod_pick in pod.c names.
+	 * Sets the members task, index, retry, failures and main of V. OBJECT is a pod with only
+	 * those members that the table spec_pod_pick in pod.c names.
 	 */
 	void (*pod)(const struct spec_reader *reader, const struct spec_value *object,
 		    struct spec_pod_view *v);
@@ -131,9 +129,7 @@ struct spec_reader {
 	 */
 	bool recounted;
 	bool remade; /* true if the object's owner creates the object again after a deletion */
-	/*
-	 * true if the controller gives up an attempt whose pods have not started after some minutes
-	 */
+	/* true if the controller ends an attempt whose pods do not start within some minutes */
 	bool impatient;
 };
 
@@ -159,8 +155,7 @@ int64_t spec_view_changed(const struct spec_value *status);
 /* Return the time limit in seconds of POD, a pod's object or template; 0 if it has no limit. */
 int spec_view_time_limit(const struct spec_value *pod);
 /*
- * Return the name (borrowed) of the main container of OBJECT, a pod. It is the container named
- * TASK. If there is no such container, it is the container that the annotation default-container
- * names, else the first container.
+ * Return the name (borrowed) of the main container of OBJECT, a pod: the container named TASK, else
+ * the container that the annotation default-container names, else the first container.
  */
 const char *spec_pod_choose_main(const struct spec_value *object, const char *task);

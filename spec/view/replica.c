@@ -12,8 +12,8 @@
 #include "spec/base/words.h"
 
 /*
- * If a sample covers more than this time (ns), the usage during this time is unknown. A sample
- * covers the time since the previous sample, or since the start of the run.
+ * A sample covers the time since the previous sample, or since the start of the run. If it covers
+ * more than this (ns), the usage is unknown.
  */
 #define SAMPLE_SPAN INT64_C(45000000000)
 /* Exit codes of programs that SIGKILL or SIGTERM ended. */
@@ -33,10 +33,7 @@ static unsigned retry_of(const struct spec_pod_view *pod, const struct spec_job_
 	return pod->meta.created < job->began ? 0 : job->retries;
 }
 
-/*
- * True if POD has failed and the controller will make a pod for another attempt. STATE is the state
- * of POD.
- */
+/* True if POD's STATE is FAILED and the controller will make a pod for another attempt. */
 static bool is_followed(const struct spec_pod_view *pod, enum spec_state state,
 			const struct spec_job_view *job)
 {
@@ -254,10 +251,7 @@ static unsigned restarts_of(const struct spec_pod_view *pod)
 	return c ? c->restarts : 0;
 }
 
-/*
- * Return the number of attempts before the current one. This includes attempts whose pods are no
- * longer known.
- */
+/* Return the number of earlier attempts, including those whose pods are no longer known. */
 static unsigned attempt_of(struct spec_placed_pods pods, const struct spec_job_view *job,
 			   const struct spec_replica *before)
 {
@@ -278,7 +272,6 @@ static void add_sample(struct spec_usage *u, int64_t started, const struct spec_
 {
 	int64_t span = sample->at - (u->last ? u->last : started);
 
-	/* If there were no samples for too long, the usage during that time is unknown. */
 	if (u->cpu_us >= 0 && sample->cpu >= 0 && span <= SAMPLE_SPAN)
 		u->cpu_us += llround((double)sample->cpu * ((double)span / 1e9));
 	else

@@ -116,10 +116,7 @@ static void part_dirs(struct spec_job_view *v)
 			first = i;
 			continue;
 		}
-		/*
-		 * A directory name made from a role name never contains "~", so the new name is
-		 * unique.
-		 */
+		/* A directory name made from a role name has no "~", so the new name is unique. */
 		snprintf(dir, sizeof(dir), "%s~%td", sorted[i]->dir, sorted[i] - v->roles);
 		spec_set(&sorted[i]->dir, dir);
 	}
@@ -267,7 +264,7 @@ static int by_time(const void *a, const void *b)
 }
 
 /*
- * Consider only pods in CLAIMS that have no number. Return the largest number of such pods that
+ * Consider only pods in CLAIMS that have no index. Return the largest number of such pods that
  * existed at the same time. The N claims must be sorted by age, oldest first.
  */
 static unsigned at_a_time(const struct roles_claim *claims, size_t n)

@@ -233,10 +233,7 @@ static int64_t began(const struct spec_job *job, const struct spec_transitions *
 	return c->v[i].time;
 }
 
-/*
- * Add those phases from the object's history that began after the newest phase in the job's
- * transitions.
- */
+/* Add those phases from the object's history that began after the newest transition. */
 static void add_unseen(struct spec_job *job, const struct spec_job_view *view,
 		       const struct spec_reader *reader)
 {
@@ -263,8 +260,8 @@ static void add_unseen(struct spec_job *job, const struct spec_job_view *view,
 }
 
 /*
- * Set the time at which each phase began. This is the time at which kxfs observed the beginning. If
- * kxfs did not observe it, it is the time in the object.
+ * Set the time at which each phase began: the time at which kxfs observed the beginning, else the
+ * time in the object.
  */
 static void fill_transitions(struct spec_job *job, const struct spec_job_view *view,
 			     const struct spec_view_context *ctx)

@@ -26,10 +26,7 @@ static const struct spec_phase *phase_of(const struct spec_job_view *view,
 	return NULL;
 }
 
-/*
- * How many replicas have succeeded and how many have failed, according to the newest pod of each
- * replica.
- */
+/* How many replicas have succeeded and failed, according to their newest pods. */
 struct ends {
 	size_t succeeded, failed;
 	bool gone;    /* true if a failed pod was deleted */
@@ -217,9 +214,8 @@ static void explain(struct spec_judgement *v, const char *reason, const char *me
 
 /*
  * Return the replica whose reason becomes the job's reason, or NULL if there is none. `why` names
- * this replica. It is the first replica that failed. If none has failed, it is the first replica
- * that waits for a known reason. If no replica waits for a known reason, it is the first replica
- * that is PENDING and has a message.
+ * this replica. It is the first replica that failed, else the first that waits for a known reason,
+ * else the first that is PENDING and has a message.
  */
 static const struct spec_replica *spokesman(const struct spec_job *job, enum spec_state state)
 {
@@ -280,10 +276,7 @@ struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_j
 	if (v.state == SPEC_FAILED && phase && phase->gives_up &&
 	    explain_given_up(&v, job, view, pods, ctx))
 		return v;
-	/*
-	 * If the job was removed, do not use the reason in its object. That reason explains why the
-	 * job waited, not why it ended.
-	 */
+	/* The reason in a removed job's object explains why the job waited, not why it ended. */
 	if (v.suspended && spec_kueue_is_off(ctx))
 		explain(&v, "Deactivated", "");
 	else if (v.suspended)

@@ -34,9 +34,9 @@ void roles_arrange(struct spec_job_view *v, const struct spec_task_source *sourc
 void roles_clear(struct spec_job_view *v);
 /*
  * If the job's object names all roles and their numbers of replicas, return NULL. Otherwise return
- * a copy of VIEW with additional roles and replicas. These are from PODS and from BEFORE, the last
- * snapshot (or NULL). The copy owns only its roles and tasks, and borrows all else from VIEW.
- * Release it with roles_clear and free.
+ * a copy of VIEW with additional roles and replicas from PODS and from BEFORE, the last snapshot
+ * (or NULL). The copy owns only its roles and tasks, and borrows all else from VIEW. Release it
+ * with roles_clear and free.
  */
 struct spec_job_view *roles_grow(const struct spec_job_view *view,
 				 const struct spec_pod_view *const *pods, size_t n,
@@ -59,12 +59,9 @@ struct spec_placed_pods {
 	size_t n;
 };
 
-/*
- * Return the main container of POD, whose output kxfs shows as the replica's output. Return NULL if
- * the server has not reported it yet.
- */
+/* Return the main container of POD, or NULL if the server has not reported it yet. */
 const struct spec_container_view *spec_pod_main(const struct spec_pod_view *pod);
-/* True if the pod's node does not respond. Then nobody knows whether the pod still runs. */
+/* True if the pod's node does not respond. It is then unknown whether the pod still runs. */
 bool spec_pod_is_lost(const struct spec_pod_view *pod);
 /* True if C, a container of POD, has failed and the kubelet will restart it. */
 bool spec_pod_loops(const struct spec_pod_view *pod, const struct spec_container_view *c);
@@ -85,10 +82,7 @@ bool spec_pod_is_settled(const struct spec_pod_view *pod);
 bool spec_pod_was_stopped(const struct spec_pod_view *pod);
 /* True if the pod belongs to an attempt of JOB that is over. */
 bool spec_pod_is_past(const struct spec_pod_view *pod, const struct spec_job_view *job);
-/*
- * Return the final state of POD if it ended by itself. Return -1 if it has not ended, or was
- * stopped.
- */
+/* Return the final state of POD if it ended by itself; -1 if it was stopped or has not ended. */
 int spec_pod_end(const struct spec_pod_view *pod);
 
 /* --- place.c --- */
@@ -104,24 +98,21 @@ struct spec_placed_pods spec_place_pods(const struct spec_job_view *view,
 /* --- kueue_cause.c --- */
 
 /*
- * True if the job's Workload is deactivated, or if Kueue could not start the job and has finished
- * the Workload. Then Kueue does not admit the job automatically.
+ * True if Kueue does not admit the job automatically, because the job's Workload is deactivated, or
+ * because Kueue could not start the job and has finished the Workload.
  */
 bool spec_kueue_is_off(const struct spec_view_context *ctx);
 /*
- * Return the queue that the job's object names. If it names none, return the queue of the Workload.
- * Return "" if the Workload has none either. The text is borrowed.
+ * Return the queue that the job's object names, else the queue of the Workload, or "" if neither
+ * has one. The text is borrowed.
  */
 const char *spec_kueue_queue(const struct spec_job_view *view, const struct spec_view_context *ctx);
 /*
- * Return the ClusterQueue in which the job has quota. If it has no quota yet, return the
- * ClusterQueue of its LocalQueue. Return "" if it is unknown. The text is borrowed.
+ * Return the ClusterQueue in which the job has quota, else the ClusterQueue of its LocalQueue, or
+ * "" if unknown. The text is borrowed.
  */
 const char *spec_kueue_cluster_queue(const struct spec_view_context *ctx);
-/*
- * True if Kueue has admitted the job and not evicted it since. Then the state of the job depends on
- * its pods.
- */
+/* True if Kueue lets the job run: it has admitted the job, and has not evicted it since. */
 bool spec_kueue_lets_run(const struct spec_view_context *ctx);
 /*
  * Return why Kueue has not admitted JOB, will not admit it, or has evicted it. The caller owns the
@@ -169,17 +160,11 @@ struct spec_standing {
 	bool failed;
 	bool pods_late; /* as in spec_view_context */
 	bool unseen;	/* true if the job may have pods that kxfs does not know */
-	/*
-	 * The time at which the job ended. It is also used for replicas whose own end has no known
-	 * time.
-	 */
+	/* when the job ended; also used for replicas whose own end has no known time */
 	int64_t ended;
 };
 
-/*
- * The state of a job, with its reason. Plain data. The reason is borrowed, the message is
- * malloc'ed.
- */
+/* The state of a job, and why. Plain data. REASON is borrowed, MESSAGE is malloc'ed. */
 struct spec_judgement {
 	enum spec_state state;
 	bool suspended;

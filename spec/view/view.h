@@ -72,10 +72,7 @@ struct spec_pod_view {
 	 * SPEC_INDEX_NONE if the controller numbers pods, but this pod has no number.
 	 */
 	unsigned index;
-	/*
-	 * How often the job was retried before this pod was created. Some kinds set FAILURES
-	 * instead.
-	 */
+	/* how often the job was retried before this pod; some kinds set FAILURES instead */
 	unsigned retry;
 #define SPEC_INDEX_NONE	   (UINT32_MAX - 1)
 #define SPEC_RETRY_UNKNOWN UINT32_MAX
@@ -99,9 +96,8 @@ struct spec_pod_view {
 	/* OPEN means that the pod must be parsed again once its job is known. */
 	enum { SPEC_OWNER_FOUND, SPEC_OWNER_OPEN } owner;
 	/*
-	 * True if the pod was deleted; the view then has the pod's last state. The owner of the
-	 * view sets this member. It keeps the views of deleted pods because they show how attempts
-	 * ended.
+	 * True if the pod was deleted; the view then has the pod's last state. backend/kube sets
+	 * this member. It keeps the views of deleted pods because they show how attempts ended.
 	 */
 	bool gone;
 	/*
@@ -144,9 +140,7 @@ struct spec_job_view {
 	char *resource_version;
 	char *app;
 	char *phase; /* "" if no controller has acted on the job yet */
-	/*
-	 * The first row for PHASE in the table of the kind's reader; NULL if the phase is unknown.
-	 */
+	/* the first row for PHASE in the kind's table of phases; NULL if PHASE is unknown */
 	const struct spec_phase *rows;
 	char *reason;
 	char *message;
@@ -160,31 +154,19 @@ struct spec_job_view {
 	char *appdef_sha256;
 	/* number of retries: so far, and at most */
 	unsigned retries, max_retries;
-	/*
-	 * The controller's limit, if it is a number of attempts instead of a number of retries.
-	 * Otherwise 0.
-	 */
+	/* the controller's limit if it is a number of attempts, not of retries; otherwise 0 */
 	unsigned retry_limit;
 	unsigned minimum; /* pods that the gang needs to start */
 	/* Time limit of each pod, in seconds. 0 if the pods have no limit, or different limits. */
 	int time_limit;
-	/*
-	 * True if REASON and MESSAGE report only that pods have failed. The pods then have more
-	 * precise reasons.
-	 */
+	/* true if REASON and MESSAGE only report that pods have failed; the pods explain more */
 	bool vague;
 	bool used_up;	 /* true if the controller ended the job because no retries were left */
 	bool has_appdef; /* true if the object contains the AppDef (see spec_object_appdef) */
 	bool restarts;	 /* true if the controller may retry the job or failed parts of it */
-	/*
-	 * True if the controller retries each replica separately. It then counts the retries in the
-	 * pods.
-	 */
+	/* true if the controller retries each replica separately, and counts retries in the pods */
 	bool alone;
-	/*
-	 * True if the controller replaces a failed pod by a new one, perhaps with a delay, while
-	 * retries are left.
-	 */
+	/* true if the controller replaces failed pods, perhaps later, while retries are left */
 	bool remakes;
 	/*
 	 * True if the controller may do something other than end the job when all pods have
@@ -196,8 +178,8 @@ struct spec_job_view {
 	bool over;     /* true if the job has ended or is ending, according to its phase */
 	bool firm;     /* true if the pods do not decide whether the job is PENDING or RUNNING */
 	/*
-	 * True if another object controls this job. It suspends and resumes the job, and may create
-	 * the job again after a deletion.
+	 * True if another object controls this job. That object suspends and resumes the job, and
+	 * may create it again after a deletion.
 	 */
 	bool owned;
 	bool hidden;	/* true if the job may have pods that kxfs does not show */
@@ -223,9 +205,9 @@ struct spec_job_view {
 
 /*
  * Parse a job's object. FIND returns an earlier view of the job UID, or NULL; FIND itself may be
- * NULL. If the spec has not changed since the earlier view, copy the members that depend on the
- * spec from that view, since the spec is most of a large job. Return 0, or -EINVAL if JSON is not
- * such an object or if the job's name is not valid as a file name.
+ * NULL. If the spec, which is most of a large object, has not changed since the earlier view, copy
+ * the members that depend on the spec from that view. Return 0, or -EINVAL if JSON is not such an
+ * object or if the job's name is not valid as a file name.
  */
 typedef const struct spec_job_view *(*spec_job_view_find)(void *data, const char *uid);
 int spec_job_view_parse(const struct spec_reader *reader, const char *json, size_t len,
@@ -318,10 +300,7 @@ struct spec_view_context {
 	 * time at which it was created.
 	 */
 	int64_t since;
-	/*
-	 * The job's pod group and queue. NULL if they do not exist, or if the user may not watch
-	 * them.
-	 */
+	/* the job's pod group and queue; NULL if absent, or if the user may not watch them */
 	const struct spec_group_view *group;
 	const struct spec_queue_view *queue;
 	struct spec_event_view *const *events; /* events about the job, its group and its pods */
@@ -354,8 +333,5 @@ struct spec_job *spec_view_job(const struct spec_job_view *job,
 			       const struct spec_pod_view *const *pods, size_t n_pods,
 			       const struct spec_view_context *ctx);
 
-/*
- * Return the key of the log of one run of a container, malloc'ed: UID.CONTAINER.RESTART, as in
- * spec_log.key.
- */
+/* Return the spec_log.key of one run of a container, malloc'ed: UID.CONTAINER.RESTART. */
 char *spec_view_log_key(const struct spec_pod_view *pod, const char *container, unsigned restart);

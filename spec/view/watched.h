@@ -30,7 +30,7 @@ struct spec_part_view {
 int spec_part_view_parse(const char *json, size_t len, struct spec_part_view **ret);
 void spec_part_view_free(struct spec_part_view *v); /* NULL is allowed */
 
-/* A pod group. Plain data; the owner of the view sets SEEN. */
+/* A pod group. Plain data; backend/kube sets SEEN. */
 struct spec_group_view {
 	struct spec_meta meta;	   /* owner_uid: uid of the job */
 	char *phase;		   /* "" if no scheduler has processed it */
@@ -57,7 +57,7 @@ struct spec_event_view {
 	int64_t last; /* when it last happened */
 };
 
-/* A queue. Plain data. The owner of the view sets CHANGED before other threads get the view. */
+/* A queue. Plain data; backend/kube sets CHANGED before other threads get the view. */
 struct spec_queue_view {
 	unsigned refs; /* atomic, as above */
 	struct spec_meta meta;

@@ -10,9 +10,8 @@
 #include "spec/view/steps.h"
 
 /*
- * If an admission check or a limit has deactivated the job, the reasons of the conditions Evicted
- * and Requeued begin with this prefix. If a user has deactivated the job, the reasons do not have
- * this prefix.
+ * The reasons of the conditions Evicted and Requeued begin with this prefix if an admission check
+ * or a limit, not a user, has deactivated the job.
  */
 #define OFF_BY "DeactivatedDueTo"
 
@@ -108,10 +107,7 @@ static bool is_plain(const char *word)
 	return *word && strlen(word) <= READ_MAX_WORD && !strpbrk(word, "=,");
 }
 
-/*
- * Read the flavors that are assigned to each resource. Several pod sets of the job may use the same
- * flavor; add it only once.
- */
+/* Read the flavors of each resource. Add a flavor that several pod sets use only once. */
 static void read_flavors(struct spec_workload_view *v, const struct spec_value *assignments)
 {
 	cleanup_free char *all = text_copy(",");

@@ -57,7 +57,5 @@ void spec_fields_write(struct json_object *o, const struct spec_field *fields, c
  * number. Return -EINVAL if it is missing or not a number.
  */
 int spec_fields_version(const struct spec_value *o, int64_t version);
-/*
- * Read all FIELDS from O into the struct at BASE. Ignore other members of O. Return 0 or -EINVAL.
- */
+/* Read all FIELDS of O into the struct at BASE. Ignore other members. Return 0 or -EINVAL. */
 int spec_fields_read(const struct spec_value *o, const struct spec_field *fields, void *base);

@@ -2,8 +2,5 @@
 /* Names the libraries that parse JSON and YAML. */
 #pragma once
 
-/*
- * Return the versions of json-c and libyaml that this process uses, malloc'ed: "json-c 0.16,
- * libyaml 0.2.5".
- */
+/* Return the versions of json-c and libyaml in use, malloc'ed: "json-c 0.16, libyaml 0.2.5". */
 char *spec_libraries(void);

@@ -190,9 +190,7 @@ static int read_alias(struct yaml_reader *r, const yaml_event_t *event, unsigned
 
 /* --- the tags of YAML's core schema ("!!str 1") --- */
 
-/*
- * True if the scalar NODE is valid for TAG. TAG must not be !!str, for which every scalar is valid.
- */
+/* True if the scalar NODE is valid for TAG. TAG must not be !!str, which fits every scalar. */
 static bool tag_fits(const char *tag, const struct spec_yaml *node)
 {
 	enum spec_yaml_value value = spec_yaml_resolve(node);
@@ -204,8 +202,7 @@ static bool tag_fits(const char *tag, const struct spec_yaml *node)
 }
 
 /*
- * Check the tag of NODE. If NODE is a scalar, a tag determines whether it is text. So also set
- * NODE's member PLAIN.
+ * Check NODE's tag. A tag determines whether a scalar is text, so also set the PLAIN of a scalar.
  */
 static void check_tag(struct spec_yaml *node, struct spec_errors *e)
 {
@@ -295,10 +292,9 @@ static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
 /*
  * A map that is being built from a map with merge keys. If a key occurs again, the pair keeps its
  * position but gets the later value. If the value of a merge key is a list of maps, the last map is
- * merged first. So the first map in the list takes precedence. In PyYAML, the merged pairs come
- * before the map's own pairs. So the map's own pairs take precedence. In kubectl, the merged pairs
- * come at the position of the merge key. So a merged pair replaces an own pair with the same key
- * that comes before the merge key.
+ * merged first, so that the first one takes precedence. By PyYAML's rules, the merged pairs come
+ * before the map's own pairs, so the own pairs take precedence. By kubectl's rules, the merged
+ * pairs come at the position of the merge key, so they replace own pairs that come before it.
  */
 struct yaml_merged {
 	struct spec_yaml *map;

@@ -36,10 +36,7 @@ struct spec_yaml {
 	bool plain;
 	/* The explicit tag of the node, such as "tag:yaml.org,2002:int"; or NULL. */
 	char *tag;
-	/*
-	 * For a list, its items. For a map, its pairs in the document's order: key, value, key,
-	 * value, ...
-	 */
+	/* The items of a list, or the pairs of a map in order: key, value, key, value, ... */
 	struct spec_yaml **v;
 	size_t n;
 };
@@ -137,9 +134,8 @@ int spec_yaml_to_object(const struct spec_yaml *node, struct json_object **ret,
 /*
  * Write VALUE as YAML text. Keys are in the object's order. Strings that look like another type are
  * quoted. A text of several lines is written as a literal block if such a block can express it
- * exactly. Unicode is not escaped. The root has level 1. Collections at a level above FLOW_DEPTH
- * are in flow style, on one line. If FLOW_DEPTH is 0, no collection is in flow style. *RET is
- * malloc'ed and NUL-terminated.
+ * exactly. Unicode is not escaped. Collections deeper than level FLOW_DEPTH (the root has level 1)
+ * are in flow style, on one line; none if FLOW_DEPTH is 0. *RET is malloc'ed and NUL-terminated.
  */
 void spec_yaml_emit(struct json_object *value, unsigned flow_depth, char **ret, size_t *ret_len);
 

@@ -147,10 +147,7 @@ static void put_indent(struct emitter *em, unsigned indent)
 	fprintf(em->out, "%*s", (int)indent, "");
 }
 
-/*
- * Write the characters of TEXT as they are written within double quotes. Replace bytes that are not
- * UTF-8 by U+FFFD.
- */
+/* Write TEXT in double quotes, escaped. Replace bytes that are not UTF-8 by U+FFFD. */
 static void put_double_quoted(FILE *out, const char *text, size_t len)
 {
 	const unsigned char *s = (const unsigned char *)text, *end = s + len;
@@ -295,9 +292,7 @@ static bool is_block(const struct emitter *em, struct json_object *value, unsign
 	return json_object_is_type(value, json_type_array) && json_object_array_length(value) > 0;
 }
 
-/*
- * Write the pairs of a map in block style at the column INDENT. The first line is already indented.
- */
+/* Write the pairs of a map in block style at column INDENT. The first line is indented already. */
 static void emit_map(struct emitter *em, struct json_object *map, unsigned level, unsigned indent)
 {
 	bool first = true;

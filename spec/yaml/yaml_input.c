@@ -33,10 +33,7 @@ static int refuse_char(uint32_t c, unsigned line, unsigned column, struct spec_e
 	if (c == 0)
 		return spec_errors_add(e, -EINVAL, line, column, "",
 				       "the file contains a NUL byte; is it text?");
-	/*
-	 * The file begins with a control character. Programs and archives often do, so ask whether
-	 * it is text.
-	 */
+	/* Programs and archives often begin with a control character: is the file text? */
 	if (line == 1 && column == 1 && (c < 0x20 || c == 0x7f))
 		return spec_errors_add(
 			e, -EINVAL, line, column, "",
@@ -133,10 +130,7 @@ static bool needs_adapting(const char *text, size_t len)
 	return false;
 }
 
-/*
- * Copy one character or one escape from the JSON text S to OUT, written as YAML. Return its length
- * in S.
- */
+/* Copy one character or escape of the JSON text S to OUT, as YAML. Return its length in S. */
 static size_t adapt(const char *s, const char *end, FILE *out)
 {
 	uint32_t c = 0;
@@ -298,10 +292,7 @@ static const struct {
 	 "the document has ended before this; check the indentation and the brackets"},
 };
 
-/*
- * If the table above has no row for the problem of an error, the error's context selects the
- * explanation.
- */
+/* If no row above has the problem of an error, the error's context selects the explanation. */
 static const struct {
 	const char *context;
 	const char *text;

@@ -27,9 +27,8 @@ int yaml_input_begin(const char **text, size_t *len, struct spec_errors *e);
 char *yaml_input_from_json(const char *text, size_t *len);
 
 /*
- * Refuse text that libyaml would refuse. Also refuse text that libyaml would parse differently from
- * what an editor shows. Both kinds of text contain bytes that are not UTF-8, control characters,
- * Unicode's own line breaks or %TAG. Return 0 or -EINVAL.
+ * Refuse bytes that are not UTF-8, control characters, Unicode's own line breaks and %TAG: libyaml
+ * would refuse such text, or parse it differently from what an editor shows. Return 0 or -EINVAL.
  */
 int yaml_input_check(const char *text, size_t len, struct spec_errors *e);
 

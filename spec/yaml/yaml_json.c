@@ -7,8 +7,8 @@
  * else is text.
  *
  * For manifests: the rules of kubectl, which uses sigs.k8s.io/yaml and go.yaml.in/yaml/v2. Scalars
- * are those of YAML 1.1 except base 60, and some forms of Go (0o17; 08 is a float). A date is text.
- * Types are tried in the order of resolve.go in go.yaml.in/yaml/v2.
+ * are those of YAML 1.1 without base 60, plus some forms of Go (0o17; 08 is a float). A date is
+ * text. Types are tried in the order of resolve.go in go.yaml.in/yaml/v2.
  */
 #include "spec/yaml/yaml.h"
 
@@ -39,8 +39,8 @@ static const char *skip_digits(const char *s)
 }
 
 /*
- * TEXT may be a number. Return INT if it has the form [-+]?(0|[1-9][0-9]*). Return FLOAT if it has
- * a fraction or an exponent after that, or if it has the form [-+]?.[0-9]+. Otherwise return TEXT.
+ * Return SPEC_YAML_INT if TEXT has the form [-+]?(0|[1-9][0-9]*), and SPEC_YAML_FLOAT if it also
+ * has a fraction or an exponent, or has the form [-+]?.[0-9]+. Otherwise return SPEC_YAML_TEXT.
  */
 static enum spec_yaml_value number(const char *text)
 {
@@ -366,10 +366,7 @@ static char *text_of(const struct spec_yaml *node, size_t *ret_len, struct spec_
 	return NULL;
 }
 
-/*
- * Convert NUMBER to the text of a key. The text is the shortest form of the 32-bit float, as in
- * sigs.k8s.io/yaml.
- */
+/* Return NUMBER as a key: the shortest form of the 32-bit float, as in sigs.k8s.io/yaml. */
 static char *float_key(double number)
 {
 	const float value = (float)number;
@@ -438,10 +435,7 @@ static struct json_object *scalar_of(const struct spec_yaml *node, struct spec_e
 	case SPEC_YAML_BOOL:
 		return spec_tree_bool(s.truth);
 	case SPEC_YAML_INT:
-		/*
-		 * JSON readers parse a number that is larger than a signed 64-bit integer as a
-		 * double.
-		 */
+		/* JSON readers parse a number above INT64_MAX as a double. */
 		if (!s.negative && s.whole > INT64_MAX)
 			return spec_tree_double((double)s.whole);
 		return spec_tree_int((int64_t)(s.negative ? -s.whole : s.whole));
@@ -473,10 +467,7 @@ static struct json_object *map_of(const struct spec_yaml *node, struct spec_erro
 
 		if (!key)
 			continue;
-		/*
-		 * If two keys have the same spelling, the parser has already reported them as
-		 * duplicates.
-		 */
+		/* The parser has already reported keys with the same spelling. */
 		other |= !streq(key, node->v[i]->text);
 		if (other && json_object_object_get_ex(ret, key, NULL))
 			spec_errors_add(e, -EINVAL, node->v[i]->line, node->v[i]->column, "",

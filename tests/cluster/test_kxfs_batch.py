@@ -242,7 +242,7 @@ def test_thousand(kx, world):
         job.finish("FAILED", timeout=600)
         wait_for(lambda: counts() == [1000, 0, 0, 997, 3], what="all to be counted")
         assert sorted(map(index, world.pods(job.id))) == list(range(1000)) and node.most == 50
-    assert job.status()["reason"] == "Error" and "first of 3 replicas that failed: 7-8, 500." in job.read("why")
+    assert job.status()["reason"] == "Error" and "first of 3 failed replicas: 7-8, 500." in job.read("why")
     assert [job.replica(f"main-{i}")["state"] for i in (0, 7, 500, 999)] == ["SUCCEEDED", "FAILED", "FAILED", "SUCCEEDED"]
 
 

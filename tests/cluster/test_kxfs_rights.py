@@ -12,8 +12,8 @@ from mounted import HOLD, app, manifest, quota, refused, running, says
 JOBS = "jobs.batch.volcano.sh"
 PODGROUPS, QUEUES = "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh"
 COST = {
-    PODGROUPS: "the file why can't report why the scheduler does not admit a job or start its gang",
-    "events": "there is no events file; the file why can't report pods that can't be "
+    PODGROUPS: "the file \"why\" can't report why the scheduler does not admit a job or start its gang",
+    "events": "there is no events file; the file \"why\" can't report pods that can't be "
               "created, volumes that can't be mounted, or full queues",
 }
 # `why` of a job of two pods with quota for one pod, without these rights, while it waits.
@@ -23,9 +23,9 @@ SHORT = {
                "if quota becomes available before Volcano gives up, which is after some minutes.",
     "events": "The job waits: 2 pods must start together, but only 1 exists. "
               "This user may not list and watch events, which would "
-              "show the reason: ask for that right.",
+              "show the reason: ask the cluster's administrator for that right.",
 }
-NO_QUEUES = [(QUEUES, "there is no queues/ directory; the file why can't report the capacity of a queue")]
+NO_QUEUES = [(QUEUES, "there is no queues/ directory; the file \"why\" can't report the capacity of a queue")]
 OWN_QUEUE = [(QUEUES, "queues/ shows at most the queue of -o queue=")]
 
 
@@ -174,7 +174,7 @@ def test_no_delete(mount, world, limited, rights):
     job = kx.submit(app(HOLD))
     running(job)
     assert err_of(os.rmdir, job.dir) == "EACCES"
-    assert f"{job.id}: not removed: {forbidden(rights, 'delete', JOBS)}" in kx.read(".kxfs", "log")
+    assert f"{job.id}: rmdir failed: {forbidden(rights, 'delete', JOBS)}" in kx.read(".kxfs", "log")
     job.until("RUNNING")
     world.release_all(job.id)
     job.finish()

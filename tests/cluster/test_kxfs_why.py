@@ -88,7 +88,7 @@ def test_memory(kx):
     # event is not too late.
     job = kx.submit(app("dd if=/dev/zero of=/dev/null bs=256M count=1; code=$?; sleep 2; exit $code"))
     job.finish("FAILED")
-    says(job, "main-0 was ended because it used more memory than its limit of 61 MiB. Role main needs more memory, or must "
+    says(job, "main-0 was killed because it used more memory than its limit of 61 MiB. Role main needs more memory, or must "
          f"use less. {NO_RETRY} Its output is in main-0/log. Its last words:\n    Killed", "OOMKilled")
 
 
@@ -186,7 +186,7 @@ def test_queue(mount, world, queue):
             "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "name": queue,
             "uid": world.cluster.client.get(api.path_of("queues", None, queue))["metadata"]["uid"]}})
     says(third, f"The job waits: queue {queue} is closed. Submit it to another "
-                f"queue, or ask for this one to be opened.",
+                f"queue, or ask the cluster's administrator to open this one.",
          "QueueClosed")
 
 

@@ -77,7 +77,7 @@ def test_retries(tmp_path, fields, limits):
 @pytest.mark.parametrize("fields, words", [
     ("num_replicas: 2, max_retries: 1", "roles[0].max_retries: a batch Job can't restart all replicas, as APPLICATION"),
     ("num_replicas: 2, args: ['$${rank0_env}', '${rank0_env}']", "roles[0].args[1]: ${rank0_env} is not available: pods of a "
-     "batch Job have no DNS names; if several replicas need it, use jobset or volcano"),
+     "batch Job have no DNS names; if several replicas need it, use the scheduler jobset or volcano"),
     ("num_replicas: 2, env: {A: '$${${rank0_env}:=x}'}", "roles[0].env: ${rank0_env} is not available"),
     ("max_retries: 1, retry_policy: HOT_SPARE", "roles[0].retry_policy: ")])
 def test_refused(tmp_path, fields, words):
@@ -87,7 +87,7 @@ def test_refused(tmp_path, fields, words):
 
 def test_several_roles(tmp_path):
     text = "name: a\nroles:\n- {name: r, image: i, entrypoint: e}\n- {name: s, image: i, entrypoint: e}\n"
-    assert "roles[1]: a batch Job has only one role; for several roles, use jobset or volcano" in made(tmp_path, text)[2]
+    assert "roles[1]: a batch Job has only one role; for several roles, use the scheduler jobset or volcano" in made(tmp_path, text)[2]
 
 
 def test_rank0_alone(tmp_path):

@@ -266,8 +266,8 @@ def test_refused(passed, tmp_path):
         said = passed.refused(passed.command(number=device), pass_fds=[device])
     finally:
         os.close(device)
-    assert said.endswith(f"kxfs: /dev/fd/{device}: nothing is mounted with this descriptor, or it was unmounted: "
-                         "Operation not permitted\n")
+    assert said.endswith(f"kxfs: /dev/fd/{device}: nothing is mounted with this descriptor, or the mount was "
+                         "removed: Operation not permitted\n")
 
 
 # --- Users ------------------------------------------------------------------------------------

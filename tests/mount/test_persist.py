@@ -218,7 +218,7 @@ def test_damaged_record(kx):
     assert good.log() == b"good\n"
     aside = kx.state / "aside"
     assert f"{record} is damaged; kxfs neither shows nor launches its job" in kx.read(".kxfs", "log")
-    assert f"the record was moved to {aside}/{record.name}.record" in kx.read(".kxfs", "log")
+    assert f"has moved the record to {aside}/{record.name}.record" in kx.read(".kxfs", "log")
     assert (aside / f"{record.name}.record").read_text() == '{"id": ['
     assert (aside / record.name / "logs" / "main-0.0").read_bytes() == b"bad\n"
     kx.restart()
@@ -276,7 +276,7 @@ def test_damaged_byte_of_a_record(kx, request):
     kept.finish()
     assert sorted(kx.ls("jobs")) == sorted([job.id, kept.id]), seed
     assert (kx.work / "started").read_text() == "app-whole\n", seed
-    assert " is damaged; kxfs neither shows nor launches its job; the record " in kx.read(".kxfs", "log")
+    assert " is damaged; kxfs neither shows nor launches its job, and " in kx.read(".kxfs", "log")
     assert kx.submit(app("true")).finish()
 
 

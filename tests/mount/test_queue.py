@@ -302,7 +302,7 @@ def test_damaged(kx):
             record.write_bytes(data[:40])
     kx.start()
     assert kx.ls("jobs") == [good.id]
-    assert kx.read(".kxfs/log").count("is damaged; kxfs neither shows nor launches its job; the record ") == 3
+    assert kx.read(".kxfs/log").count("is damaged; kxfs neither shows nor launches its job, and ") == 3
     assert len(records.files(kx)) == 1 and len(list((kx.state / "aside").iterdir())) == 3
     kx.restart()
     assert kx.ls("jobs") == [good.id] and "is damaged" not in kx.read(".kxfs/log")

@@ -549,8 +549,8 @@ def test_ended_and_killed(restricted, server, volcano):
 def test_one_for_a_state_directory(restricted):
     """A second capture with the same state directory is refused, and so is a mount."""
     restricted.up()
-    said = (f"{restricted.kx.state}: in use by process {restricted.proc.pid}, a kxfs capture: end that, or give another "
-            "directory with -o state=DIR")
+    said = (f"{restricted.kx.state}: in use by process {restricted.proc.pid}, a kxfs capture: end this process, or give "
+            "another directory with -o state=DIR")
     first, restricted.proc = restricted.proc, None
     try:
         restricted.start()

@@ -145,9 +145,9 @@ def test_owned(server, make_mount, jobsets):
         harness.wait_for(lambda name=name: name in kx.ls("jobs"), what="the job")
         assert harness.err_of(os.rmdir, kx / "jobs" / name) == "EPERM"
         assert server.store.find(st.JOBSETS, "test", name)
-    assert ("mine: not removed: the job's owner, TrainJob train-1, would create it again; to delete both: "
+    assert ("mine: rmdir failed: the job's owner, TrainJob train-1, would create it again; to delete both: "
             "kubectl -n test delete TrainJob train-1") in kx.read(".kxfs", "log")
-    assert "odd: not removed: the job's owner, TrainJob x; reboot, would create it again; delete the owner" in kx.read(".kxfs", "log")
+    assert "odd: rmdir failed: the job's owner, TrainJob x; reboot, would create it again; delete the owner" in kx.read(".kxfs", "log")
     # A TrainJob whose JobSet has ended has ended too, and creates no other one.
     server.store.change(st.JOBSETS, "test", "mine", lambda tree: tree.update(status={"conditions": [
         {"type": "Completed", "status": "True", "reason": "AllJobsCompleted", "message": "all jobs have completed",

@@ -201,7 +201,7 @@ def test_own_file(server, make_mount, tmp_path):
     (lambda: example().replace("roles:", "rolls:"), "trainrun.yaml:5:1: rolls: no such key; did you mean roles?"),
     (lambda: example().replace("name: trainrun", "name: job"), "job is a built-in kind and can't be replaced: choose another name"),
     (lambda: example().replace("example.com/v1, kind: TrainRun", "batch/v1, kind: Job"),
-     "job and this file both describe batch/v1 Job; remove one of them"),
+     "the kind job also describes batch/v1 Job: remove this file or that kind"),
 ])
 def test_mistake(server, make_kx, tmp_path, text, says):
     """An error in a kind file ends the start. The message has its position."""

@@ -126,7 +126,7 @@ def full(cluster_queue, *sets):
      f"The job waits: cluster queue CQ (of queue team) "
      f"is stopped (HoldAndDrain); its cluster queue was drained at 2026-11-22T06:32:12Z. {OPENED}"),
     ("kueue_appwrapper_check_pending", "check-p", "PENDING", "AdmissionCheckPending",
-     "The job waits: it has its quota in queue team (cluster queue CQ) and waits for admission check check-p."),
+     "The job waits: it has quota in queue team (cluster queue CQ) and waits for admission check check-p."),
     ("kueue_appwrapper_check_rejected", "is deactivated due to AdmissionCheck", "CANCELLED", "AdmissionCheckRejected",
      "The job is suspended: it was rejected by an admission check. "
      "Kueue: \"The workload is deactivated due to AdmissionCheck in "

@@ -128,7 +128,7 @@ def test_name_of_a_job_that_is_not_shown(server, kx):
 def test_what_would_not_be_shown_is_refused(kx):
     text = harness.app("true").replace('"name"', '"scheduler_args": {"no_annotations": true}, "name"', 1)
     assert harness.err_of(kx.write, "submit/app.yaml", text) == "EINVAL"
-    assert "it leaves out the label kxfs/user" in error_of(kx, "app.yaml")
+    assert "leaves out the label kxfs/user" in error_of(kx, "app.yaml")
     assert kx.ls("jobs") == []
 
 
@@ -162,7 +162,7 @@ def test_cancel_mine(server, make_mount, volcano):
             p = harness.run(["rm", "-r", str(kx / f"jobs/{name}")], check=False)
             assert p.returncode == 1 and "not permitted" in p.stderr
     assert "-o cancel=mine would allow this" in own.read(".kxfs/log")
-    assert "bobs: not removed: the job was not submitted by this user; -o cancel=all would allow this" in mine.read(".kxfs/log")
+    assert "bobs: refused: the job was not submitted by this user; -o cancel=all would allow this" in mine.read(".kxfs/log")
     assert not server.seen(verb="delete")
     harness.remove(mine / "jobs/elsewhere")
     (asked,) = server.seen(verb="delete")

@@ -478,7 +478,7 @@ def test_kueue(doctor, server):
     server.forbidden += [{"resource": "workloads"}]
     said = doctor(source="appwrapper:test")[1]
     assert "  ok       queues of kueue.x-k8s.io/v1beta2 are served\n" in said
-    assert "  missing  workloads.kueue.x-k8s.io: this user may not list, watch: the file why can't report what a job in a Kueue queue" in said
+    assert "  missing  workloads.kueue.x-k8s.io: this user may not list, watch: the file \"why\" can't report what a job in a Kueue queue" in said
     assert "  ok       localqueues/pendingworkloads.visibility.kueue.x-k8s.io: get\n" in said
     assert "  ok       clusterqueues.kueue.x-k8s.io: list, watch\n" in said
 

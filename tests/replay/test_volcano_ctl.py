@@ -36,7 +36,7 @@ def refused(kx, name):
     has the refusal."""
     p = rm(kx, name)
     if is_late(p):
-        harness.wait_for(lambda: f"{name}: not removed: " in kx.read(".kxfs", "log"), what="the server's refusal")
+        harness.wait_for(lambda: f"{name}: rmdir failed: " in kx.read(".kxfs", "log"), what="the server's refusal")
     return p
 
 

@@ -879,7 +879,7 @@ def test_wait_on_a_slow_link(kx, server, volcano):
         volcano.finish_all(volcano.pods(job.id))
         job.finish()
         assert job.status()["logs_waiting"] == 1
-        harness.wait_for(lambda: "The end of 1 log has not been fetched from the cluster yet." in job.read("why"), what="why")
+        harness.wait_for(lambda: "kxfs has not fetched the end of 1 log from the cluster yet." in job.read("why"), what="why")
         assert p.poll() is None
         said, size, rest = p.communicate(timeout=120)[0].decode().split("\n", 2)
     assert said == "SUCCEEDED" and int(size) == len(text) + 24000 * len("main/0 ") and rest == text

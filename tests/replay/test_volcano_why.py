@@ -241,8 +241,8 @@ def test_forbidden(server, make_mount, resource):
         harness.wait_for(lambda: why(kx) == WHY_FULL, what="why")
     else:
         harness.wait_for(lambda: why(kx) == f"The job waits: the reason is unknown. This user may not list "
-                                            f"and watch {resource}, which would show the reason: ask for "
-                                            f"that right.\n", what="what would tell more")
+                                            f"and watch {resource}, which would show the reason: ask the "
+                                            f"cluster's administrator for that right.\n", what="what would tell more")
         harness.wait_for(lambda: (kx / "queues/default/status").exists(), what="the queue")
     if resource == "events":
         assert not (kx / "jobs/gang/events").exists()
@@ -324,7 +324,7 @@ def test_memory(kx, volcano):
     assert [usage[key] for key in ("source", "samples", "first", "last", "elapsed_seconds")] == [None] * 5
     volcano.finish(pod, 137, "OOMKilled")
     job.finish("FAILED")
-    said = "main-0 was ended because it used more memory than its limit of 14.9 GiB. Role main needs more memory, " \
+    said = "main-0 was killed because it used more memory than its limit of 14.9 GiB. Role main needs more memory, " \
            "or must use less."
     harness.wait_for(lambda: job.read("why").startswith(said), what=said)
     after = job.status()["usage"]
@@ -583,7 +583,7 @@ def test_ended_by_a_policy(volcano, job):
     volcano.finish(volcano.pods(job.id)[0], 0)
     volcano.set_phase(job.id, "Failed")
     harness.wait_for(lambda: job.state() == "FAILED")  # if the watch of pods was faster, it is SUCCEEDED first
-    until_why(job, "The job failed because of a policy of its own. main-0 ended with exit code 0. Retries used: 2; "
+    until_why(job, "The job failed because of a policy in its own spec. main-0 ended with exit code 0. Retries used: 2; "
                    "max_retries is 0. Its output is in main-0/log.\n")
 
 

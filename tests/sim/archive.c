@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks of the archive, a directory beside the state directory. A job that has a directory in the
- * archive must be complete, and the directory must never change, whatever fails and whenever kxfs is
- * killed or the machine loses power. A complete job has all files, and all output of each run unless
- * its status reports what is missing.
+ * Checks of the archive, a directory beside the state directory. A job's directory in the archive
+ * must be complete and never change, whatever fails and whenever kxfs is killed or the machine
+ * loses power. It is complete if it has all files, and all output of each run unless the job's
+ * status reports what is missing.
  *
- * At the end kxfs reports no error of the archive, and no job has disappeared from it. The archive
- * has all output that was read earlier and for which the state directory has no space (reader.c).
+ * At the end kxfs reports no error of the archive, and no job has disappeared from the archive. The
+ * archive has all output that was read earlier and is no longer in the state directory (reader.c).
  */
 #include "spec/base/mem.h"
 #include "tests/sim/kernel.h"

@@ -2,12 +2,12 @@
 /*
  * Limits on what kxfs uses, whatever fails:
  *
- *  requests     at any moment: at most 30 in ten seconds for one resource (a list, a watch, a log, a
- *               job). kxfs retries a failed request after at most half a second, and doubles this
- *               time at each further retry (backend/client/watch.h, backend/kube/requests.c)
- *  descriptors  at any moment: a fixed number, which is higher if jobs have several replicas. At the
- *               end: ten for directories that stay open, four for each running job whose output is
- *               captured, and for each reader of a merged log one, and two for each run in it
+ *  requests     at any moment: at most 30 in ten seconds for one resource (a list, a watch, a log,
+ *               a job). kxfs retries a failed request after at most half a second, and doubles
+ *               this time at each further retry (backend/client/watch.h, backend/kube/requests.c)
+ *  descriptors  at any moment: a fixed number, which is higher if jobs have several replicas. At
+ *               the end: ten for directories that remain open, and four for each running job whose
+ *               output is captured. A reader of a merged log adds one, plus two for each run in it
  *  memory       at any moment: a fixed amount, plus more for each launched job, for each read that
  *               waits for the disk, and for what other users have put into their jobs. At the end,
  *               when kxfs is idle, the fixed amount is smaller. Not counted under a sanitizer
@@ -35,14 +35,14 @@
 #define HELD_OF_JOB  (24u << 10)
 #define HELD_OF_READ (64u << 10) /* the buffer of a read that waits for the disk */
 /*
- * kxfs may hold an object several times: in its view, in the view before, and in texts that it
- * rendered from them.
+ * kxfs may have several copies of an object: the current and the previous parsed object, and texts
+ * that it has rendered from them.
  */
 #define HELD_COPIES 8
 
 /*
- * A requested resource. N counts the requests since the time SINCE, and ALL those of LIFE. LAST is
- * the time of the last request.
+ * A requested resource. N counts the requests since the time SINCE. ALL counts those of the life
+ * LIFE. LAST is the time of the last request.
  */
 struct asked {
 	char *what;

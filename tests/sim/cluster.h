@@ -11,7 +11,7 @@
 #include "tests/sim/world.h"
 
 #define MOST_RUNS    5
-#define SERVER_KINDS 4 /* at most, of jobs */
+#define SERVER_KINDS 4 /* the largest number of kinds of jobs */
 /*
  * Nobody removes a job in its first KEPT_S seconds. If a job were removed while kxfs still retries
  * the POST whose reply was lost, the retry would create the job a second time: the name is free and
@@ -95,10 +95,7 @@ struct controller {
 	const char *api, *plural, *kind;
 	sim_fn begins; /* the controller sees the job for the first time */
 	sim_fn remove; /* the deletion of the job was requested */
-	/*
-	 * The controller sees the job again after etcd was restored. Its scheduled calls were
-	 * dropped.
-	 */
+	/* the controller sees the job again after a restore of etcd, which drops scheduled calls */
 	sim_fn restored;
 	/* KEY in JOB's spec was patched to VALUE. NULL: no user patches jobs of this kind. */
 	void (*patched)(struct object *job, const char *key, const struct json_object *value);
@@ -124,10 +121,7 @@ void cluster_after(uint64_t us, sim_fn fn, void *data);
 struct json_object *json_at(struct json_object *o, const char *key);
 void json_put(struct json_object *o, const char *key, const char *value);
 const char *json_get(struct json_object *o, const char *key);
-/*
- * Parse TEXT, which may be nested more deeply than json-c allows by default. Return NULL if it is
- * not JSON.
- */
+/* Parse TEXT, which may be nested deeper than json-c's default. Return NULL if it is not JSON. */
 struct json_object *json_parse(const char *text);
 const char *json_print(const struct json_object *o);
 const char *object_uid(const struct object *o);
@@ -141,10 +135,7 @@ void object_changed(struct object *o, const char *type);
 struct object *object_find(enum collection in, const char *name);
 /* Set the fault of the K-th kind of jobs, and end its watches. */
 void cluster_trouble(size_t k, enum trouble trouble);
-/*
- * Forbid the mounting user to list and watch links, or allow it again. Existing watches of links
- * end.
- */
+/* Forbid the mounting user to list and watch links, or allow it again. End all watches of links. */
 void cluster_forbid_links(bool forbidden);
 /* Return the resource of a collection other than JOBS. */
 const struct resource *resource_of(enum collection in);
@@ -207,10 +198,7 @@ void job_make_pod(struct object *job);
 void job_delete_pods(const struct object *job, bool ended);
 /* Notify JOB's controller once more that POD has ended. JOB is still running. */
 void job_over_again(struct object *job, struct object *pod);
-/*
- * True if JOB is an AppWrapper that is still Running after its pod has failed, because of its grace
- * period.
- */
+/* True if JOB is an AppWrapper that is still Running, in the grace period after a pod failure. */
 bool job_has_grace(const struct object *job);
 /* Kueue suspends JOB (WAITS) or resumes it. */
 void job_queue(struct object *job, bool waits);

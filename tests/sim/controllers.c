@@ -643,10 +643,7 @@ static void wrapper_runs(void *data)
 		return;
 	job_make_pod(job);
 	condition(job, "Unhealthy", false, "FoundNoFailedPods");
-	/*
-	 * If a user has suspended the job meanwhile, the controller notices that only once the job
-	 * is Running.
-	 */
+	/* The controller notices a suspension by a user only once the job is Running. */
 	wrapper_says(job, "Running", object_is(job, "Aborting") ? "Aborting" : "Running");
 }
 

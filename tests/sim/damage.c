@@ -3,10 +3,11 @@
  * A disk that damages files of the state directory while kxfs is not mounted. It changes some
  * bytes, or cuts off the end of a file. The damaged part decides what must happen then:
  *
- *	record	  the next mount reports the damage and ignores the record, so it never sends or starts the job
- *		  again. It shows a job of a cluster like one of another user; it does not show a local job
- *	document  of a launched job: kxfs shows the original document, or refuses to show it
- *	output	  nothing is launched twice, and the states of jobs stay right; the logs of the job may be wrong
+ *  record    the next mount reports the damage and ignores the record, so it never sends or starts
+ *            the job again. It shows a job of a cluster like one of another user, and does not show
+ *            a local job
+ *  document  of a launched job: kxfs shows the original document, or refuses to show it
+ *  output    nothing is launched twice, and all states are right; the logs of the job may be wrong
  *
  * Other jobs are not affected. The letter of a record has no checksum, so it is never damaged.
  */
@@ -81,9 +82,7 @@ static void spoil(const char *path, size_t from, size_t n)
 	size_t at = from + sim_random(SIM_DAMAGE) % n;
 	size_t len = 1 + sim_below(SIM_DAMAGE, MOST_BYTES);
 
-	/*
-	 * Inverting a low bit turns a digit into another digit, and a letter into another letter.
-	 */
+	/* Inverting a low bit turns a digit into a digit, and a letter into a letter. */
 	sim_disk_flip(path, at, min_of(len, from + n - at), 1u << sim_below(SIM_DAMAGE, 4));
 }
 
@@ -130,8 +129,8 @@ static void damage(const char *path)
 	d->part = sim_chance(SIM_DAMAGE, 600) ? RECORD : OUTPUT;
 	d->path = d->part == RECORD ? text_copy(path) : choose(output);
 	/*
-	 * Only a job that a user has submitted has a tag, and a damaged record may hide it. Damage
-	 * a file only once, because a second damage may undo the first.
+	 * Only a submitted job has a tag, and a damaged record may hide the tag. Damage a file only
+	 * once, because a second damage may undo the first.
 	 */
 	if (!found || !d->path || is_damaged(path) || is_damaged(d->path))
 		return;

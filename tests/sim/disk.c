@@ -17,7 +17,7 @@
 #include "tests/sim/world.h"
 
 #define FIRST_FD (1 << 20)
-/* Each log keeps one open and needs another during a call; each helper has two. */
+/* Each log keeps one open, and opens another during a call. Each helper has two. */
 #define MOST_FDS  1024
 #define SECTOR	  512u
 #define MOST_FILE (64u << 20)
@@ -51,7 +51,7 @@ struct inode {
 	size_t n_entries;
 	struct change *changes;
 	size_t n_changes;
-	void *socket;		    /* of a name that is a socket: its listener */
+	void *socket;		    /* the listener, if this inode is a socket */
 	struct sim_process *locked; /* the process that locked it last */
 };
 
@@ -699,9 +699,7 @@ static void cut_file(struct inode *i)
 	i->size = size;
 }
 
-/*
- * Append to V each inode that is reachable from I now, or would be if unsynced changes were undone.
- */
+/* Append to V each inode that is reachable from I now, or after unsynced changes are undone. */
 static void collect(struct inode *i, struct inode ***v, size_t *n)
 {
 	for (size_t k = 0; k < *n; k++)

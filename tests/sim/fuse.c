@@ -21,9 +21,9 @@
 #include "tests/sim/world.h"
 
 #define TURN_US 20
-/* The time that a handler may wait for the disk before serve.c answers its request. */
+/* The time that a handler may wait for the disk before park.c answers its request. */
 #define HELD_S	    10
-#define PATIENCE_MS 200u /* for the answer to an interrupted request */
+#define PATIENCE_MS 200u /* the longest wait for the answer to an interrupted request */
 #define SLACK_MS    100u /* two ticks of park's thread */
 
 static struct fuse_req *requests, *handled, *on_disk;
@@ -481,10 +481,7 @@ static void queue(struct fuse_req *r)
 {
 	struct fuse_req *d, **at;
 
-	/*
-	 * As serve.c does, delay a FORGET or RELEASE until the handler that uses its node has
-	 * returned.
-	 */
+	/* As serve.c does, delay a FORGET or RELEASE until the handler of its node returns. */
 	DL_FOREACH2(on_disk, d, disk_next) {
 		if (!r->lets_go || d->node != r->node)
 			continue;

@@ -5,15 +5,16 @@
  * may be anything ("Anybody may make an object that is larger or deeper than all others",
  * docs/facts.md). These users create:
  *
- *	a copy	a job under another name, often a similar one, with the same contents as an existing job, including
- *		the UUID of the launch. It runs like any other job
- *	a pod	with the labels and annotations of a job's pod ("Labels could be anybody's"). It prints lines. Either
- *		the job is not its controller: the pod has no owner, another owner, or the job only as a plain owner.
- *		Or the job is its controller, but the pod names a replica that the job does not have
- *	a job	with fields of a wrong type, or an unexpected value
- *	an event of a job or a pod, with the same mistakes
- *	words	a termination message with unexpected characters
- *	notes	thousands of labels or annotations of a job
+ *  a copy   a job with the contents of an existing job, including the UUID of the launch, under
+ *           another name, often a similar one. It runs like any other job
+ *  a pod    with the labels and annotations of a job's pod ("Labels could be anybody's"). It prints
+ *           lines. Either the job is not its controller: the pod has no owner, another owner, or
+ *           the job only as a plain owner. Or the job is its controller, but does not have the
+ *           replica that the pod names
+ *  a job    with fields of a wrong type, or an unexpected value
+ *  an event of a job or a pod, with the same mistakes
+ *  words    a termination message with unexpected characters
+ *  notes    thousands of labels or annotations of a job
  *
  * The modules that check all jobs also check these: kxfs deletes only jobs of its users (server.c),
  * no log has a line of another job's pod (reader.c), no text moves a cursor (looker.c), and lists
@@ -35,7 +36,7 @@ static struct object nobody = {.in = N_COLLECTIONS,
 			       .name = (char *)(uintptr_t) "nobody",
 			       .phase = ""};
 static unsigned n_made;
-static size_t bytes; /* that these users have added to objects, in total */
+static size_t bytes; /* the number of bytes that these users have added to objects */
 
 /* --- unexpected values --- */
 
@@ -151,7 +152,7 @@ static size_t size_of(const struct object *o)
 	return strlen(json_print(o->json));
 }
 
-/* Send an event for O, which has changed. Its text had BEFORE bytes before. */
+/* Send an event for O, which has changed. Before the change its text had BEFORE bytes. */
 static void changed(struct object *o, size_t before)
 {
 	bytes += max_of(size_of(o), before) - before;

@@ -4,13 +4,13 @@
  * faults. As http.h promises, a request is sent again after a 429 or 503 only if the reply shows
  * that the server did nothing.
  *
- *	state	 | phase			     | ends when it	  | next
- *	GOES	 | the request is on its way	     | arrives, breaks	  | ANSWERED, BROKEN
- *	ANSWERED | the reply is on its way	     | has arrived	  | over, or GOES again
- *	BROKEN	 | kxfs will be notified of the break | is notified	  | over
- *	STREAMS	 | chunks of a stream arrive	     | breaks, ends, idles | over
+ *  state    | phase                              | ends when                   | next
+ *  GOES     | the request is on its way          | it arrives, or breaks       | ANSWERED, BROKEN
+ *  ANSWERED | the reply is on its way            | it arrives                  | over, or GOES
+ *  BROKEN   | kxfs will be notified of the break | kxfs is notified            | over
+ *  STREAMS  | chunks of a stream arrive          | it breaks, ends, or is idle | over
  *
- * kxfs may give up a request that is still on its way. The server acts on it when it arrives.
+ * kxfs may abandon a request that is still on its way. The server acts on it when it arrives.
  */
 #include "backend/client/http.h"
 
@@ -234,9 +234,7 @@ static void on_event(void *data, const char *line, size_t len)
 	struct http_request *rq = data;
 
 	rq->ended |= !line;
-	/*
-	 * If the server is down, this is a broken connection and not the regular end of the stream.
-	 */
+	/* If the server is down, this is a broken connection, not the end of the stream. */
 	if (!line && is_down())
 		rq->err = -EIO;
 	if (line) {
@@ -353,10 +351,7 @@ static void refuse_stranger(struct server_reply *reply)
 		reply->body[sim_below(SIM_RIGHTS, (unsigned)strlen(reply->body))] = '\0';
 }
 
-/*
- * Reply as if a webhook had refused the request or had not answered. The server then does not act
- * on it.
- */
+/* Reply as if a webhook had refused the request or timed out. The server does not act on it. */
 static void refuse_by_webhook(struct server_reply *reply)
 {
 	static const struct {
@@ -390,10 +385,7 @@ static bool is_refused(const struct try *t, struct server_reply *reply)
 		unsigned i = sim_below(SIM_NET, array_size(busy));
 
 		reply->status = busy[i].code;
-		/*
-		 * The body of a 429 is plain text, and the reply may have a Retry-After
-		 * (docs/facts.md).
-		 */
+		/* A 429 has a plain text, and may have a Retry-After (docs/facts.md). */
 		reply->body = i ? server_status(reply->status, busy[i].reason, "try again")
 				: text_copy("Too many requests, please try again later.");
 		reply->wait_ms = i ? 0 : 1000 * sim_below(SIM_RIGHTS, 10);
@@ -540,7 +532,7 @@ static void on_arrived_stream(void *data)
 static void go(void *data)
 {
 	struct http_request *rq = data;
-	/* A proxy may delay it, and forward it after kxfs has ended. */
+	/* A proxy may delay the request, and forward it after kxfs has ended. */
 	bool held_up = goes_wrong(sim_faults.late / 8);
 	uint64_t way = sim_delay(SIM_NET, held_up ? late_ms() * SIM_MS : 20 * SIM_MS);
 

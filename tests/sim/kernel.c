@@ -339,9 +339,7 @@ static int find_name(pid_t pid, uint64_t dir, const char *name, uint64_t *ret, u
 	return err;
 }
 
-/*
- * Look up the directory and the node of PATH. Return 0 also if only the last name does not exist.
- */
+/* Look up the directory and the node of PATH. Return 0 even if the last name does not exist. */
 static int walk(pid_t pid, const char *path, struct place *p)
 {
 	int err = 0;

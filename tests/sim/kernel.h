@@ -41,9 +41,7 @@ void kernel_kill(pid_t pid);
 bool kernel_is_killed(pid_t pid); /* true once /proc would show it as killed */
 bool kernel_is_elsewhere(pid_t pid);
 
-/*
- * Open PATH, relative to the root of the mount. FLAGS as of open(2). Return 0 or a negative errno.
- */
+/* Open PATH below the root of the mount. FLAGS as of open(2). Return 0 or a negative errno. */
 int kernel_open(struct kernel_file *f, pid_t pid, const char *path, int flags);
 /* Make RET a descriptor of process PID for the open file of FROM. */
 void kernel_dup(const struct kernel_file *from, pid_t pid, struct kernel_file *ret);

@@ -38,10 +38,7 @@ static bool has(const struct kernel_names *names, const char *name)
 	return false;
 }
 
-/*
- * Check that jobs/ still has the jobs of the first look, which was in the life LIFE at the time
- * SINCE.
- */
+/* Check that jobs/ still has the jobs of the first look, in the life LIFE at the time SINCE. */
 static void look_again(pid_t pid, unsigned life, uint64_t since)
 {
 	struct kernel_names names cleanup(kernel_names_clear) = {0};
@@ -58,10 +55,7 @@ static void look_again(pid_t pid, unsigned life, uint64_t since)
 	}
 }
 
-/*
- * Request the removal of all jobs of the K-th kind that still exist. Return false if there are
- * none.
- */
+/* Request the removal of all jobs of the K-th kind that exist. Return false if there are none. */
 static bool remove_all(size_t k)
 {
 	struct object *o;

@@ -5,11 +5,11 @@
  * (docs/facts.md, "Kueue"). Conditions and messages are those of recordings
  * (tests/replay/data/recordings/kueue_*):
  *
- *	created	 a Workload without conditions; a webhook has suspended the job
- *	waits	 QuotaReserved is False; some jobs wait for ever
- *	admitted QuotaReserved and Admitted are True, and Evicted is False again; the job is resumed
- *	evicted	 Evicted is True while the pods end, then QuotaReserved is False, and the job waits again
- *	finished when the job has finished; or, if the job was removed, shortly before the Workload is removed
+ *  created   a Workload without conditions; a webhook has suspended the job
+ *  waits     QuotaReserved is False; some jobs wait for ever
+ *  admitted  QuotaReserved and Admitted are True, and Evicted is False again; the job is resumed
+ *  evicted   Evicted is True while the pods end; then QuotaReserved is False: the job waits again
+ *  finished  the job has finished; or it was removed, and the Workload will be removed soon
  *
  * kxfs must not show a waiting job as failed or cancelled.
  */
@@ -65,9 +65,7 @@ static void waits(struct object *workload)
 {
 	condition(workload, "QuotaReserved", false, "Pending", MESSAGE);
 	changed(workload, "waits");
-	/*
-	 * A copy of a job never waits for ever: the final checks need both jobs of its name to end.
-	 */
+	/* Don't let a copy wait for ever, because the final checks need both jobs to end. */
 	if (!sim_chance(SIM_KUEUE, 100) || workload->job->foreign)
 		kueue_soon(WAITS_S, admits, workload);
 }

@@ -297,10 +297,7 @@ static void look(void *data)
 
 static void live(void *data)
 {
-	/*
-	 * The machine has lost power since this start was scheduled, and that has scheduled another
-	 * start.
-	 */
+	/* The machine has lost power since this start was scheduled; another start follows. */
 	if ((uintptr_t)data != sim_life())
 		return;
 	sim_log("kxfs", "-- life %u --", sim_life());

@@ -5,11 +5,11 @@
  * until they are terminated. Helpers and guards are killed or stopped for a while; the machine
  * loses power. These invariants hold at any moment:
  *
- *	start	only submitted programs are started (user.c), once per attempt unless the machine has lost power
- *		meanwhile. A replica has one running program. If a job restarts as a whole, nothing of its previous
- *		attempt still runs. No program is started more often than its retries allow
- *	end	a program is only terminated by a user's request, by its time limit, because another replica of its
- *		job has failed, or because the mount has ended
+ *  start  only submitted programs are started (user.c), once per attempt unless the machine loses
+ *         power. A replica has one running program. If a job restarts as a whole, nothing of its
+ *         previous attempt still runs. No program is started more often than its retries allow
+ *  end    a program is only terminated by a user's request, by its time limit, because another
+ *         replica of its job has failed, or because the mount has ended
  *
  * At the end nothing of a finished job runs, and each job without a running program is shown as
  * finished, with the right state.
@@ -328,8 +328,8 @@ static void step(void *data)
 }
 
 /*
- * End R without a result. Either its guard was killed; or its helper was, and the guard kills the
- * program.
+ * End R without a result. Either its guard was killed; or its helper was killed, and the guard
+ * kills the program.
  */
 static void die(void *data)
 {
@@ -525,10 +525,7 @@ int guard_start(const struct guard_program *program, int listen_fd, struct guard
 	return 0;
 }
 
-/*
- * True if another replica of R's job has failed, or may have, so that kxfs may terminate or restart
- * R.
- */
+/* True if another replica of R's job may have failed, so that kxfs may terminate or restart R. */
 static bool another_failed(const struct run *r)
 {
 	if (places_of(r->job) > 1 && (sim_faults.disk_error || sim_faults.no_descriptor))
@@ -611,10 +608,7 @@ void machine_mend(void)
 
 /* --- at the end --- */
 
-/*
- * Return the contents of a file of JOB, in jobs/ or history/, malloc'ed, or NULL if it can't be
- * read.
- */
+/* Return the contents of a file of JOB in jobs/ or history/, malloc'ed; NULL if unreadable. */
 static char *read_of(const char *job, const char *name, pid_t pid)
 {
 	static const char *const folders[] = {"jobs", "history"};
@@ -635,9 +629,7 @@ static char *state_of(const char *job, pid_t pid)
 	cleanup_free char *text = read_of(job, "status", pid);
 	const char *at = strstr(text ? text : "", "state: ");
 
-	/*
-	 * kxfs shows no status of a job whose record it can't read. It reports that in .kxfs/log.
-	 */
+	/* kxfs shows no status of a job if it can't read the record, and logs that in .kxfs/log. */
 	if (!at && (sim_faults.disk_error || damage_hit(job, true)))
 		return NULL;
 	if (!at)
@@ -650,10 +642,7 @@ static void judge_lines(const struct run *r, const char *name, const char *text)
 {
 	cleanup_free char *first = text_print("%s 0\n", r->uid);
 
-	/*
-	 * An empty log was removed to free space: it was archived, or the archive could not be
-	 * written.
-	 */
+	/* An empty log was removed to free space. It was archived, unless the archive failed. */
 	if (text && !*text &&
 	    (archive_has(first) ||
 	     (archive_makes_room() && (sim_faults.disk_error || sim_faults.hangs))))

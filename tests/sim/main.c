@@ -16,9 +16,7 @@
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"
 
-/*
- * Writes the coverage of the code in the build of `tests/run coverage`. NULL in all other builds.
- */
+/* Writes the coverage in the build of `tests/run coverage`. NULL in all other builds. */
 int __llvm_profile_write_file(void) __attribute__((weak));
 
 #define FAULTS_S 300
@@ -247,7 +245,7 @@ static bool look(size_t i)
 	return true;
 }
 
-static size_t extra; /* the number of seeds in KEPT to play first */
+static size_t extra; /* the number of seeds in KEPT to run first */
 
 static bool parse(int argc, char **argv)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Users who read logs at random moments. A line is "UID NUMBER", so for each byte it is known which run
- * of which pod has printed it:
+ * Users who read logs at random moments. A line is "UID NUMBER", so for each byte it is known which
+ * run of which pod has printed it:
  *
- *	of an attempt	the log has lines of one run, from the first line on, each once, up to a line that the run
- *			has printed by now. Lines are missing only if the node has lost them. What was read or
- *			followed once can be read again
- *	merged		the log has a prefix before each line. Without the prefixes, it shows each of its runs as
- *			the log of an attempt does. What was read once can be read again unless the machine
- *			loses power
+ *  of an attempt  the log has lines of one run, from the first line on, each once, up to a line
+ *                 that the run has printed by now. Lines are missing only if the node lost them.
+ *                 What was read or followed once can be read again
+ *  merged         the log has a prefix before each line. Without the prefixes, it shows each of its
+ *                 runs as the log of an attempt does. What was read once can be read again unless
+ *                 the machine loses power
  *
  * At the end the log of an existing job shows all output of its last run. It also shows all output
  * of the run before in the same pod, if the node still has that output. What was read of a job that
@@ -27,7 +27,7 @@
 #define MOST_RUNS   64 /* of a job */
 #define MOST_LOGS   6  /* files log.0 and so on that are read */
 
-/* How much of a run a log has shown. */
+/* A run, and how many of its lines a log has shown. */
 struct seen {
 	char uid[UID + 1];
 	size_t next;
@@ -50,9 +50,7 @@ static size_t prefix_of(const char *line)
 	return k && line[role + 1 + k] == ' ' ? role + 1 + k + 1 : 0;
 }
 
-/*
- * True if WORDS begin with REPLICA, which is "ROLE-K", in one of the forms "ROLE/K " and "ROLE-K/".
- */
+/* True if WORDS begin with REPLICA, "ROLE-K", in one of the forms "ROLE/K " and "ROLE-K/". */
 static bool is_of(const char *words, const char *replica)
 {
 	size_t role = strcspn(replica, "-"), k = strlen(replica + role + 1);
@@ -332,8 +330,8 @@ void readers_followed(const char *path, const char *text, bool merged, bool ende
 
 	check_text(path, text, merged ? MERGED : ONE_REPLICA, job, seen);
 	/*
-	 * Don't remember the log of a run before its end was read. If the disk refuses a line that
-	 * can't be fetched again, only readers who go on notice that it is gone.
+	 * Don't remember the log of a run before its end was read: a shown line may be lost if the
+	 * disk refuses it and it can't be fetched again. Only a reader that continues notices that.
 	 */
 	if (merged)
 		check_known(path, job, text_copy(text));
@@ -538,12 +536,13 @@ void readers_judge(void)
  * program, so kxfs reports a gap elsewhere: its place on disk (lines/KEY.gaps), a count in
  * `status`, and a message in .kxfs/log. These rules hold unless the machine has lost power:
  *
- *	place	 there is one between two lines that are not consecutive, and nowhere else. But if the node has lost the
- *		 last line that was shown, it is unknown whether one is missing after it, and a gap "may be" there
- *	count	 `status` counts each place and each missing end, and at most one more for each run whose pod
- *		 was removed, or whose container was restarted, before all of the run's output was captured
- *	message	 lost output is only reported for a pod whose node has lost some; a pod or a run is only reported as
- *		 removed if it was
+ *  place    a gap is between two lines that are not consecutive, and nowhere else. But if the node
+ *           has lost the last line that was shown, it is unknown whether a line is missing after
+ *           it, and a gap "may be" there
+ *  count    `status` counts each place and each missing end, and at most one more for each run
+ *           whose pod was removed, or whose container was restarted, before its output was captured
+ *  message  lost output is only reported for a pod whose node has lost some; a pod or a run is only
+ *           reported as removed if it was
  *
  * A local job never lacks output: its `status` shows 0.
  */
@@ -616,7 +615,7 @@ static bool ends_with_line(const char *at, size_t n, const char *uid, size_t *re
 
 /*
  * Check the whole line NUMBER of S. BEFORE: one more than the number of the line before, or 0 if
- * that line is not whole. REPORTED: there is a gap between the two lines.
+ * that line is not whole. REPORTED: kxfs reports a gap between the two lines.
  */
 static void check_place(const char *path, const struct shown *s, size_t number, size_t before,
 			bool reported)
@@ -652,9 +651,7 @@ static void check_places(const char *path, const char *text, struct shown *ret)
 
 		if (whole)
 			check_place(path, ret, number, before, reported);
-		/*
-		 * A gap at a whole line is before it. A gap at a partial line may also be after it.
-		 */
+		/* A gap at a whole line is before it, at a partial line before or after it. */
 		while (i < n && place(v, i) <= (whole ? begin : end)) {
 			if (place(v, i) < begin || place(v, i) == 0)
 				sim_fail(
@@ -784,7 +781,7 @@ void gaps_reported(const char *text)
 		const char *words;
 		bool rotated, again, gone; /* the message is right if one of these holds */
 	} all[] = {
-		{"output that it printed while kxfs could not follow it may be lost", true, false,
+		{"output printed while kxfs could not follow the log may be lost", true, false,
 		 false},
 		{"log rotation removed the end of this output, and perhaps later output", true,
 		 false, false},

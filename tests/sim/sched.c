@@ -5,8 +5,8 @@
  * Time advances when nothing is left to do now. Each task has its own stack. It runs until it
  * waits, and continues when an event wakes it. A task of an ended life of kxfs never continues.
  * swapcontext makes a system call each time for the signal mask, which nothing here changes. So
- * setcontext only enters a new task, and _longjmp does all other switches. A sanitizer must see
- * each switch; with one, swapcontext does them all.
+ * setcontext only enters a new task, and _longjmp does all other switches. With a sanitizer,
+ * swapcontext does all switches, because a sanitizer must see each of them.
  */
 #undef _FORTIFY_SOURCE /* it treats a jump to another stack as an error */
 #include <setjmp.h>
@@ -27,7 +27,7 @@
 #define SANITIZED
 #endif
 #define STACK_BYTES   (512u << 10)
-#define MOST_AT_ONCE  200000 /* events without any time passing: an endless loop */
+#define MOST_AT_ONCE  200000 /* more events at one time are an endless loop */
 #define MOST_IN_TRACE 1024
 
 struct event {

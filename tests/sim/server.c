@@ -161,10 +161,7 @@ static void bookmark(void *data)
 
 	if (w->gone)
 		return;
-	/*
-	 * A watch that starts at a future version sends nothing before that version
-	 * (docs/facts.md).
-	 */
+	/* A watch that starts at a future version sends nothing before it (docs/facts.md). */
 	if (w->at == n_changes && w->version <= version) {
 		line = text_print(
 			"{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%s\",\"apiVersion\":\"%s\","
@@ -582,10 +579,7 @@ static void add_kueue(const struct controller *c)
 	sim_log("server", "the server has Kueue");
 }
 
-/*
- * Add the kinds of this history. Never add a second kind with the name and the plural of the first
- * one.
- */
+/* Add the kinds of this history, but no second kind with the name and plural of the first one. */
 static void add_kinds(void)
 {
 	static const struct controller *const more[] = {&controller_volcano, &controller_appwrapper,
@@ -851,8 +845,8 @@ static void go_down(void *data)
 }
 
 /*
- * Back up etcd. Then advance the version far, as many writes of other users would. So no version that
- * was used between the backup and the restore is used again after the restore.
+ * Back up etcd. Then advance the version far, as many writes of other users would, so that no
+ * version that was used between the backup and the restore is used again after the restore.
  */
 static void back_up(void *data)
 {
@@ -1012,9 +1006,7 @@ static void delete (struct object *job, const char *body, size_t len, struct ser
 	json_object_put(options);
 }
 
-/*
- * Patch fields of JOB's spec. Reply with 409 if BODY has another uid or resourceVersion than JOB.
- */
+/* Patch fields of JOB's spec. Reply 409 if BODY has another uid or resourceVersion than JOB. */
 static void patch(struct object *job, const char *body, size_t len, struct server_reply *ret)
 {
 	cleanup_free char *text = mem_copy(body, len);

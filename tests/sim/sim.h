@@ -7,7 +7,7 @@
  *
  *	sched.c   (this header) events in virtual time, tasks, streams of random numbers, the trace
  *	memory.c  replaces malloc
- *	loop.c    replaces loop, thread, pool, random, diag and the status of processes in backend/base
+ *	loop.c    replaces loop, thread, random, diag and a part of process in backend/base
  *	disk.c    replaces backend/base/disk.c: disks in memory
  *	http.c    replaces backend/client's http.c: requests on their way, and their faults (world.h)
  *	fuse.c    replaces libfuse, fs/vfs/park.c and fs/vfs/serve.c: the FUSE device
@@ -105,10 +105,7 @@ struct sim_faults {
 	unsigned quota;	  /* creations that the server refuses because of a quota or a webhook */
 	unsigned cut;	  /* chunks of a stream before which the stream breaks */
 	unsigned slow;	  /* disk calls that take up to four seconds */
-	/*
-	 * Disk calls that fail. After one in four failed writes the disk refuses all writes for a
-	 * while.
-	 */
+	/* Disk calls that fail. One in four failed writes makes all writes fail for a while. */
 	unsigned disk_error;
 	unsigned killed;      /* lives in which kxfs is killed after some virtual seconds */
 	unsigned power_cut;   /* kills at which the whole machine loses power */
@@ -141,10 +138,7 @@ struct sim_faults {
 	unsigned hangs;
 	unsigned still; /* occasions on which the machine is suspended for some seconds */
 	unsigned clock; /* occasions on which the wall clock steps forward or back */
-	/*
-	 * Faults that were added later. sim_draw_faults draws them from SIM_LATER_FAULTS, in this
-	 * order.
-	 */
+	/* Later additions: sim_draw_faults draws them from SIM_LATER_FAULTS, in this order. */
 	unsigned forbidden; /* occasions on which the mounting user loses a right for a while */
 	/* Histories in which the server's etcd is restored from a backup. */
 	unsigned restored;
@@ -166,10 +160,7 @@ struct sim_faults {
 extern struct sim_faults sim_faults;
 /* The jobs of this history run on a machine (machine.c), not in a cluster (server.c). */
 extern bool sim_machine;
-/*
- * Draw the faults of this seed, but only those in SET: bit K is the K-th member of struct
- * sim_faults.
- */
+/* Draw the faults of this seed that are in SET: bit K is the K-th member of struct sim_faults. */
 void sim_draw_faults(uint64_t set);
 
 /* The part of a history to run: bits of faults, bits of writers, and the seconds with faults. */
@@ -262,10 +253,7 @@ void sim_memory_forget(void);
 
 extern bool sim_trace; /* the trace is written to standard output */
 void sim_log(const char *who, const char *fmt, ...) printf_like(2, 3);
-/*
- * Report that an invariant is broken: print the message, store FMT in *sim_failure, and end the
- * history.
- */
+/* An invariant is broken: print the message, store FMT in *sim_failure, and end the history. */
 extern const char **sim_failure;
 _Noreturn void sim_fail(const char *fmt, ...) printf_like(1, 2);
 uint64_t sim_trace_hash(void);
@@ -363,8 +351,5 @@ void sim_disk_mend(void);
 const unsigned char *sim_disk_look(const char *path, size_t *ret_n);
 /* Return the I-th name in the directory PATH, or NULL. */
 const char *sim_disk_name(const char *path, size_t i);
-/*
- * Return all files below PATH with their bytes as a text, malloc'ed, or NULL if PATH does not
- * exist.
- */
+/* Return all files below PATH with their bytes as a text, malloc'ed; NULL if PATH is missing. */
 char *sim_disk_text(const char *path);

@@ -212,10 +212,7 @@ bool users_held(const char *job)
 {
 	unsigned long tag = job[0] == 'w' ? strtoul(job + 1, NULL, 10) : MOST_WRITES;
 
-	/*
-	 * A copy by another user has the same name, and may remain after a restore of etcd has
-	 * removed our job.
-	 */
+	/* Another user's copy has this name, and may survive a restore that removes our job. */
 	return tag < n_writes && writes[tag].held && !writes[tag].created && !is_at_server(job);
 }
 
@@ -410,8 +407,8 @@ static enum sim_stream stream_of(const struct write *w)
 }
 
 /*
- * Return W's document. If kxfs can't see the writing process, the close of a killed process looks
- * like any other. So no beginning of the document is a whole AppDef.
+ * Return W's document. No beginning of it is a whole AppDef: if kxfs can't see the writing process,
+ * the close of a killed process looks like any other, and kxfs would launch the beginning.
  */
 static char *text_of(struct write *w)
 {
@@ -616,9 +613,7 @@ static void remove_one(struct write *w, pid_t pid)
 	w->removed = true;
 	err = looker_remove(pid, path);
 	sim_log("user", "tag %u: rm -r %s: %s", w->tag, path, err ? strerror(-err) : "removed");
-	/*
-	 * kxfs refuses to remove a job whose launch is unclear, and other jobs still wait for it.
-	 */
+	/* kxfs refuses to remove a job whose launch is unclear. Other jobs still wait for it. */
 	if (err == -EAGAIN && !w->created)
 		w->removed = false;
 	w->unsure = err && err != -ENOENT;
@@ -628,10 +623,7 @@ static void remove_one(struct write *w, pid_t pid)
 		sim_fail("tag %u: %s was removed, but its job still exists", w->tag, path);
 }
 
-/*
- * Let the user release the held job after some time, and retry until that succeeds or the job is
- * gone.
- */
+/* Let the user release the held job after some time. Retry until it succeeds or the job is gone. */
 static void release_one(struct write *w, pid_t pid)
 {
 	cleanup_free char *path = text_print("jobs/%s/ctl", w->job);

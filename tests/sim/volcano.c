@@ -146,9 +146,7 @@ struct command {
 	char *job, *action;
 };
 
-/*
- * Volcano carries out a Command in some phases, whatever the uid of its target is (docs/facts.md).
- */
+/* Volcano carries out a Command in some phases, for any uid of its target (docs/facts.md). */
 static void obey(void *data)
 {
 	struct command *c = data;
@@ -222,16 +220,16 @@ const struct controller controller_volcano = {
 /* --- MCAD --- */
 
 /*
- * MCAD's controller of AppWrappers v1beta1, as recorded (tests/replay/data) and described in docs/facts.md ("MCAD and
- * AppWrapper"):
+ * MCAD's controller of AppWrappers v1beta1, as recorded (tests/replay/data) and described in
+ * docs/facts.md ("MCAD and AppWrapper"):
  *
- *	Queueing     at first, until the job is at the head of the queue
- *	HeadOfLine   the job is dispatched, or can't be
- *	Backoff      it can't be dispatched for lack of capacity, and returns to the head later
- *	Failed       its items can't be created; alternates with Pending until they can
- *	Dispatched   its pod exists some moments before the state is Running, which the state then remains
- *	Backoff      some minutes after a failure the job is requeued: its pod is deleted, and created again under the
- *		     same name, as often as the job allows
+ *  Queueing    at first, until the job is at the head of the queue
+ *  HeadOfLine  the job is dispatched, or can't be
+ *  Backoff     it can't be dispatched for lack of capacity, and returns to the head later
+ *  Failed      its items can't be created; alternates with Pending until they can
+ *  Dispatched  its pod exists some moments before the state becomes Running, and remains so
+ *  Backoff     some minutes after a failure the job is requeued: its pod is deleted, and created
+ *              again under the same name, as often as the job allows
  *
  * Only the job's pod shows how the job has ended.
  */

@@ -3,11 +3,12 @@
  * Users who read `list` and the files that block (follow, wait, changes). They read these in
  * chunks, and signals interrupt some reads.
  *
- *	follow	 returns what the log shows (reader.c). It ends when the job has ended and all output was returned
- *	wait	 returns the final state of the job on the server, and `state` shows the same. This state never
- *		 changes. The log is then complete (reader.c)
- *	changes	 each line reports something new about its job. After SYNC, the last line of each job shows how
- *		 the job is now
+ *  follow   returns what the log shows (reader.c). It ends when the job has ended and all output
+ *           was returned
+ *  wait     returns the final state of the job on the server, and `state` shows the same. This
+ *           state never changes. The log is then complete (reader.c)
+ *  changes  each line reports something new about its job. After SYNC, the last line of each job
+ *           shows how the job is now
  *
  * At the end nobody waits for a finished job, and list and changes show the jobs as the server has
  * them.
@@ -65,10 +66,7 @@ struct text {
 	size_t n;
 };
 
-/*
- * Read some more. Return 0 at the end, or a negative errno. A read that a signal interrupts loses
- * nothing.
- */
+/* Read some more. Return 0 at the end, or a negative errno. Interrupted reads lose nothing. */
 static ssize_t read_more(struct text *t)
 {
 	bool impatient = sim_chance(SIM_WAITERS, 200);

@@ -84,14 +84,13 @@ struct server_run {
 	bool injected;
 };
 /*
- * True from the time when the mounting user may not watch links until kxfs watches them again. Meanwhile, kxfs does
- * not know whose pods they connect to jobs, and a mount that starts then can't read their output.
+ * True from the time when the mounting user may not watch links until kxfs watches them again.
+ * Meanwhile kxfs does not know which pods belong to a job with links, and a mount that starts then
+ * can't read their output.
  */
 bool server_hides_links(void);
 bool server_run(const char *uid, struct server_run *ret);
-/*
- * Find the K-th run among all pods that JOB, a uid, ever had. Return false if there are fewer runs.
- */
+/* Find the K-th run among all pods that JOB, a uid, ever had. Return false if there is none. */
 bool server_nth_run(const char *job, size_t k, struct server_run *ret);
 /*
  * Find the pods that TEXT, a message of kxfs, names before ", container C" or after " of ". Set
@@ -110,7 +109,7 @@ struct server_pod {
 bool server_pod_in(const char *text, struct server_pod *ret);
 /* True if the job UID exists and is not being deleted. */
 bool server_has_job(const char *uid);
-/* What became of the jobs that ever had a NAME: their number N, and the status of the last one. */
+/* The jobs that ever had a NAME: their number N, and the status of the last one. */
 struct server_fate {
 	size_t n;
 	const char *phase; /* "": its controller has not seen it yet */
@@ -163,10 +162,7 @@ bool kinds_removed(const char *kind);
 
 /* kxfs was killed: break all requests. The server may still act on those that it has received. */
 void sim_http_kill(void);
-/*
- * From now on the mounting user may lose rights for a while, and the server may become unreachable
- * once.
- */
+/* From now on the mounting user may lose rights, and the server may become unreachable once. */
 void sim_http_begin(void);
 /* End all faults: no request is lost from now on. */
 void sim_http_mend(void);
@@ -210,9 +206,7 @@ void machine_judge(void);
 extern struct fs *sim_fs; /* the mount of the current life, or NULL while it is not mounted */
 /* Return the time since kxfs was mounted, in us, or 0 if it is not mounted. */
 uint64_t mounted_us(void);
-/*
- * Start kxfs, and start it again each time its life has ended. The faults decide how a life ends.
- */
+/* Start kxfs, and start it again after each life. The faults decide how a life ends. */
 void sim_kxfs_begin(void);
 /* Kill kxfs, or cut the machine's power, in US microseconds if this life has not ended by then. */
 void sim_kxfs_kill(uint64_t us);
@@ -281,10 +275,7 @@ void gaps_judge(void);
 /* --- looker.c: ctl --- */
 
 void ctl_begin(void);
-/*
- * ctl_created: the server has accepted ACTION for JOB. ctl_obeyed: JOB's controller has carried
- * ACTION out.
- */
+/* ctl_created: the server has accepted ACTION for JOB. ctl_obeyed: the controller acted on it. */
 void ctl_created(const char *job, const char *action);
 void ctl_obeyed(const char *job, const char *action);
 

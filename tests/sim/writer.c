@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ways in which programs write a file, each with the program's calls, descriptors and processes:
+ * The ways in which programs write a file, each with its calls, descriptors and processes:
  *
- *	PLAIN	  cp, tee, most programs: open, truncate, write, close
- *	SHELL	  { a; b; } > FILE: the shell opens it as its standard output, which each command inherits
- *	APPEND	  : > FILE, and then a; b >> FILE
- *	RENAME	  rsync, sed -i: write a name that does not submit, then rename it
- *	VIM	  test whether files can be created (4913), rename the old file away, write a new one, sync it
- *	EMACS	  create a lock, which is a symbolic link, and a backup; then overwrite the file
- *	INSTALL	  install, mv from another file system: remove the old file, create a new one
- *	DD	  dup2 the descriptor to another number before writing
- *	POPEN	  subprocess.Popen(stdout=f), f.close(): only the child has it, so nobody gets the result of the close
+ *  PLAIN    cp, tee, most programs: open, truncate, write, close
+ *  SHELL    { a; b; } > FILE: the shell opens it as its standard output, which the commands inherit
+ *  APPEND   : > FILE, and then a; b >> FILE
+ *  RENAME   rsync, sed -i: write a name that does not submit, then rename it
+ *  VIM      test whether files can be created (4913), rename the old file away, write a new one,
+ *           sync it
+ *  EMACS    create a lock, which is a symbolic link, and a backup; then overwrite the file
+ *  INSTALL  install, mv from another file system: remove the old file, create a new one
+ *  DD       dup2 the descriptor to another number before writing
+ *  POPEN    subprocess.Popen(stdout=f), f.close(): only the child has the file, so no process gets
+ *           the result of the close
  *
- * Some also send the descriptor through a socket and leave it there, so that the kernel releases the file later,
- * without a close by any process.
+ * Some also send the descriptor through a socket and leave it there, so that the kernel releases
+ * the file later, without a close by any process.
  *
  * The last close or rename submits the text, and its caller gets the result.
  */
@@ -130,7 +132,7 @@ static int ask(struct hands *h, unsigned i)
 	return kernel_close(&h->f[i], w->interrupt_us);
 }
 
-/* Write the whole text to PATH and close it, which submits. Return the result, or the first error. */
+/* Write the whole text to PATH and close it, which submits. Return the first error, or 0. */
 static int write_new(struct hands *h, const char *path, int flags, bool sync)
 {
 	int err = open_it(h, path, flags);
@@ -344,9 +346,7 @@ int writer_write(struct writing *w)
 
 static unsigned n_asked;
 
-/*
- * Write TEXT to PATH in chunks. Return the result of the close, or of the first call that failed.
- */
+/* Write TEXT to PATH in chunks. Return the result of the close, or of the first failed call. */
 static int write_it(pid_t pid, const char *path, const char *text)
 {
 	struct kernel_file f;

@@ -271,7 +271,7 @@ static void test_requests(void **state)
 
 	backend_control(world.b, "app-1", "uid-1", SPEC_RESUME, NULL, on_reply, &a);
 	expect(&a, -EINVAL,
-	       "resume has no effect while the job is Running; read ctl for "
+	       "resume has no effect while the job is Running; read the file ctl for "
 	       "the actions that are possible now");
 
 	/* These requests never reach the implementation. */

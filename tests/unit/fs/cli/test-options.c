@@ -54,7 +54,7 @@ static const struct {
 	/* operands */
 	{"kxfs", "the mount point is missing: kxfs [OPTIONS] [SOURCE] MOUNTPOINT"},
 	{"kxfs local:", "the mount point is missing: kxfs local: MOUNTPOINT"},
-	{"kxfs local: ''", "the mount point is empty"},
+	{"kxfs local: ''", "the name of the mount point is empty"},
 	{"kxfs local: /mnt/kx more",
 	 "more: too many arguments; kxfs [OPTIONS] [SOURCE] MOUNTPOINT"},
 	/* sources */
@@ -115,7 +115,8 @@ static const struct {
 	 "./kx: a path, but the command capture takes a SOURCE; to mount the namespace "
 	 "capture, write a backend before its name: kxfs volcano:capture ./kx"},
 	{"kxfs capture local:",
-	 "local: kxfs stores the output of local jobs without capture, too: mount local: instead"},
+	 "local: kxfs stores the output of local jobs even without this command: mount local: "
+	 "instead"},
 	{"kxfs --dry-run=f /mnt/kx",
 	 "/mnt/kx: a source can't begin with '/'; mount(8) turns a source into a path if a "
 	 "file of that name exists: put a backend before it, as in job:NAMESPACE"},
@@ -406,7 +407,7 @@ static void test_mount_helper(void **state)
 	} wrong[] = {
 		{"mount.kxfs local: /m -f", "-f: kxfs does not support fake mounts"},
 		{"mount.kxfs local: /m -N /proc/1/ns/mnt",
-		 "-N: kxfs can't mount in another namespace; use nsenter(1)"},
+		 "-N: kxfs can't mount in another mount namespace; use nsenter(1)"},
 		{"mount.kxfs local: /m -o", "-o needs a value"},
 		{"mount.kxfs local: /m -x",
 		 "unknown option; mount(8) lists the options of mount helpers"},

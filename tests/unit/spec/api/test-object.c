@@ -301,7 +301,7 @@ static const struct answer answers[] = {
 	 "(a) does not match\",\"reason\":\"Conflict\"}",
 	 "x-1 was removed, and another object has its name now"},
 	{"list", 410, -ESTALE, "{\"message\":\"too old\",\"reason\":\"Expired\"}",
-	 "list " JOBS " x-1: the requested version is too old (410): too old"},
+	 "list " JOBS " x-1: the requested resource version is too old (410): too old"},
 	{"create", 413, -EFBIG, "",
 	 "the object has 2865000 bytes, but the cluster accepts at most about 1433600\n"
 	 "Use fewer replicas, or shorter args and env."},

@@ -255,13 +255,15 @@ static void test_fields(void **state)
 		{"env: {\"\": 1, A=B: 2, \"C\\n\": 3, \u00c4: 4}",
 		 "6:9: roles[0].env[\"\"]: the name of a variable must not be empty\n"
 		 "6:16: roles[0].env[\"A=B\"]: the name of a variable must not contain \"=\"\n"
-		 "6:24: roles[0].env[\"C\\n\"]: the name of a variable must consist of printable ASCII characters\n"
-		 "6:34: roles[0].env[\"\u00c4\"]: the name of a variable must consist of printable ASCII characters\n"},
+		 "6:24: roles[0].env[\"C\\n\"]: the name of a variable may contain only "
+		 "printable ASCII characters\n"
+		 "6:34: roles[0].env[\"\u00c4\"]: the name of a variable may contain only "
+		 "printable ASCII characters\n"},
 		{"retry_policy: application",
 		 "6:17: roles[0].retry_policy: there is no policy \"application\"; did you mean "
 		 "APPLICATION?\n"},
 		{"retry_policy: never",
-		 "6:17: roles[0].retry_policy: there is no policy \"never\"; it is APPLICATION, "
+		 "6:17: roles[0].retry_policy: there is no policy \"never\"; use APPLICATION, "
 		 "REPLICA, ROLE or HOT_SPARE\n"},
 		{"base_image: []", "6:15: roles[0].base_image: must be text, not a list\n"},
 		{"metadata: x", "6:13: roles[0].metadata: must be a map, not text; write NAME: "
@@ -360,7 +362,7 @@ static void test_port_errors(void **state)
 		 "quotes\n"
 		 "6:42: roles[0].port_map.d: must be a whole number, not \"http\"\n"},
 		{"port_map: {HTTP: 1, \"1\": 2, a-name-too-long-: 3, -a: 4, a--b: 5, \"\": 6}",
-		 "6:14: roles[0].port_map.HTTP: the name of a port must consist of lower-case "
+		 "6:14: roles[0].port_map.HTTP: the name of a port may contain only lower-case "
 		 "letters, digits and -\n"
 		 "6:23: roles[0].port_map.1: the name of a port must contain a letter\n"
 		 "6:31: roles[0].port_map.a-name-too-long-: the name of a port must have at "
@@ -427,7 +429,7 @@ static void test_document(void **state)
 		 "3:11: metadata: must be a map, not a list; write NAME: VALUE\n"
 		 "4:17: scheduler_args: must be a map, not text; write NAME: VALUE\n"},
 		{"name: a\nscheduler: slurm\nroles:\n- {name: r, image: i, entrypoint: e}\n",
-		 "2:12: scheduler: there is no scheduler \"slurm\"; it is volcano, mcad, "
+		 "2:12: scheduler: there is no scheduler \"slurm\"; use volcano, mcad, "
 		 "appwrapper or local\n"},
 		{"name: a\nkind: Job\nroles:\n- {name: r, image: i, entrypoint: e}\n",
 		 "2:1: kind: unknown field; the fields here are name, roles, metadata, scheduler, "
@@ -453,9 +455,9 @@ static void test_names(void **state)
 		 "ab}\n- {<<: *r, name: AB}\n- *r\n",
 		 "3:13: roles[3].name: roles[0] has the same name\n"
 		 "4:18: roles[1].name: \"ab\" and roles[0], \"a_b\", would both have tasks "
-		 "with the name \"ab\" (only a-z, 0-9 and - count)\n"
+		 "with the name \"ab\" (kxfs keeps only a-z, 0-9 and - of a name)\n"
 		 "5:18: roles[2].name: \"AB\" and roles[0], \"a_b\", would both have tasks "
-		 "with the name \"ab\" (only a-z, 0-9 and - count)\n"},
+		 "with the name \"ab\" (kxfs keeps only a-z, 0-9 and - of a name)\n"},
 	};
 
 	for (size_t i = 0; i < array_size(table); i++)
@@ -480,17 +482,16 @@ static void test_pod_names(void **state)
 	/* A second digit of K needs one character, and so does a second digit of the index. */
 	snprintf(text, sizeof(text),
 		 "name: %s\nroles:\n- {name: r, image: i, entrypoint: e, num_replicas: 11}\n", a42);
-	check_text(text, "1:7: name: pods of role \"r\" would have names of 65 characters, and 63 "
-			 "are allowed; shorten the name of the app or of the role, by 2 together "
-			 "(a job's name has a suffix of 15 characters)\n");
+	check_text(text, "1:7: name: pods of role \"r\" would have names of 65 characters, but at "
+			 "most 63 are allowed; shorten the names of the app and the role by a "
+			 "total of 2 (a job's name has a suffix of 15 characters)\n");
 	snprintf(text, sizeof(text),
 		 "name: %s\nroles:\n- {name: r, image: i, entrypoint: e}\n- {name: role, image: i, "
 		 "entrypoint: e}\n",
 		 a42);
-	check_text(text,
-		   "1:7: name: pods of role \"role\" would have names of 66 characters, and "
-		   "63 are allowed; shorten the name of the app or of the role, by 3 together "
-		   "(a job's name has a suffix of 15 characters)\n");
+	check_text(text, "1:7: name: pods of role \"role\" would have names of 66 characters, but "
+			 "at most 63 are allowed; shorten the names of the app and the role by a "
+			 "total of 3 (a job's name has a suffix of 15 characters)\n");
 	/* MCAD's names are truncated to fit. */
 	snprintf(text, sizeof(text),
 		 "name: %s%s\nscheduler: mcad\nroles:\n- {name: r, image: i, entrypoint: e}\n", a42,
@@ -625,7 +626,7 @@ static void test_torchx_refused(void **state)
 	}
 	check_text("name: a\nroles:\n- {name: r, image: i, entrypoint: <MISSING>}\n",
 		   "3:35: roles[0].entrypoint: is <MISSING>"
-		   ", which means in TorchX that there is none: name a program\n");
+		   ", by which TorchX marks a missing entrypoint: name a program\n");
 	check_text("name: a\nroles: null\n",
 		   "2:8: roles: must not be null; leave out a field that has no value, or put "
 		   "\"null\" in quotes if you mean this text\n");
@@ -666,10 +667,9 @@ static void test_torchx_dry_run(void **state)
 	assert_null(app->scheduler);
 	assert_string_equal(app->scheduler_args, "{\"queue\":\"q\"}");
 	spec_app_free(app);
-	check_text(
-		"request: x\ncfg: {}\nscheduler: slurm\napp:\n  name: a\n  roles: []\n",
-		"3:12: scheduler: there is no scheduler \"slurm\"; it is volcano, mcad, appwrapper or "
-		"local\n6:10: roles: must contain at least one role\n");
+	check_text("request: x\ncfg: {}\nscheduler: slurm\napp:\n  name: a\n  roles: []\n",
+		   "3:12: scheduler: there is no scheduler \"slurm\"; use volcano, mcad, "
+		   "appwrapper or local\n6:10: roles: must contain at least one role\n");
 	check_text("=== APPLICATION ===\nname: a\nroles: []\n",
 		   "1:1: this is the output of torchx run --dryrun; submit only the part after "
 		   "\"=== SCHEDULER REQUEST ===\", or submit the output of torchx run --dryrun "

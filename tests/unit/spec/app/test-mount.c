@@ -182,7 +182,7 @@ static void test_errors(void **state)
 		{"type=device", "f:1:1: m: src of a device mount is missing: write "
 				"type=device,src=DEVICE[,dst=CONTAINER_PATH][,perm=rwm]\n"},
 		{"type=device,src=/dev/x,perm=rwx",
-		 "f:1:1: m: perm=rwx must consist of the letters r, w and m\n"},
+		 "f:1:1: m: perm=rwx may contain only the letters r, w and m\n"},
 		{"type=bind,src=~bob/x,dst=/b",
 		 "f:1:1: m: src=~bob/x: ~ is allowed only for your own home directory; write "
 		 "the path in full\n"},
@@ -194,7 +194,7 @@ static void test_errors(void **state)
 		{"{type: device, src_path: /a, dst_path: /b, read_only: true}",
 		 "f:1:44: m.read_only: unknown field of a device mount\n"},
 		{"{type: device, src_path: /a, dst_path: /b, permissions: rwx}",
-		 "f:1:57: m.permissions: \"rwx\" must consist of the letters r, w and m\n"},
+		 "f:1:57: m.permissions: \"rwx\" may contain only the letters r, w and m\n"},
 		{"{type: bind, dst_path: /b}",
 		 "f:1:1: m: src_path is missing: a bind mount needs it\n"},
 		{"{type: bind, src_path: '', dst_path: null}",
@@ -211,7 +211,8 @@ static void test_errors(void **state)
 		 "f:1:42: m[\"a b\"]: unknown field of a bind mount\n"},
 		{"{type: null}", "f:1:8: m.type: must be bind, volume or device\n"},
 		{"{src_path: /a, dst_path: /b}",
-		 "f:1:1: m: type is missing: add \"type: bind\", volume or device\n"},
+		 "f:1:1: m: type is missing: add \"type: bind\", \"type: volume\" or "
+		 "\"type: device\"\n"},
 		{"[type=bind]", "f:1:1: m: must be a map with \"type\", or text such as "
 				"type=bind,src=HOST_PATH,dst=CONTAINER_PATH[,readonly]\n"},
 		{"!!null ''", "f:1:1: m: must be a map with \"type\", or text such as "

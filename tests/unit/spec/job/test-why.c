@@ -119,7 +119,7 @@ static void test_first_failure(void **state)
 	job->replicas[2].state = SPEC_CANCELLED;
 	job->replicas[2].finished = 100;
 	assert_why(job, "trainer-1 ended with exit code 3. It was the first of 2 "
-			"replicas that failed. It was not retried, because max_retries "
+			"failed replicas. It was not retried, because max_retries "
 			"is 0. Its output is in trainer-1/log.\n");
 }
 
@@ -325,15 +325,15 @@ static void test_memory(void **state)
 		const char *blamed, *why;
 	} table[] = {
 		{"OOMKilled", 137, 0, INT64_C(16965120819), "",
-		 "trainer-0 was ended because it used more memory than its limit "
+		 "trainer-0 was killed because it used more memory than its limit "
 		 "of 16 GiB. Role trainer needs more memory, or must use less. "
 		 "kxfs measured up to 15.8 GiB of memory."},
 		{"OOMKilled", 137, 0, -1, "",
-		 "trainer-0 was ended because it used more memory than its limit of 16 GiB. Role "
+		 "trainer-0 was killed because it used more memory than its limit of 16 GiB. Role "
 		 "trainer needs more memory, or must use less."},
 		{"OOMKilled", 137, 0, INT64_C(16965120819), "side",
-		 "trainer-0 was ended because it used more memory than its limit. Role trainer needs "
-		 "more memory, or must use less."},
+		 "trainer-0 was killed because it used more memory than its limit. Role trainer "
+		 "needs more memory, or must use less."},
 		{"Signal", -1, 9, INT64_C(67108864), "",
 		 "trainer-0 was killed by signal 9 (SIGKILL), which the kernel "
 		 "also sends when memory runs out. kxfs measured up to 64 MiB of "
@@ -377,7 +377,7 @@ static void test_cluster_failed(void **state)
 		const char *why;
 	} table[] = {
 		{"OOMKilled", "exit code 137", 137,
-		 "trainer-0 was ended because it used more memory than its limit. Role trainer "
+		 "trainer-0 was killed because it used more memory than its limit. Role trainer "
 		 "needs "
 		 "more memory, or must use less."},
 		{"Evicted", "The node was low on resource: memory", 137,
@@ -470,12 +470,12 @@ static void test_behind(void **state)
 	job->replicas[1].logs[0].waiting = true;
 	assert_why(job, "");
 	job->behind = true;
-	assert_why(job, "The end of 1 log has not been fetched from the cluster yet.\n");
+	assert_why(job, "kxfs has not fetched the end of 1 log from the cluster yet.\n");
 	job->replicas[2].logs[0].waiting = true;
-	assert_why(job, "The end of 2 logs has not been fetched from the cluster yet.\n");
+	assert_why(job, "kxfs has not fetched the end of 2 logs from the cluster yet.\n");
 	job->replicas[1].state = SPEC_RUNNING;
-	assert_why(job, "1 pod of the job still runs, and kxfs captures what it prints. The end of "
-			"1 log has not been fetched from the cluster yet.\n");
+	assert_why(job, "1 pod of the job still runs, and kxfs captures what it prints. kxfs has "
+			"not fetched the end of 1 log from the cluster yet.\n");
 	job->replicas[2].state = SPEC_RUNNING;
 	assert_why(job, "2 pods of the job still run, and kxfs captures what they print.\n");
 	job->replicas[1].state = job->replicas[2].state = SPEC_SUCCEEDED;

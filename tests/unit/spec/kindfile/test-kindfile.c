@@ -57,8 +57,8 @@ static void test_mistakes(void **state)
 	      "foo.yaml:1:1: roles is missing\n"
 	      "foo.yaml:1:1: states is missing\n"
 	      "foo.yaml:1:9: format: is kxfs-kind/2; this version of kxfs reads kxfs-kind/1\n"
-	      "foo.yaml:2:7: name: must begin with a letter and consist of at most 20 "
-	      "lower-case letters and digits\n");
+	      "foo.yaml:2:7: name: must be 1 to 20 lower-case letters and digits, and begin "
+	      "with a letter\n");
 	check(HEAD ROLES STATES "ctl: {suspend: .metadata.labels.x}\n",
 	      "foo.yaml:6:16: ctl.suspend: must be a path below .spec, without brackets\n");
 	check(HEAD ROLES STATES "ctl: {suspend: .spec.a, terminate: {set: .spec.b, to: '}{'}}\n",
@@ -69,19 +69,19 @@ static void test_mistakes(void **state)
 				"copy_without: [label a/b, '.spec.a[*].b']\n",
 	      "foo.yaml:6:21: ignore[1]: must be .status.NAME, where NAME has at most 31 bytes\n"
 	      "foo.yaml:7:13: user_label: must be a path below .spec, without brackets\n"
-	      "foo.yaml:8:27: copy_without[1]: must be a path of names, or a label\n");
+	      "foo.yaml:8:27: copy_without[1]: must be a path without brackets, or a label\n");
 	check(HEAD "roles: [{replicas: '.spec.a[*].n', template: .spec.template}]\n" STATES,
 	      "foo.yaml:4:20: roles[0].replicas: must be a path without [*]\n");
 	check(HEAD "roles: [{replicas: 1, if: {phase: A}, template: .spec.template}]\n" STATES,
 	      "foo.yaml:4:35: roles[0].if.phase: must be a path without [*], a label or an annotation; in "
 	      "states also condition, phase or reason\n");
 	check(HEAD ROLES "states: [{if: {reason: A}, is: succeeded}]\n",
-	      "foo.yaml:5:15: states[0].if: reason needs a condition in the same row\n");
+	      "foo.yaml:5:15: states[0].if: \"reason\" needs a \"condition\" in the same row\n");
 	check(HEAD ROLES STATES "parts: [{api: v1, kind: Node, plural: nodes}]\n",
 	      "foo.yaml:6:9: parts[0]: kind must be Pod: other objects of the core group can't be "
 	      "parts\n");
 	check(HEAD ROLES STATES "parts: [{api: batch/v1, kind: Job, named: name}]\n",
-	      "foo.yaml:6:9: parts[0]: needs plural, or both owner_uid and named\n");
+	      "foo.yaml:6:9: parts[0]: needs \"plural\", or both \"owner_uid\" and \"named\"\n");
 	check(HEAD "roles: frompods\n" STATES,
 	      "foo.yaml:4:8: roles: must be a list of maps, or from_pods\n");
 	check(HEAD "roles: []\n" STATES, "foo.yaml:4:8: roles: must have 1 to 64 items\n");
@@ -94,7 +94,7 @@ static void test_mistakes(void **state)
 	      "foo.yaml:4:29: roles[0].each: must be a path without brackets\n"
 	      "foo.yaml:4:53: roles[0].template: must be a path without brackets\n");
 	check(HEAD ROLES STATES "attempts: {failed: .a, restarted: .b}\n",
-	      "foo.yaml:1:1: attempts: failed and restarted can't both be given\n");
+	      "foo.yaml:1:1: attempts: give \"failed\" or \"restarted\", not both\n");
 	check("- a\n", "foo.yaml:1:1: must be a map\n");
 }
 

@@ -78,7 +78,7 @@ static const struct scenario {
 	 "RUNNING app-0=FAILED/3/Error app-1=FAILED/3/Error\n"
 	 "FAILED app-0=FAILED/3/Error app-1=FAILED/3/Error\n",
 	 "Error", "app-0: exit code 3",
-	 "app-0 ended with exit code 3. It was the first of 2 replicas that failed: 0-1. It was not retried, because max_retries is 0. Its output is in app-0/log.\n"},
+	 "app-0 ended with exit code 3. It was the first of 2 failed replicas: 0-1. It was not retried, because max_retries is 0. Its output is in app-0/log.\n"},
 	{"kueue_job_quota_wait",
 	 "SUBMITTED app-0=PENDING app-1=PENDING\n"
 	 "PENDING app-0=PENDING app-1=PENDING\n"
@@ -371,7 +371,7 @@ static void test_late_retries(void **state)
 	pod(&w, "b", 5, "'batch.kubernetes.io/job-completion-index':'0'", "Failed", false);
 	assert_non_null(strstr(
 		why(&w),
-		"c-0 ended with exit code 3. It was the first of 2 replicas that failed: 0-1. "
+		"c-0 ended with exit code 3. It was the first of 2 failed replicas: 0-1. "
 		"Retries used: 1; max_retries is 6. The job was not retried: Container c for "
 		"pod ns/j-c failed with exit code 3 matching FailJob rule at index 12. "));
 	world_clear(&w);
@@ -399,14 +399,14 @@ static void test_ranges(void **state)
 	}
 	pod(&w, "p0", 10, "'batch.kubernetes.io/job-completion-index':'0'", "Running", false);
 	assert_int_equal(w.last->state, SPEC_RUNNING);
-	assert_string_equal(why(&w), "c-1 ended with exit code 3. It was the first of 4 replicas "
-				     "that failed: 1, 3-5. It was not retried, because max_retries "
+	assert_string_equal(why(&w), "c-1 ended with exit code 3. It was the first of 4 failed "
+				     "replicas: 1, 3-5. It was not retried, because max_retries "
 				     "is 0.\n");
 	job(&w, "", spec,
 	    "'failedIndexes':'1,3-5','conditions':[" CONDITION("Failed", "True",
 							       "FailedIndexes") "]");
 	assert_int_equal(w.last->state, SPEC_FAILED);
-	assert_non_null(strstr(why(&w), "failed: 1, 3-5. "));
+	assert_non_null(strstr(why(&w), "failed replicas: 1, 3-5. "));
 	world_clear(&w);
 	/* No pods are left that could show it. */
 	job(&w, "", spec,

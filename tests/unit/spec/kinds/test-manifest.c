@@ -590,9 +590,9 @@ static void test_no_user(void **state)
 
 	rq.mine = true;
 	text = refuse(&rq, APP, -EINVAL);
-	assert_string_equal(text, "f: scheduler_args.no_annotations: can't be used on a mount with "
-				  "-o mine: it leaves out the label kxfs/user, which this "
-				  "mount needs to find its jobs\n");
+	assert_string_equal(text, "f: scheduler_args.no_annotations: leaves out the label "
+				  "kxfs/user, which a mount with -o mine needs to find its "
+				  "jobs: remove this option\n");
 	o = make(&rq, APP "scheduler_args: {no_annotations: false}\n");
 	assert_string_equal(user_of(o), "ada");
 	json_object_put(o);
@@ -820,8 +820,8 @@ static void test_ready_refused(void **state)
 		 "a manifest of Job (batch.volcano.sh/v1alpha1)\n"},
 		{"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\n",
 		 "f:2:7: kind: is CronJob of batch/v1, which kxfs can't submit here: write an "
-		 "AppDef, or a manifest of Job (batch.volcano.sh/v1alpha1); "
-		 "spec.jobTemplate.spec of a CronJob is the spec of a Job\n"},
+		 "AppDef, or a manifest of Job (batch.volcano.sh/v1alpha1); copy "
+		 "spec.jobTemplate.spec of the CronJob to a Job\n"},
 		{"apiVersion: workload.codeflare.dev/v1beta1\nkind: AppWrapper\nmetadata: {name: "
 		 "a}\n",
 		 "f:2:7: kind: is AppWrapper of workload.codeflare.dev/v1beta1, which kxfs "

@@ -170,7 +170,7 @@ static void test_nobody(void **state)
 
 #define MAY_NOT(what)                                                                              \
 	" This user may not list and watch " what                                                  \
-	", which would show the reason: ask for that right.\n"
+	", which would show the reason: ask the cluster's administrator for that right.\n"
 #define UNKNOWN(what) "The job waits: the reason is unknown." MAY_NOT(what)
 
 /*
@@ -332,7 +332,7 @@ static void test_queue_full(void **state)
 	assert_reason(&w, "QueueTooSmall");
 	queue(&w, "Closed", "'cpu':'2'", "");
 	assert_why(&w, "The job waits: queue q is closed. Submit it to another queue, "
-		       "or ask for this one to be opened.\n");
+		       "or ask the cluster's administrator to open this one.\n");
 	assert_reason(&w, "QueueClosed");
 	/* Whatever else lacks capacity, a closed queue admits no pods. */
 	group(&w, "Inqueue",
@@ -613,7 +613,7 @@ static void test_memory(void **state)
 		char want[256];
 
 		snprintf(want, sizeof(want),
-			 "t-0 was ended because it used more memory than its limit%s. "
+			 "t-0 was killed because it used more memory than its limit%s. "
 			 "Role t needs more memory, or must use less. It was not "
 			 "retried, because max_retries is 0. Its output is in t-0/log.\n",
 			 table[i].limit);
@@ -646,7 +646,7 @@ static void test_failed(void **state)
 		 "$PATH. Check the entrypoint of role t: it must be a program in PATH or the "
 		 "path of an executable file."},
 		{ENDED("137", "OOMKilled", ""),
-		 "t-0 was ended because it used more memory than its limit. Role t needs more "
+		 "t-0 was killed because it used more memory than its limit. Role t needs more "
 		 "memory, or must use less."},
 		{ENDED("3", "Error", ""), "t-0 ended with exit code 3."},
 	};
@@ -880,7 +880,7 @@ static void test_beside_gang(void **state)
 	pod(&w, 0, STATE("Running", "{'running':{'startedAt':'1970-01-01T00:00:04Z'}}"));
 	pod(&w, 1, STATE("Running", "{'running':{'startedAt':'1970-01-01T00:00:04Z'}}"));
 	pod(&w, 2, UNSCHEDULABLE(BESIDE));
-	assert_why(&w, "t-2 waits for capacity while others run. It starts "
+	assert_why(&w, "t-2 waits for capacity while other replicas run. It starts "
 		       "automatically when capacity becomes available.\n");
 	assert_string_equal(w.last->replicas[2].reason, "Unschedulable");
 	assert_string_equal(w.last->replicas[2].message, BESIDE);

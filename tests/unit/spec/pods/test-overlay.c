@@ -38,9 +38,9 @@ static const struct {
 	{"{'l':{'a':1}}", "{'l':{'a':{'b':1}}}", "at.spec.l.a",
 	 "must be a single value, as in the pod, but is a map"},
 	{"{'l':{}}", "{'__join__:l:name':[]}", "at.spec[\"__join__:l:name\"]",
-	 "this and the list in the pod must both be lists of maps"},
+	 "this value and the value in the pod must both be lists of maps"},
 	{"{}", "{'__join__:l:name':{}}", "at.spec[\"__join__:l:name\"]",
-	 "this and the list in the pod must both be lists of maps"},
+	 "this value and the value in the pod must both be lists of maps"},
 	{"{}", "{'__join__:l':[]}", "at.spec[\"__join__:l\"]", "must be __join__:FIELD:KEY"},
 };
 

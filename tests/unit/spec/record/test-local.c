@@ -126,7 +126,7 @@ static void test_torchx_options(void **state)
 			"  auto_set_cuda_visible_devices: true\n",
 		    -EINVAL,
 		    "4:12: scheduler_args.log_dir: is not supported: kxfs shows the output of a "
-		    "job in the job's directory, as log\n"
+		    "job in jobs/ID/log\n"
 		    "5:16: scheduler_args.prepend_cwd: is not supported: write ./PROGRAM, or set "
 		    "PATH in env\n"
 		    "6:34: scheduler_args.auto_set_cuda_visible_devices: is not needed: -o gpus=N "
