@@ -329,11 +329,12 @@ class Server:
         meta = {"resourceVersion": str(VERSION)}
         if end < count:
             meta["continue"] = base64.b64encode(b"%d" % end).decode().rstrip("=")
-        items = [self.world.item(req.resource, i) for i in range(begin, end)]
         named = req.query.get("fieldSelector", "").partition("metadata.name=")[2]
         if named:  # the request for the pod that a log belongs to, sent once per log
             found = self.world.find(req.resource, named)
             meta, items = {"resourceVersion": str(VERSION)}, [found] if found else []
+        else:
+            items = [self.world.item(req.resource, i) for i in range(begin, end)]
         Item = collections.namedtuple("Item", "item")
         return answers.list_text(req.resource, [Item(item) for item in items], meta)
 
