@@ -339,7 +339,7 @@ LAUNCHED = {
     "The program ends, and a child goes on that has not written: the child can't write any more (EBUSY).": [
         "{ cat $DOC; sleep 1 & } > x.yaml", "sh -c 'cat $DOC; (sleep 0.5; echo more 2> /dev/null) &' > x.yaml; wait",
     ],
-    "The program ends, and a child goes on that wrote last: the end of the child is the end of the writing.": [
+    "The program ends, but a child that wrote last goes on: the file is launched when the child ends.": [
         f"sh -c '({PART}; sleep 0.5; {REST}) & while ! test -s x.yaml; do sleep 0.1; done; exit 0' > x.yaml",
     ],
     "A signal ends a process that has the file open, but that wrote nothing.": [

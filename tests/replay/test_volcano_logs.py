@@ -895,7 +895,7 @@ def test_wait_for_output_that_stops(kx, server, volcano):
     log.append("hello\n")
     volcano.finish_all(volcano.pods(job.id))
     assert harness.run(["cat", str(job / "wait")], timeout=60).stdout == "SUCCEEDED\n"
-    assert job.status()["logs_waiting"] == 1 and "The end of 1 log" in job.read("why")
+    assert job.status()["logs_waiting"] == 1 and "kxfs has not fetched the end of 1 log" in job.read("why")
     server.faults.clear()
     holds(job, b"hello\n")
     harness.wait_for(lambda: job.status()["logs_waiting"] == 0 and job.read("why") == "")
