@@ -152,8 +152,9 @@ static void check_reasons(pid_t pid, uint64_t since)
 			continue;
 		state = text_of(state_path, pid);
 		why = text_of(why_path, pid);
+		/* The reasons of Kueue come first. */
 		if (life == sim_life() && streq(state, "RUNNING\n") && *why &&
-		    !strstr(why, "its pods are unknown"))
+		    !strstr(why, "its pods are unknown") && !strstr(why, "Kueue"))
 			sim_fail(
 				"%s has no pods because links may not be watched, but its why is %s",
 				job->name, why);

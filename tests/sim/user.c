@@ -353,13 +353,13 @@ void users_started(unsigned tag, const char *job, bool first, unsigned life, uns
 	/*
 	 * If the writer of a job got no result, or an unclear one, a later mount must not start the
 	 * job. There is an exception: if the helper could not be started and that could not be
-	 * recorded, the next mount retries.
+	 * recorded, or a hanging disk delayed its start, the next mount starts it.
 	 */
 	if (!w->created)
 		check_time(w, job);
 	if (!w->created && w->fate == ASKED && first && !w->not_started && !w->held &&
-	    !machine_places() && !sim_faults.disk_error && life > w->life && boot == w->boot &&
-	    !w->left)
+	    !machine_places() && !sim_faults.disk_error && !sim_faults.hangs && life > w->life &&
+	    boot == w->boot && !w->left)
 		sim_fail(
 			"tag %u was started as %s by a later mount, but its close has not returned 0",
 			tag, job);
