@@ -19,7 +19,7 @@ struct expiry;
 struct saved *saved_new(struct backend *b, struct group *group, struct local_jobs *jobs,
 			struct expiry *expiry);
 void saved_free(struct saved *saved);
-/* Forget EXPIRY, because the mount is ending and the caller is about to free EXPIRY. */
+/* Call this when the mount ends, before the expiry that saved_new got is freed. */
 void saved_stop(struct saved *saved);
 /* True if a change is in progress. */
 bool saved_is_busy(const struct saved *saved);

@@ -563,7 +563,7 @@ static int64_t peek_started(int fd)
 
 /*
  * Return the state of the attempt NAME, whose helper does not listen: NONE, DROPPED or UNKNOWN.
- * Return UNKNOWN if the helper still holds its lock, or if kxfs can't check the lock because of
+ * Return UNKNOWN if the helper still holds its lock, or if kxfs can't check the lock; then set
  * *RET_ERR.
  */
 static enum task_state look_for_lock(const char *dir, const char *name, int *ret_err)

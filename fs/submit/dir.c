@@ -457,7 +457,7 @@ void submit_free(struct submit *s)
 
 /* --- owners of files that earlier mounts have launched --- */
 
-/* If the file NAME still has the launched contents, make the user who launched it its owner. */
+/* If the file NAME has not changed since a user launched it, make that user its owner. */
 static void find_owner(struct submit *s, const char *name)
 {
 	struct upload *u cleanup_upload = names_file(s->names, name);

@@ -136,7 +136,7 @@ static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *unt
 		i++;
 	number = age / units[i].seconds;
 	*until = min_of(*until, created / NS_PER_S + (number + 1) * units[i].seconds);
-	/* Do not use printf here: it would take a third of the time for the whole table. */
+	/* Do not use printf here: its calls alone would take a third of the time of the whole table. */
 	*--from = '\0';
 	*--from = units[i].unit;
 	do
