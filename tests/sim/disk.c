@@ -71,6 +71,7 @@ static struct descriptor fds[MOST_FDS];
 static ino_t last_ino;
 static bool mended;
 static uint64_t hangs_until, refuses_until; /* us */
+static unsigned hung_life;		    /* the last life in which a call has hung */
 
 int __real_close(int fd);
 int __wrap_close(int fd);
@@ -143,6 +144,11 @@ static void change(struct inode *dir, const char *name, struct inode *inode, str
 
 enum sort { READS, WRITES };
 
+unsigned sim_disk_hung_life(void)
+{
+	return hung_life;
+}
+
 /* Return for how long the current call hangs, in us: usually 0. */
 static uint64_t hang(void)
 {
@@ -152,6 +158,7 @@ static uint64_t hang(void)
 
 		sim_log("disk", "%s for %llu ms", all ? "hangs" : "has a call that hangs",
 			(unsigned long long)(us / SIM_MS));
+		hung_life = sim_life();
 		if (!all)
 			return us;
 		hangs_until = sim_now() + us;

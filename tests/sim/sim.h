@@ -347,6 +347,8 @@ void sim_disk_flip(const char *path, size_t at, size_t n, unsigned bits);
 void sim_disk_cut(const char *path, size_t size);
 /* End all faults: calls neither fail nor hang from now on. */
 void sim_disk_mend(void);
+/* Return the last life of kxfs in which a disk call has hung, or 0. */
+unsigned sim_disk_hung_life(void);
 /* Return the current bytes of the file PATH, or NULL if there is no such file. */
 const unsigned char *sim_disk_look(const char *path, size_t *ret_n);
 /* Return the I-th name in the directory PATH, or NULL. */

@@ -358,8 +358,8 @@ void users_started(unsigned tag, const char *job, bool first, unsigned life, uns
 	if (!w->created)
 		check_time(w, job);
 	if (!w->created && w->fate == ASKED && first && !w->not_started && !w->held &&
-	    !machine_places() && !sim_faults.disk_error && !sim_faults.hangs && life > w->life &&
-	    boot == w->boot && !w->left)
+	    !machine_places() && !sim_faults.disk_error && sim_disk_hung_life() < w->life &&
+	    life > w->life && boot == w->boot && !w->left)
 		sim_fail(
 			"tag %u was started as %s by a later mount, but its close has not returned 0",
 			tag, job);
