@@ -75,7 +75,7 @@ def test_of_ones_own(tmp_path):
     assert {one["metadata"]["namespace"] for one in made.values()} == {"training"}
     assert made["RoleBinding"]["subjects"][0]["namespace"] == "training"
     pod = made["Deployment"]["spec"]["template"]["spec"]
-    assert pod["containers"][0]["image"] == "registry.example.com/kxfs:1.0"
+    assert pod["containers"][0]["image"] == "registry.example.com/kxfs:1.0.0"
     assert made["ConfigMap"]["data"]["options"].startswith("spool_limit=80G,") and made["ConfigMap"]["metadata"]["name"] in str(pod)
     assert made["PersistentVolumeClaim"]["spec"]["resources"]["requests"]["storage"] == "100Gi"
 
