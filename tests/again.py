@@ -17,7 +17,7 @@ import re
 import sys
 import time
 
-STAGES = ("mount", "replay", "s3", "cluster", "torchx", "package", "bench", "mount-asan", "replay-asan", "mount-tsan", "replay-tsan")
+STAGES = ("mount", "replay", "cluster", "torchx", "package", "bench", "mount-asan", "replay-asan", "mount-tsan", "replay-tsan")
 SANITIZERS = re.compile(r"(Address|Thread|Leak|UndefinedBehavior)Sanitizer|: runtime error: ")
 FLAKY_MAX = 5  # more flaky tests in one run can't be chance
 AGAIN_MAX = 10  # if more tests failed, none is run again

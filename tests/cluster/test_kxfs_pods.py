@@ -28,7 +28,7 @@ from mounted import HOLD, IMAGE, World, app
 from relay import Service
 
 sys.path.append(str(build.ROOT / "tests/replay"))
-import gateway  # noqa: E402
+import bucket as s3  # noqa: E402
 
 pytestmark = pytest.mark.timeout(1500)  # includes the time to build the image
 ROOT = build.ROOT
@@ -282,11 +282,11 @@ def rclone_config(url):
     page = (ROOT / "docs/pods.md").read_text()
     text = textwrap.dedent(re.search(r"^    \[bucket\]\n.*?(?=^\S)", page, re.M | re.S)[0])
     for old, new in (("BUCKET/PREFIX", "jobs/cluster-1"), ("https://minio.example.com:9000", url),
-                     ("access_key_id = ...", f"access_key_id = {gateway.KEY}"),
-                     ("secret_access_key = ...", f"secret_access_key = {gateway.SECRET}")):
+                     ("access_key_id = ...", f"access_key_id = {s3.KEY}"),
+                     ("secret_access_key = ...", f"secret_access_key = {s3.SECRET}")):
         assert old in text
         text = text.replace(old, new)
-    return text + f"region = {gateway.REGION}\n"
+    return text + f"region = {s3.REGION}\n"
 
 
 def test_bucket(cluster, volume, tmp_path):
@@ -298,9 +298,8 @@ def test_bucket(cluster, volume, tmp_path):
     rclone_image(tmp_path / "rclone.tar", image)
     cluster.node.ctr("-n", "k8s.io", "images", "import", tmp_path / "rclone.tar")
     cluster.kubectl("label", "namespace", "default", "pod-security.kubernetes.io/enforce=restricted", "--overwrite")
-    with gateway.Gateway(tmp_path / "gateway") as bucket, Service(cluster, S3, bucket.port):
+    with s3.Bucket(tmp_path / "s3") as bucket, Service(cluster, S3, bucket.port):
         (bucket.data / "jobs").mkdir()
-        wait_for(bucket.is_up)
         (tmp_path / "rclone.conf").write_text(rclone_config(f"http://{S3[0]}:{S3[1]}"))
         cluster.kubectl("create", "secret", "generic", "kxfs-archive", f"--from-file={tmp_path}/rclone.conf")
         cluster.kubectl("apply", "-k", FOLDER / "s3")

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 
-import gateway
+import bucket as s3
 import harness
 import pytest
 import records
@@ -584,17 +584,15 @@ def sidecar():
     return container["command"][-1]
 
 
-@pytest.mark.s3
 def test_byte_for_byte(make_mount, server, volcano, tmp_path):
     """After the jobs have run and were deleted, the bucket has their files, byte for byte."""
     archive = Archive(tmp_path / "archive")
     archive.dir.mkdir()
     capture = Capture(make_mount(server, start=False), archive.dir)
-    with gateway.Gateway(tmp_path / "gateway") as bucket:
+    with s3.Bucket(tmp_path / "s3") as bucket:
         (bucket.data / "jobs").mkdir()
-        wait_for(bucket.is_up)
-        (tmp_path / "rclone.conf").write_text(CONFIG.format(url=bucket.url, region=gateway.REGION, key=gateway.KEY,
-                                                            secret=gateway.SECRET))
+        (tmp_path / "rclone.conf").write_text(CONFIG.format(url=bucket.url, region=s3.REGION, key=s3.KEY,
+                                                            secret=s3.SECRET))
         script = sidecar().replace("/etc/rclone/rclone.conf", str(tmp_path / "rclone.conf"))
         script = script.replace("/state/archive", str(archive.dir)).replace("sleep 60", "sleep 1")
         proc = harness.popen(["sh", "-c", script], env={"HOME": str(tmp_path)})
