@@ -134,7 +134,6 @@ def test_lintian(packages, tmp_path):
     assert said == (0, "")
 
 
-@pytest.mark.timeout(1500)
 def test_they_are_reproducible(packages, tmp_path):
     """Another directory, hour, time zone, language and umask produce the same bytes, except in
     files that contain the hour. Each run builds one kind again, at random. A release builds all of

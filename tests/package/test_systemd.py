@@ -5,8 +5,6 @@ user's systemd."""
 import pytest
 from test_packages import built
 
-pytestmark = pytest.mark.timeout(1500)  # includes everything that contrib/package builds
-
 PRELUDE = r"""
 PS4='$(date +%T) + '
 dpkg -i /kx/kxfs_*.deb

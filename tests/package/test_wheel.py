@@ -67,18 +67,15 @@ def wheel(packages):
     return built(packages, f"kxfs-{VERSION}-*_{os.uname().machine}.whl")
 
 
-@pytest.mark.timeout(1500)
 def test_in_a_virtual_environment(packages, root, in_root):
     in_root(root, script(), wheel(packages))
 
 
-@pytest.mark.timeout(1500)
 def test_in_a_user_namespace(packages, root, in_root):
     """As in a notebook's pod with /dev/fuse: the user is root in its own namespaces."""
     in_root(root, script('test "$(id -u)" = 0', "umount kx", "unshare --user --map-root-user --mount"), wheel(packages))
 
 
-@pytest.mark.timeout(1500)
 def test_each_architecture_has_one(packages):
     """The program, its libraries and the bill of materials are for the architecture in the wheel's
     name."""
@@ -97,7 +94,6 @@ def test_each_architecture_has_one(packages):
     assert found["x86_64"][1:] == found["aarch64"][1:] and "libfuse3.so.3" in found["x86_64"][1]
 
 
-@pytest.mark.timeout(1500)
 def test_program_for_arm64_finds_its_libraries(packages, arm64, tmp_path):
     with zipfile.ZipFile(built(packages, "kxfs-*_aarch64.whl")) as z:
         z.extractall(tmp_path)
@@ -141,13 +137,11 @@ def files(top):
     return {str(p.relative_to(top)) for p in top.rglob("*") if p.is_symlink() or not p.is_dir()}
 
 
-@pytest.mark.timeout(1500)
 def test_architectures(archive):
     index = json.loads(harness.run(["skopeo", "--insecure-policy", "inspect", "--raw", archive]).stdout)
     assert [one["platform"] for one in index["manifests"]] == [{"architecture": arch, "os": "linux"} for arch in CPUS]
 
 
-@pytest.mark.timeout(1500)
 def test_config(image):
     arch, config, _ = image
     assert (config["architecture"], config["os"]) == (arch, "linux")
@@ -156,7 +150,6 @@ def test_config(image):
     assert config["config"]["Labels"]["org.opencontainers.image.version"] == VERSION
 
 
-@pytest.mark.timeout(1500)
 def test_runs(image, tmp_path):
     """The program runs in a root that contains nothing else, as an unprivileged user."""
     arch, _, root = image
@@ -174,7 +167,6 @@ def test_runs(image, tmp_path):
     assert [harness.run([*ask, name], check=False).returncode for name in ("/tmp", "/tmp/ready")] == [0, 1]
 
 
-@pytest.mark.timeout(1500)
 def test_holds(image):
     """The image contains libraries, certificates, and nothing that grants privileges. Each file has
     its package and licence."""
