@@ -12,6 +12,7 @@
 
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
+#include "spec/base/span.h"
 #include "spec/base/utf8.h"
 #include "spec/base/value.h"
 
@@ -169,20 +170,9 @@ static const char *skip_space(const char *s, const char *end)
 /* A JSON map begins at S. Return the address after its end. */
 static const char *skip_map(const char *s, const char *end)
 {
-	size_t depth = 0;
-	bool quoted = false;
+	struct spec_nest nest = {.depth = 1};
 
-	for (; s < end; s++) {
-		if (quoted && *s == '\\')
-			s++;
-		else if (*s == '"')
-			quoted = !quoted;
-		else if (!quoted && (*s == '{' || *s == '['))
-			depth++;
-		else if (!quoted && (*s == '}' || *s == ']') && --depth == 0)
-			return s + 1;
-	}
-	return end;
+	return spec_span_nest(&nest, SIZE_MAX, s + 1, end);
 }
 
 /*
