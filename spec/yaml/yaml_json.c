@@ -22,72 +22,112 @@
 #include "spec/base/utf8.h"
 #include "spec/yaml/yaml_input.h"
 
-static bool is_one_of(const char *text, const char *const *words)
+/* The value of a scalar. Plain data. */
+struct scalar {
+	enum spec_yaml_value type;
+	bool truth;	/* value of a BOOL */
+	bool negative;	/* sign of an INT */
+	uint64_t whole; /* absolute value of an INT */
+	double number;	/* value of a FLOAT; may be infinite or NaN */
+};
+
+static const struct {
+	const char *word;
+	bool core; /* true if the word has this meaning in an AppDef, too */
+	struct scalar means;
+} words[] = {
+	{"", true, {.type = SPEC_YAML_NULL}},
+	{"~", true, {.type = SPEC_YAML_NULL}},
+	{"null", true, {.type = SPEC_YAML_NULL}},
+	{"y", false, {.type = SPEC_YAML_BOOL, .truth = true}},
+	{"yes", false, {.type = SPEC_YAML_BOOL, .truth = true}},
+	{"true", true, {.type = SPEC_YAML_BOOL, .truth = true}},
+	{"on", false, {.type = SPEC_YAML_BOOL, .truth = true}},
+	{"n", false, {.type = SPEC_YAML_BOOL}},
+	{"no", false, {.type = SPEC_YAML_BOOL}},
+	{"false", true, {.type = SPEC_YAML_BOOL}},
+	{"off", false, {.type = SPEC_YAML_BOOL}},
+	{".inf", false, {.type = SPEC_YAML_FLOAT, .number = INFINITY}},
+	{"+.inf", false, {.type = SPEC_YAML_FLOAT, .number = INFINITY}},
+	{"-.inf", false, {.type = SPEC_YAML_FLOAT, .number = -INFINITY}},
+	{".nan", false, {.type = SPEC_YAML_FLOAT, .number = NAN}},
+};
+
+static bool is_upper(char c)
 {
-	for (; *words; words++) {
-		if (streq(text, *words))
-			return true;
-	}
-	return false;
+	return c >= 'A' && c <= 'Z';
 }
 
-static const char *skip_digits(const char *s)
+static bool is_digit(char c)
 {
-	while (*s >= '0' && *s <= '9')
-		s++;
-	return s;
+	return c >= '0' && c <= '9';
 }
 
 /*
- * Return SPEC_YAML_INT if TEXT has the form [-+]?(0|[1-9][0-9]*), and SPEC_YAML_FLOAT if it also
- * has a fraction or an exponent, or has the form [-+]?.[0-9]+. Otherwise return SPEC_YAML_TEXT.
+ * WORD is in lower case. True if TEXT is this word in lower case, in upper case, or with a capital
+ * letter at its beginning. For the word ".nan", also true if TEXT is ".NaN".
  */
+static bool is_form_of(const char *text, const char *word)
+{
+	size_t upper = 0, letters = 0, first = strcspn(word, "abcdefghijklmnopqrstuvwxyz");
+
+	if (strcasecmp(text, word) != 0)
+		return false;
+	for (const char *c = text; *c; c++) {
+		upper += is_upper(*c);
+		letters += is_upper(*c) || (*c >= 'a' && *c <= 'z');
+	}
+	return upper == 0 || upper == letters ||
+	       (streq(word, ".nan") ? streq(text, ".NaN") : upper == 1 && is_upper(text[first]));
+}
+
+/* True if TEXT is a decimal number with an optional sign, fraction and exponent. */
+static bool is_decimal(const char *text)
+{
+	const char *s = text + (*text == '-' || *text == '+');
+	size_t digits = strspn(s, "0123456789"), more = 0;
+
+	s += digits;
+	if (*s == '.')
+		more = strspn(++s, "0123456789");
+	s += more;
+	if (digits + more == 0)
+		return false;
+	if (*s == 'e' || *s == 'E') {
+		s++;
+		s += *s == '-' || *s == '+';
+		if (!is_digit(*s))
+			return false;
+		s += strspn(s, "0123456789");
+	}
+	return !*s;
+}
+
+/* --- as in an AppDef --- */
+
+/* Return the type of TEXT if it is a finite number without a leading zero; else SPEC_YAML_TEXT. */
 static enum spec_yaml_value number(const char *text)
 {
-	enum spec_yaml_value ret = SPEC_YAML_INT;
-	const char *s = text + (*text == '-' || *text == '+');
-	const char *end = skip_digits(s);
-	bool digits = end > s;
+	const char *digits = text + (*text == '-' || *text == '+');
 
-	if (*s == '0' && end > s + 1)
+	if (!is_decimal(text) || (digits[0] == '0' && is_digit(digits[1])))
 		return SPEC_YAML_TEXT;
-	if (*end == '.') {
-		s = end + 1;
-		end = skip_digits(s);
-		digits |= end > s;
-		ret = SPEC_YAML_FLOAT;
-	}
-	if (!digits)
-		return SPEC_YAML_TEXT;
-	if (*end == 'e' || *end == 'E') {
-		s = end + 1;
-		s += *s == '-' || *s == '+';
-		end = skip_digits(s);
-		if (end == s)
-			return SPEC_YAML_TEXT;
-		ret = SPEC_YAML_FLOAT;
-	}
-	if (*end || (ret == SPEC_YAML_FLOAT && !isfinite(strtod(text, NULL))))
-		return SPEC_YAML_TEXT;
-	return ret;
+	if (!strpbrk(text, ".eE"))
+		return SPEC_YAML_INT;
+	return isfinite(strtod(text, NULL)) ? SPEC_YAML_FLOAT : SPEC_YAML_TEXT;
 }
 
 enum spec_yaml_value spec_yaml_resolve(const struct spec_yaml *node)
 {
-	static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};
-	static const char *const bools[] = {"true",  "True",  "TRUE", "false",
-					    "False", "FALSE", NULL};
 	enum spec_yaml_value value;
 
 	if (node->type != SPEC_YAML_SCALAR || !node->plain || strlen(node->text) != node->len)
 		return SPEC_YAML_TEXT;
-	/* None of the words below is a number, so the order of the tests does not matter. */
 	value = number(node->text);
-	if (value != SPEC_YAML_TEXT)
-		return value;
-	if (is_one_of(node->text, nulls))
-		return SPEC_YAML_NULL;
-	return is_one_of(node->text, bools) ? SPEC_YAML_BOOL : SPEC_YAML_TEXT;
+	for (size_t i = 0; value == SPEC_YAML_TEXT && i < array_size(words); i++)
+		if (words[i].core && is_form_of(node->text, words[i].word))
+			value = words[i].means.type;
+	return value;
 }
 
 bool spec_yaml_is_null(const struct spec_yaml *node)
@@ -128,64 +168,6 @@ struct json_object *spec_yaml_to_json(const struct spec_yaml *node)
 /* --- as kubectl does --- */
 
 #define BINARY_TAG "tag:yaml.org,2002:binary"
-
-/* The value of a scalar. Plain data. */
-struct scalar {
-	enum spec_yaml_value type;
-	bool truth;	/* value of a BOOL */
-	bool negative;	/* sign of an INT */
-	uint64_t whole; /* absolute value of an INT */
-	double number;	/* value of a FLOAT; may be infinite or NaN */
-};
-
-static const struct {
-	const char *word;
-	struct scalar means;
-} words[] = {
-	{"", {.type = SPEC_YAML_NULL}},
-	{"~", {.type = SPEC_YAML_NULL}},
-	{"null", {.type = SPEC_YAML_NULL}},
-	{"y", {.type = SPEC_YAML_BOOL, .truth = true}},
-	{"yes", {.type = SPEC_YAML_BOOL, .truth = true}},
-	{"true", {.type = SPEC_YAML_BOOL, .truth = true}},
-	{"on", {.type = SPEC_YAML_BOOL, .truth = true}},
-	{"n", {.type = SPEC_YAML_BOOL}},
-	{"no", {.type = SPEC_YAML_BOOL}},
-	{"false", {.type = SPEC_YAML_BOOL}},
-	{"off", {.type = SPEC_YAML_BOOL}},
-	{".inf", {.type = SPEC_YAML_FLOAT, .number = INFINITY}},
-	{"+.inf", {.type = SPEC_YAML_FLOAT, .number = INFINITY}},
-	{"-.inf", {.type = SPEC_YAML_FLOAT, .number = -INFINITY}},
-	{".nan", {.type = SPEC_YAML_FLOAT, .number = NAN}},
-};
-
-static bool is_upper(char c)
-{
-	return c >= 'A' && c <= 'Z';
-}
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-/*
- * WORD is in lower case. True if TEXT is this word in lower case, in upper case, or with a capital
- * letter at its beginning. For the word ".nan", also true if TEXT is ".NaN".
- */
-static bool is_form_of(const char *text, const char *word)
-{
-	size_t upper = 0, letters = 0, first = strcspn(word, "abcdefghijklmnopqrstuvwxyz");
-
-	if (strcasecmp(text, word) != 0)
-		return false;
-	for (const char *c = text; *c; c++) {
-		upper += is_upper(*c);
-		letters += is_upper(*c) || (*c >= 'a' && *c <= 'z');
-	}
-	return upper == 0 || upper == letters ||
-	       (streq(word, ".nan") ? streq(text, ".NaN") : upper == 1 && is_upper(text[first]));
-}
 
 /* Return the value of the digit C; 99 if it is not a digit. */
 static unsigned digit_of(char c)
@@ -229,27 +211,11 @@ static bool read_whole(const char *text, unsigned base, struct scalar *ret)
 	return true;
 }
 
-/* Parse TEXT, a decimal number with an optional fraction and exponent. */
+/* Parse TEXT, a finite decimal number with an optional fraction and exponent. */
 static bool read_float(const char *text, struct scalar *ret)
 {
-	const char *s = text + (*text == '-' || *text == '+');
-	size_t digits = strspn(s, "0123456789"), more = 0;
-
-	s += digits;
-	if (*s == '.')
-		more = strspn(++s, "0123456789");
-	s += more;
-	if (digits + more == 0)
-		return false;
-	if (*s == 'e' || *s == 'E') {
-		s++;
-		s += *s == '-' || *s == '+';
-		if (!is_digit(*s))
-			return false;
-		s += strspn(s, "0123456789");
-	}
 	*ret = (struct scalar){.type = SPEC_YAML_FLOAT, .number = strtod(text, NULL)};
-	return !*s && isfinite(ret->number);
+	return is_decimal(text) && isfinite(ret->number);
 }
 
 /* True if each "_" in TEXT is between two digits. */
