@@ -8,8 +8,19 @@
 #include "spec/base/mem.h"
 #include "spec/base/value.h"
 
-#define MAX_AMOUNTS 64 /* the largest number of resources in a list; further ones are ignored */
+#define MAX_AMOUNTS 64 /* the largest number of resources in a map; further ones are ignored */
 #define MAX_DIGITS  40
+
+/* Append an amount to A. The array of A has space for it. */
+static void append(struct spec_amounts *a, const char *flavor, const char *name, const char *text)
+{
+	struct spec_amount *to = &a->v[a->n++];
+
+	*to = (struct spec_amount){0};
+	spec_read_copy(&to->flavor, flavor, READ_MAX_WORD);
+	spec_read_copy(&to->name, name, READ_MAX_WORD);
+	spec_read_copy(&to->text, text, READ_MAX_WORD);
+}
 
 void spec_amounts_read(struct spec_amounts *a, const struct spec_value *map)
 {
@@ -17,29 +28,30 @@ void spec_amounts_read(struct spec_amounts *a, const struct spec_value *map)
 
 	if (n == 0)
 		return;
-	a->v = new0_n(struct spec_amount, n);
-	for (; a->n < n; a->n++) {
-		const struct spec_value *from = spec_read_at(map, a->n);
+	a->v = mem_grow(NULL, n, sizeof(*a->v));
+	for (size_t i = 0; i < n; i++)
+		append(a, "", spec_read_at(map, i)->key, spec_read_at(map, i)->text);
+}
 
-		spec_read_copy(&a->v[a->n].name, from->key, READ_MAX_WORD);
-		spec_read_copy(&a->v[a->n].text, from->text, READ_MAX_WORD);
-	}
+void spec_amounts_add(struct spec_amounts *a, const char *flavor, const char *name,
+		      const char *text)
+{
+	a->v = mem_grow(a->v, a->n + 1, sizeof(*a->v));
+	append(a, flavor, name, text);
 }
 
 void spec_amounts_clear(struct spec_amounts *a)
 {
-	for (size_t i = 0; i < a->n; i++) {
-		spec_unset(&a->v[i].name);
-		spec_unset(&a->v[i].text);
-	}
+	for (size_t i = 0; i < a->n; i++)
+		spec_unset(&a->v[i].flavor, &a->v[i].name, &a->v[i].text);
 	free(a->v);
 	*a = (struct spec_amounts){0};
 }
 
-const char *spec_amounts_get(const struct spec_amounts *a, const char *name)
+const char *spec_amounts_get(const struct spec_amounts *a, const char *flavor, const char *name)
 {
 	for (size_t i = 0; i < a->n; i++)
-		if (streq(a->v[i].name, name))
+		if (streq(a->v[i].flavor, flavor) && streq(a->v[i].name, name))
 			return a->v[i].text;
 	return "";
 }
@@ -49,7 +61,8 @@ bool spec_amounts_equal(const struct spec_amounts *a, const struct spec_amounts 
 	if (a->n != b->n)
 		return false;
 	for (size_t i = 0; i < a->n; i++)
-		if (!streq(a->v[i].name, b->v[i].name) || !streq(a->v[i].text, b->v[i].text))
+		if (!streq(a->v[i].flavor, b->v[i].flavor) || !streq(a->v[i].name, b->v[i].name) ||
+		    !streq(a->v[i].text, b->v[i].text))
 			return false;
 	return true;
 }

@@ -10,8 +10,9 @@
 struct spec_value; /* value.h */
 
 struct spec_amount {
-	char *name; /* "cpu" */
-	char *text; /* "2400m", as the server wrote it */
+	char *flavor; /* the ResourceFlavor of Kueue; "" if the amount is for no flavor */
+	char *name;   /* "cpu" */
+	char *text;   /* "2400m", as the server wrote it */
 };
 
 struct spec_amounts {
@@ -21,9 +22,12 @@ struct spec_amounts {
 
 /* Fill A from MAP, which maps names of resources to amounts. A must be empty; MAP may be NULL. */
 void spec_amounts_read(struct spec_amounts *a, const struct spec_value *map);
+/* Append an amount to A. Long texts are cut. */
+void spec_amounts_add(struct spec_amounts *a, const char *flavor, const char *name,
+		      const char *text);
 void spec_amounts_clear(struct spec_amounts *a);
-/* Return the text of NAME's amount, borrowed; "" if A has no such resource. */
-const char *spec_amounts_get(const struct spec_amounts *a, const char *name);
+/* Return the text of the amount of NAME in FLAVOR, borrowed; "" if A has no such amount. */
+const char *spec_amounts_get(const struct spec_amounts *a, const char *flavor, const char *name);
 bool spec_amounts_equal(const struct spec_amounts *a, const struct spec_amounts *b);
 
 /* Return TEXT's value in base units (cores, bytes, devices); negative if TEXT is not an amount. */

@@ -485,7 +485,7 @@ static void put_need(FILE *out, const char *name, const char *need)
  */
 static double queue_limit(const struct spec_queue_view *q, const char *name)
 {
-	return q ? spec_amount_value(spec_amounts_get(&q->capability, name)) : -1;
+	return q ? spec_amount_value(spec_amounts_get(&q->capability, "", name)) : -1;
 }
 
 /*
@@ -495,7 +495,7 @@ static double queue_limit(const struct spec_queue_view *q, const char *name)
 static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char *name, double need)
 {
 	double all = queue_limit(q, name);
-	double used = q ? spec_amount_value(spec_amounts_get(&q->allocated, name)) : 0;
+	double used = q ? spec_amount_value(spec_amounts_get(&q->allocated, "", name)) : 0;
 	double left = used > 0 ? all - used : all;
 
 	if (all < 0)
@@ -536,7 +536,7 @@ static struct spec_cause is_full(const struct facts *f, const char *text, const 
 	fprintf(out, "%s%s has no capacity for it now", queue ? "queue " : "the cluster",
 		queue ? f->view->queue : "");
 	while (next_resource(&text, key, name)) {
-		const char *need = spec_amounts_get(&f->ctx->group->needs, name);
+		const char *need = spec_amounts_get(&f->ctx->group->needs, "", name);
 		double value = spec_amount_value(need), all = queue_limit(q, name);
 
 		fputs(sep, out);

@@ -84,18 +84,6 @@ void spec_workload_view_free(struct spec_workload_view *v); /* NULL is allowed *
 
 /* --- queues; reference counted, any thread may hold them --- */
 
-/* An amount of a resource in a flavor (ResourceFlavor). Plain data. */
-struct spec_flavor_amount {
-	char *flavor;
-	char *resource;
-	char *text; /* the amount as the server wrote it: "100m" */
-};
-
-struct spec_flavor_amounts {
-	struct spec_flavor_amount *v; /* in the server's order */
-	size_t n;
-};
-
 /* The members of a LocalQueue besides the metadata. Plain data. */
 struct spec_local_queue {
 	char *cluster_queue;
@@ -104,7 +92,7 @@ struct spec_local_queue {
 	char *reason;	   /* the reason for the value of ACTIVE */
 	char *message;
 	unsigned pending, reserving, admitted; /* numbers of Workloads in this queue */
-	struct spec_flavor_amounts used, reserved;
+	struct spec_amounts used, reserved;
 };
 
 /* A ClusterQueue. Plain data. */
@@ -116,8 +104,8 @@ struct spec_cluster_queue_view {
 	char *cohort;
 	char *active, *reason, *message;
 	/* NOMINAL is the queue's own quota; LIMIT is how much more it may borrow */
-	struct spec_flavor_amounts nominal, limit;
-	struct spec_flavor_amounts borrowed;
+	struct spec_amounts nominal, limit;
+	struct spec_amounts borrowed;
 };
 
 /*

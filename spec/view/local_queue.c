@@ -19,63 +19,22 @@
 
 /* --- amounts --- */
 
-static void amounts_clear(struct spec_flavor_amounts *a)
-{
-	for (size_t i = 0; i < a->n; i++)
-		spec_unset(&a->v[i].flavor, &a->v[i].resource, &a->v[i].text);
-	free(a->v);
-	*a = (struct spec_flavor_amounts){0};
-}
-
-static bool amounts_equal(const struct spec_flavor_amounts *a, const struct spec_flavor_amounts *b)
-{
-	if (a->n != b->n)
-		return false;
-	for (size_t i = 0; i < a->n; i++)
-		if (!streq(a->v[i].flavor, b->v[i].flavor) ||
-		    !streq(a->v[i].resource, b->v[i].resource) ||
-		    !streq(a->v[i].text, b->v[i].text))
-			return false;
-	return true;
-}
-
-static const char *amounts_get(const struct spec_flavor_amounts *a, const char *flavor,
-			       const char *resource)
-{
-	for (size_t i = 0; i < a->n; i++)
-		if (streq(a->v[i].flavor, flavor) && streq(a->v[i].resource, resource))
-			return a->v[i].text;
-	return "";
-}
-
-static void add_amount(struct spec_flavor_amounts *a, const char *flavor,
-		       const struct spec_value *resource, const char *key)
-{
-	struct spec_flavor_amount *to;
-	const char *text = spec_read_word(resource, key);
-
-	/* An amount is a JSON string, or a number if the manifest contains a number. */
-	if (!*text || a->n >= MAX_AMOUNTS)
-		return;
-	a->v = mem_grow(a->v, a->n + 1, sizeof(*a->v));
-	to = &a->v[a->n++];
-	*to = (struct spec_flavor_amount){spec_empty(), spec_empty(), spec_empty()};
-	spec_read_copy(&to->flavor, flavor, READ_MAX_WORD);
-	spec_read_copy_word(&to->resource, resource, "name");
-	spec_read_copy(&to->text, text, READ_MAX_WORD);
-}
-
 /* Add to A the amounts in the list FLAVORS: [{name: FLAVOR, resources: [{name, KEY}]}]. */
-static void read_amounts(struct spec_flavor_amounts *a, const struct spec_value *flavors,
-			 const char *key)
+static void read_amounts(struct spec_amounts *a, const struct spec_value *flavors, const char *key)
 {
 	for (size_t i = 0; i < spec_read_count(flavors); i++) {
 		const struct spec_value *flavor = spec_read_at(flavors, i);
 		const struct spec_value *resources = spec_read_list(flavor, "resources");
 
-		for (size_t k = 0; k < spec_read_count(resources); k++)
-			add_amount(a, spec_read_text(flavor, "name"), spec_read_at(resources, k),
-				   key);
+		for (size_t k = 0; k < spec_read_count(resources); k++) {
+			const struct spec_value *resource = spec_read_at(resources, k);
+			/* This is a string, or a number if the manifest contains a number. */
+			const char *text = spec_read_word(resource, key);
+
+			if (*text && a->n < MAX_AMOUNTS)
+				spec_amounts_add(a, spec_read_text(flavor, "name"),
+						 spec_read_text(resource, "name"), text);
+		}
 	}
 }
 
@@ -99,8 +58,8 @@ void spec_local_queue_free(struct spec_local_queue *q)
 	if (!q)
 		return;
 	spec_unset(&q->cluster_queue, &q->stop_policy, &q->active, &q->reason, &q->message);
-	amounts_clear(&q->used);
-	amounts_clear(&q->reserved);
+	spec_amounts_clear(&q->used);
+	spec_amounts_clear(&q->reserved);
 	free(q);
 }
 
@@ -131,7 +90,8 @@ bool spec_local_queue_same(const struct spec_local_queue *a, const struct spec_l
 	       streq(a->active, b->active) && streq(a->reason, b->reason) &&
 	       streq(a->message, b->message) && a->pending == b->pending &&
 	       a->reserving == b->reserving && a->admitted == b->admitted &&
-	       amounts_equal(&a->used, &b->used) && amounts_equal(&a->reserved, &b->reserved);
+	       spec_amounts_equal(&a->used, &b->used) &&
+	       spec_amounts_equal(&a->reserved, &b->reserved);
 }
 
 /* --- ClusterQueues --- */
@@ -148,9 +108,9 @@ void spec_cluster_queue_view_unref(struct spec_cluster_queue_view *v)
 		return;
 	spec_meta_clear(&v->meta);
 	spec_unset(&v->stop_policy, &v->strategy, &v->cohort, &v->active, &v->reason, &v->message);
-	amounts_clear(&v->nominal);
-	amounts_clear(&v->limit);
-	amounts_clear(&v->borrowed);
+	spec_amounts_clear(&v->nominal);
+	spec_amounts_clear(&v->limit);
+	spec_amounts_clear(&v->borrowed);
 	free(v);
 }
 
@@ -225,27 +185,26 @@ static void put_text(struct json_object *o, const char *key, const char *text)
 
 /* Append the resources in V to LIST, except those that are also in OTHER (may be NULL). */
 static void put_amounts(struct json_object *list, const struct spec_local_queue *q,
-			const struct spec_cluster_queue_view *cluster,
-			const struct spec_flavor_amounts *v,
-			const struct spec_flavor_amounts *other)
+			const struct spec_cluster_queue_view *cluster, const struct spec_amounts *v,
+			const struct spec_amounts *other)
 {
 	for (size_t i = 0; i < v->n; i++) {
-		const char *flavor = v->v[i].flavor, *resource = v->v[i].resource;
+		const char *flavor = v->v[i].flavor, *resource = v->v[i].name;
 		struct json_object *o;
 
-		if (other && *amounts_get(other, flavor, resource))
+		if (other && *spec_amounts_get(other, flavor, resource))
 			continue;
 		o = spec_tree_append(list, spec_tree_map());
 		spec_tree_text(o, "flavor", flavor);
 		spec_tree_text(o, "resource", resource);
-		put_text(o, "used", amounts_get(&q->used, flavor, resource));
-		put_text(o, "reserved", amounts_get(&q->reserved, flavor, resource));
+		put_text(o, "used", spec_amounts_get(&q->used, flavor, resource));
+		put_text(o, "reserved", spec_amounts_get(&q->reserved, flavor, resource));
 		put_text(o, "nominal",
-			 cluster ? amounts_get(&cluster->nominal, flavor, resource) : NULL);
+			 cluster ? spec_amounts_get(&cluster->nominal, flavor, resource) : NULL);
 		put_text(o, "borrowing_limit",
-			 cluster ? amounts_get(&cluster->limit, flavor, resource) : NULL);
+			 cluster ? spec_amounts_get(&cluster->limit, flavor, resource) : NULL);
 		put_text(o, "borrowed",
-			 cluster ? amounts_get(&cluster->borrowed, flavor, resource) : NULL);
+			 cluster ? spec_amounts_get(&cluster->borrowed, flavor, resource) : NULL);
 	}
 }
 

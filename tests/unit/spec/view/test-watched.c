@@ -104,7 +104,7 @@ static void test_group(void **state)
 	assert_int_equal(spec_group_view_parse(json, strlen(json), &v), 0);
 	assert_int_equal(v->minimum, 3);
 	assert_string_equal(v->phase, "Inqueue");
-	assert_string_equal(spec_amounts_get(&v->needs, "cpu"), "2");
+	assert_string_equal(spec_amounts_get(&v->needs, "", "cpu"), "2");
 	assert_true(v->is_short);
 	spec_group_view_free(v);
 	snprintf(json, sizeof(json), short_of,
