@@ -222,11 +222,6 @@ static void line(struct kueue_text *m)
 		fputs(", and Kueue has not tried to admit it yet", m->out);
 }
 
-static bool is_stopped(const char *policy)
-{
-	return *policy && !streq(policy, "None");
-}
-
 static bool is_inactive(const struct kueue_text *m)
 {
 	return m->queue && streq(m->queue->active, "False");
@@ -247,10 +242,10 @@ static void inactive(struct kueue_text *m)
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
 	const struct kueue_meaning *means = meaning_of(evicted_meanings, e->reason);
 
-	if (is_stopped(m->queue->stop_policy)) {
+	if (spec_queue_is_stopped(m->queue->stop_policy)) {
 		fprintf(m->out, "queue %s", queue);
 		stopped(m, m->queue->stop_policy);
-	} else if (c && is_stopped(c->stop_policy)) {
+	} else if (c && spec_queue_is_stopped(c->stop_policy)) {
 		fprintf(m->out, "cluster queue %s (of queue %s)", cluster, queue);
 		stopped(m, c->stop_policy);
 	} else if (streq(m->queue->reason, "ClusterQueueDoesNotExist")) {

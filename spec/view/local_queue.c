@@ -152,9 +152,9 @@ int spec_cluster_queue_view_parse(const char *json, size_t len,
 
 /* --- queues/NAME/status --- */
 
-static bool is_stopped(const char *policy)
+bool spec_queue_is_stopped(const char *policy)
 {
-	return *policy && !streq(policy, "None");
+	return policy && *policy && !streq(policy, "None");
 }
 
 /*
@@ -166,11 +166,11 @@ static const char *state_of(const struct spec_local_queue *q,
 			    const struct spec_cluster_queue_view *cluster, const char **ret_by)
 {
 	*ret_by = "";
-	if (is_stopped(q->stop_policy)) {
+	if (spec_queue_is_stopped(q->stop_policy)) {
 		*ret_by = "LocalQueue";
 		return q->stop_policy;
 	}
-	if (cluster && is_stopped(cluster->stop_policy)) {
+	if (spec_queue_is_stopped(cluster->stop_policy)) {
 		*ret_by = "ClusterQueue";
 		return cluster->stop_policy;
 	}
@@ -199,12 +199,9 @@ static void put_amounts(struct json_object *list, const struct spec_local_queue 
 		spec_tree_text(o, "resource", resource);
 		put_text(o, "used", spec_amounts_get(&q->used, flavor, resource));
 		put_text(o, "reserved", spec_amounts_get(&q->reserved, flavor, resource));
-		put_text(o, "nominal",
-			 cluster ? spec_amounts_get(&cluster->nominal, flavor, resource) : NULL);
-		put_text(o, "borrowing_limit",
-			 cluster ? spec_amounts_get(&cluster->limit, flavor, resource) : NULL);
-		put_text(o, "borrowed",
-			 cluster ? spec_amounts_get(&cluster->borrowed, flavor, resource) : NULL);
+		put_text(o, "nominal", spec_amounts_get(&cluster->nominal, flavor, resource));
+		put_text(o, "borrowing_limit", spec_amounts_get(&cluster->limit, flavor, resource));
+		put_text(o, "borrowed", spec_amounts_get(&cluster->borrowed, flavor, resource));
 	}
 }
 
@@ -212,22 +209,24 @@ void spec_local_queue_text(const struct spec_queue_view *v,
 			   const struct spec_cluster_queue_view *cluster, size_t pending,
 			   size_t running, char **ret, size_t *ret_len)
 {
+	static const struct spec_cluster_queue_view unknown;
 	cleanup_json struct json_object *o = spec_tree_map();
 	const struct spec_local_queue *q = v->local;
 	struct json_object *list, *counts;
-	const char *by, *state = state_of(q, cluster, &by);
+	const char *by, *state;
 
+	cluster = cluster ? cluster : &unknown;
+	state = state_of(q, cluster, &by);
 	spec_tree_text(o, "name", v->meta.name);
 	spec_tree_text(o, "state", state);
 	put_text(o, "stopped_by", by);
 	spec_tree_text(o, "message", q->message);
 	spec_tree_text(o, "cluster_queue", q->cluster_queue);
-	put_text(o, "cohort", cluster ? cluster->cohort : NULL);
-	put_text(o, "strategy", cluster ? cluster->strategy : NULL);
+	put_text(o, "cohort", cluster->cohort);
+	put_text(o, "strategy", cluster->strategy);
 	list = spec_tree_add(o, "flavors", spec_tree_list(q->used.n));
 	put_amounts(list, q, cluster, &q->used, NULL);
-	if (cluster)
-		put_amounts(list, q, cluster, &cluster->nominal, &q->used);
+	put_amounts(list, q, cluster, &cluster->nominal, &q->used);
 	counts = spec_tree_add(o, "workloads", spec_tree_map());
 	spec_tree_number(counts, "pending", q->pending);
 	spec_tree_number(counts, "reserving", q->reserving);

@@ -193,6 +193,9 @@ void spec_replica_fill(struct spec_replica *r, struct spec_placed_pods pods,
 
 /* --- local_queue.c --- */
 
+/* True if a queue with this stop policy admits no jobs. POLICY is NULL if unknown. */
+bool spec_queue_is_stopped(const char *policy);
+
 /* Read the members of a LocalQueue. Return them malloc'ed. */
 struct spec_local_queue *spec_local_queue_read(const struct spec_value *object);
 void spec_local_queue_free(struct spec_local_queue *q); /* NULL is allowed */
