@@ -88,9 +88,8 @@ void spec_workload_view_free(struct spec_workload_view *v); /* NULL is allowed *
 struct spec_local_queue {
 	char *cluster_queue;
 	char *stop_policy; /* None, Hold, HoldAndDrain */
-	char *active;	   /* True or False; "" if Kueue has not processed the queue yet */
-	char *reason;	   /* the reason for the value of ACTIVE */
-	char *message;
+	/* the condition Active; absent if Kueue has not processed the queue yet */
+	struct spec_condition_view active;
 	unsigned pending, reserving, admitted; /* numbers of Workloads in this queue */
 	struct spec_amounts used, reserved;
 };
@@ -102,7 +101,7 @@ struct spec_cluster_queue_view {
 	char *stop_policy;
 	char *strategy; /* BestEffortFIFO, StrictFIFO */
 	char *cohort;
-	char *active, *reason, *message;
+	struct spec_condition_view active;
 	/* NOMINAL is the queue's own quota; LIMIT is how much more it may borrow */
 	struct spec_amounts nominal, limit;
 	struct spec_amounts borrowed;

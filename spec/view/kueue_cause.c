@@ -222,9 +222,14 @@ static void line(struct kueue_text *m)
 		fputs(", and Kueue has not tried to admit it yet", m->out);
 }
 
+static bool is_false(const struct spec_condition_view *c)
+{
+	return c->is_set && !c->is_true;
+}
+
 static bool is_inactive(const struct kueue_text *m)
 {
-	return m->queue && streq(m->queue->active, "False");
+	return m->queue && is_false(&m->queue->active);
 }
 
 static void stopped(struct kueue_text *m, const char *policy)
@@ -248,7 +253,7 @@ static void inactive(struct kueue_text *m)
 	} else if (c && spec_queue_is_stopped(c->stop_policy)) {
 		fprintf(m->out, "cluster queue %s (of queue %s)", cluster, queue);
 		stopped(m, c->stop_policy);
-	} else if (streq(m->queue->reason, "ClusterQueueDoesNotExist")) {
+	} else if (streq(m->queue->active.reason, "ClusterQueueDoesNotExist")) {
 		set(m, "NoQueue", "Create it, or submit the job to another queue.");
 		fprintf(m->out, "queue %s belongs to cluster queue %s, which does not exist", queue,
 			cluster);
@@ -258,7 +263,7 @@ static void inactive(struct kueue_text *m)
 			set(m, means->reason, means->advice);
 		put_queue(m);
 		fprintf(m->out, " is inactive. Kueue: \"%s\"",
-			c && streq(c->active, "False") ? c->message : m->queue->message);
+			c && is_false(&c->active) ? c->active.message : m->queue->active.message);
 	}
 }
 

@@ -38,26 +38,14 @@ static void read_amounts(struct spec_amounts *a, const struct spec_value *flavor
 	}
 }
 
-/* --- common to both kinds of queues --- */
-
-/* Read status, reason and message of the condition Active. */
-static void read_active(const struct spec_value *status, char **active, char **reason,
-			char **message)
-{
-	const struct spec_value *c = spec_view_condition(status, "Active");
-
-	spec_read_copy_word(active, c, "status");
-	spec_read_copy_word(reason, c, "reason");
-	spec_read_copy_message(message, c);
-}
-
 /* --- LocalQueues --- */
 
 void spec_local_queue_free(struct spec_local_queue *q)
 {
 	if (!q)
 		return;
-	spec_unset(&q->cluster_queue, &q->stop_policy, &q->active, &q->reason, &q->message);
+	spec_unset(&q->cluster_queue, &q->stop_policy);
+	spec_condition_clear(&q->active);
 	spec_amounts_clear(&q->used);
 	spec_amounts_clear(&q->reserved);
 	free(q);
@@ -72,7 +60,7 @@ struct spec_local_queue *spec_local_queue_read(const struct spec_value *object)
 
 	spec_read_copy_word(&q->cluster_queue, spec, "clusterQueue");
 	spec_read_copy_word(&q->stop_policy, spec, "stopPolicy");
-	read_active(status, &q->active, &q->reason, &q->message);
+	spec_condition_read(&q->active, status, "Active");
 	/* v1beta1 calls this field flavorUsage. */
 	read_amounts(&q->used, used ? used : spec_read_list(status, "flavorUsage"), "total");
 	read_amounts(&q->reserved, spec_read_list(status, "flavorsReservation"), "total");
@@ -87,8 +75,9 @@ bool spec_local_queue_same(const struct spec_local_queue *a, const struct spec_l
 	if (!a || !b)
 		return a == b;
 	return streq(a->cluster_queue, b->cluster_queue) && streq(a->stop_policy, b->stop_policy) &&
-	       streq(a->active, b->active) && streq(a->reason, b->reason) &&
-	       streq(a->message, b->message) && a->pending == b->pending &&
+	       a->active.is_set == b->active.is_set && a->active.is_true == b->active.is_true &&
+	       streq(a->active.reason, b->active.reason) &&
+	       streq(a->active.message, b->active.message) && a->pending == b->pending &&
 	       a->reserving == b->reserving && a->admitted == b->admitted &&
 	       spec_amounts_equal(&a->used, &b->used) &&
 	       spec_amounts_equal(&a->reserved, &b->reserved);
@@ -107,7 +96,8 @@ void spec_cluster_queue_view_unref(struct spec_cluster_queue_view *v)
 	if (!v || __atomic_fetch_sub(&v->refs, 1, __ATOMIC_ACQ_REL) != 1)
 		return;
 	spec_meta_clear(&v->meta);
-	spec_unset(&v->stop_policy, &v->strategy, &v->cohort, &v->active, &v->reason, &v->message);
+	spec_unset(&v->stop_policy, &v->strategy, &v->cohort);
+	spec_condition_clear(&v->active);
 	spec_amounts_clear(&v->nominal);
 	spec_amounts_clear(&v->limit);
 	spec_amounts_clear(&v->borrowed);
@@ -137,7 +127,7 @@ int spec_cluster_queue_view_parse(const char *json, size_t len,
 	spec_read_copy(&v->cohort, cohort, READ_MAX_WORD);
 	spec_read_copy_word(&v->stop_policy, spec, "stopPolicy");
 	spec_read_copy_word(&v->strategy, spec, "queueingStrategy");
-	read_active(status, &v->active, &v->reason, &v->message);
+	spec_condition_read(&v->active, status, "Active");
 	for (size_t i = 0; i < spec_read_count(groups); i++) {
 		const struct spec_value *flavors =
 			spec_read_list(spec_read_at(groups, i), "flavors");
@@ -174,7 +164,7 @@ static const char *state_of(const struct spec_local_queue *q,
 		*ret_by = "ClusterQueue";
 		return cluster->stop_policy;
 	}
-	return streq(q->active, "True") ? "Open" : *q->active ? q->reason : "";
+	return q->active.is_true ? "Open" : q->active.reason;
 }
 
 /* Add TEXT as the member KEY, or null if TEXT is empty or NULL. */
@@ -220,7 +210,7 @@ void spec_local_queue_text(const struct spec_queue_view *v,
 	spec_tree_text(o, "name", v->meta.name);
 	spec_tree_text(o, "state", state);
 	put_text(o, "stopped_by", by);
-	spec_tree_text(o, "message", q->message);
+	spec_tree_text(o, "message", q->active.message);
 	spec_tree_text(o, "cluster_queue", q->cluster_queue);
 	put_text(o, "cohort", cluster->cohort);
 	put_text(o, "strategy", cluster->strategy);

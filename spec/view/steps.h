@@ -191,6 +191,13 @@ void spec_replica_fill(struct spec_replica *r, struct spec_placed_pods pods,
 		       const struct spec_job_view *job, const struct spec_standing *standing,
 		       const struct spec_replica *before);
 
+/* --- workload.c --- */
+
+/* Fill V from the condition TYPE in STATUS. */
+void spec_condition_read(struct spec_condition_view *v, const struct spec_value *status,
+			 const char *type);
+void spec_condition_clear(struct spec_condition_view *v);
+
 /* --- local_queue.c --- */
 
 /* True if a queue with this stop policy admits no jobs. POLICY is NULL if unknown. */

@@ -30,7 +30,7 @@ void spec_workload_view_free(struct spec_workload_view *v)
 	spec_meta_clear(&v->meta);
 	spec_unset(&v->queue, &v->cluster_queue, &v->flavors, &v->priority_class);
 	for (size_t i = 0; i < SPEC_WORKLOAD_N_CONDITIONS; i++)
-		spec_unset(&v->conditions[i].reason, &v->conditions[i].message);
+		spec_condition_clear(&v->conditions[i]);
 	for (size_t i = 0; i < v->n_checks; i++)
 		spec_unset(&v->checks[i].name, &v->checks[i].state, &v->checks[i].message);
 	free(v->checks);
@@ -39,23 +39,21 @@ void spec_workload_view_free(struct spec_workload_view *v)
 
 define_cleanup(workload_freep, struct spec_workload_view *, spec_workload_view_free)
 
-static void read_conditions(struct spec_workload_view *v, const struct spec_value *list)
+void spec_condition_read(struct spec_condition_view *v, const struct spec_value *status,
+			 const char *type)
 {
-	for (size_t i = 0; i < spec_read_count(list); i++) {
-		const struct spec_value *c = spec_read_at(list, i);
+	const struct spec_value *c = spec_view_condition(status, type);
 
-		for (size_t k = 0; k < SPEC_WORKLOAD_N_CONDITIONS; k++) {
-			struct spec_condition_view *to = &v->conditions[k];
+	v->is_set = c;
+	v->is_true = spec_view_is_true(c);
+	v->since = spec_read_time(c, "lastTransitionTime");
+	spec_read_copy_word(&v->reason, c, "reason");
+	spec_read_copy_message(&v->message, c);
+}
 
-			if (!streq(spec_read_text(c, "type"), types[k]))
-				continue;
-			to->is_set = true;
-			to->is_true = spec_view_is_true(c);
-			to->since = spec_read_time(c, "lastTransitionTime");
-			spec_read_copy_word(&to->reason, c, "reason");
-			spec_read_copy_message(&to->message, c);
-		}
-	}
+void spec_condition_clear(struct spec_condition_view *v)
+{
+	spec_unset(&v->reason, &v->message);
 }
 
 static void read_checks(struct spec_workload_view *v, const struct spec_value *list)
@@ -142,8 +140,6 @@ int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_
 	if (spec_value_parse_map(json, len, &o) < 0)
 		return -EINVAL;
 	v = new0(struct spec_workload_view);
-	for (size_t i = 0; i < SPEC_WORKLOAD_N_CONDITIONS; i++)
-		v->conditions[i].reason = v->conditions[i].message = spec_empty();
 	if (spec_meta_read(o, &v->meta) < 0)
 		return -EINVAL;
 	spec = spec_read_map(o, "spec");
@@ -154,7 +150,8 @@ int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_
 	spec_read_copy_word(&v->cluster_queue, spec_read_map(status, "admission"), "clusterQueue");
 	read_priority(v, spec);
 	read_flavors(v, spec_read_list(spec_read_map(status, "admission"), "podSetAssignments"));
-	read_conditions(v, spec_read_list(status, "conditions"));
+	for (size_t i = 0; i < SPEC_WORKLOAD_N_CONDITIONS; i++)
+		spec_condition_read(&v->conditions[i], status, types[i]);
 	read_checks(v, spec_read_list(status, "admissionChecks"));
 	evictions = spec_read_list(spec_read_map(status, "schedulingStats"), "evictions");
 	for (size_t i = 0; i < spec_read_count(evictions); i++) {

@@ -94,7 +94,7 @@ static void test_with_cluster_queue(void **state)
 		struct story s cleanup(story_clear) = {0};
 
 		w.kueue.cluster_queue = &none; /* the queue is shown once it arrives */
-		none.stop_policy = none.strategy = none.active = none.message = spec_empty();
+		none.stop_policy = none.strategy = none.active.message = spec_empty();
 		world_play_these(&w, table[i].scenario, files, array_size(files), look, &s);
 		assert_non_null(strstr(s.text, table[i].part));
 		world_clear(&w);
