@@ -325,7 +325,7 @@ static int make_request(struct kube_control *c, const struct spec_control_job *j
 		.action = c->action,
 		.argument = c->r.rq->argument,
 		.name = name,
-		.control = c->r.kind->control,
+		.kind = c->r.kind,
 	};
 
 	if (err)

@@ -380,7 +380,7 @@ static const struct kindfile_key attempts_keys[] = {
 
 static const struct kindfile_key terminate_keys[] = {
 	KEY("set", struct spec_kind_file, terminate, set_value, .rule = BELOW_SPEC, .needed = true),
-	KEY("to", struct spec_kind_file, control.terminate_to, set_text, .rule = A_WORD,
+	KEY("to", struct spec_kind_file, kind.terminate_to, set_text, .rule = A_WORD,
 	    .needed = true),
 	{0},
 };
@@ -547,7 +547,7 @@ static const struct spec_member *make_members(struct spec_kind_file *f)
 	if (f->suspend.text)
 		*m++ = member_of(f, &f->suspend, NULL);
 	if (f->terminate.text)
-		*m++ = member_of(f, &f->terminate, f->control.terminate_to);
+		*m++ = member_of(f, &f->terminate, f->kind.terminate_to);
 	return arena_own(&f->arena, v);
 }
 
@@ -587,30 +587,6 @@ static void make_parts(struct spec_kind_file *f)
 	}
 }
 
-/* Set how ctl suspends, resumes and terminates jobs. */
-static void make_control(struct spec_kind_file *f)
-{
-	const struct spec_kind *k = &f->kind;
-	struct spec_control *c = &f->control;
-
-	c->api_version = k->api_version;
-	c->plural = k->plural;
-	c->resource =
-		arena_own(&f->arena, text_print("%s.%.*s", k->plural,
-						(int)strcspn(k->api_version, "/"), k->api_version));
-	c->suspend = f->suspend.text + strlen(SPEC);
-	c->known = SUSPEND_KNOWN;
-	c->actions = suspend_actions;
-	if (f->terminate.text) {
-		c->terminate = f->terminate.text + strlen(SPEC);
-		c->known |= 1u << SPEC_TERMINATE;
-		c->actions = suspend_or_terminate_actions;
-	}
-	c->refusal = suspend_refusal;
-	c->request = suspend_request;
-	c->outcome = suspend_outcome;
-}
-
 static void finish(struct spec_kind_file *f)
 {
 	struct spec_kind *k = &f->kind;
@@ -623,8 +599,12 @@ static void finish(struct spec_kind_file *f)
 	make_parts(f);
 	f->reader.recounted = f->attempts.failed.n;
 	if (f->suspend.text) {
-		make_control(f);
-		k->control = &f->control;
+		k->suspend = f->suspend.text + strlen(SPEC);
+		k->control = &suspend_control;
+	}
+	if (f->terminate.text) {
+		k->terminate = f->terminate.text + strlen(SPEC);
+		k->control = &suspend_or_terminate_control;
 	}
 }
 

@@ -7,7 +7,6 @@
 
 #include "spec/kindfile/kindfile.h"
 #include "spec/kindfile/path.h"
-#include "spec/view/control.h"
 #include "spec/view/reader.h"
 
 struct texts {
@@ -129,7 +128,6 @@ struct kind_attempts {
 struct spec_kind_file {
 	struct spec_kind kind;
 	struct spec_reader reader;
-	struct spec_control control;
 	struct arena arena; /* owns everything that the other members point to */
 	struct texts released_by;
 	bool released_at_end;

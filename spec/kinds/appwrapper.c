@@ -160,20 +160,6 @@ const struct spec_reader spec_appwrapper_reader = {
 	.impatient = true,
 };
 
-/* --- ctl, by spec.suspend --- */
-
-const struct spec_control spec_appwrapper_control = {
-	.api_version = "workload.codeflare.dev/v1beta2",
-	.plural = "appwrappers",
-	.resource = "appwrappers.workload.codeflare.dev",
-	.suspend = "suspend",
-	.known = SUSPEND_KNOWN,
-	.actions = suspend_actions,
-	.refusal = suspend_refusal,
-	.request = suspend_request,
-	.outcome = suspend_outcome,
-};
-
 /* --- making --- */
 
 static const struct spec_option options[] = {
@@ -243,5 +229,6 @@ const struct spec_kind spec_appwrapper = {
 	.options = options,
 	.build = appwrapper_build,
 	.reader = &spec_appwrapper_reader,
-	.control = &spec_appwrapper_control,
+	.control = &suspend_control,
+	.suspend = "suspend",
 };

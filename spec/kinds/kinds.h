@@ -17,7 +17,6 @@ extern const struct spec_reader spec_volcano_reader;
 extern const struct spec_reader spec_mcad_reader;
 extern const struct spec_reader spec_appwrapper_reader;
 extern const struct spec_control spec_volcano_control;
-extern const struct spec_control spec_appwrapper_control;
 
 /* The kind files of share/kinds/, in the order of preference. The last element is empty. */
 extern const struct spec_shipped_kind {

@@ -288,7 +288,7 @@ static void request(const struct spec_control_asked *asked, struct spec_control_
 	struct json_object *meta = spec_tree_add(o, "metadata", spec_tree_map());
 	struct json_object *owners;
 
-	*ret = (struct spec_control_request){.resource = "commands.bus.volcano.sh"};
+	*ret = (struct spec_control_request){.resource = text_copy("commands.bus.volcano.sh")};
 	spec_tree_text(o, "apiVersion", "bus.volcano.sh/v1alpha1");
 	spec_tree_text(o, "kind", "Command");
 	spec_tree_text(meta, "name", asked->name);

@@ -124,6 +124,10 @@ struct spec_kind {
 	/* Reads the kind's objects. */
 	const struct spec_reader *reader;
 	const struct spec_control *control; /* NULL if ctl has no actions for the kind's jobs */
+	/* Paths below spec, for the controls in spec/pods/suspend.h; NULL if there is no such member. */
+	const char *suspend; /* a job is suspended if this member is true */
+	/* a job ends if this member is set to TERMINATE_TO, a number or a word */
+	const char *terminate, *terminate_to;
 	/*
 	 * For a kind that a kind file describes: called after an object's status was read, to set
 	 * what the file can't express. May be NULL.

@@ -7,8 +7,10 @@
 
 #include <errno.h>
 
+#include "spec/api/refusal.h"
 #include "spec/base/mem.h"
 #include "spec/base/value.h"
+#include "spec/pods/kind.h"
 #include "spec/view/kueue.h"
 #include "spec/view/view.h"
 
@@ -69,7 +71,7 @@ static bool takes_label(const struct spec_control_job *job, enum spec_action act
 	return takes == SPEC_PRIORITY_ANY || (waits && takes == SPEC_PRIORITY_WAITING);
 }
 
-unsigned suspend_actions(const struct spec_control_job *job)
+static unsigned actions(const struct spec_control_job *job)
 {
 	unsigned suspend = 1u << (is_asked(job) ? SPEC_RESUME : SPEC_SUSPEND);
 
@@ -85,16 +87,16 @@ unsigned suspend_actions(const struct spec_control_job *job)
 }
 
 /* A suspended job can't be terminated, since it has no running pods. */
-unsigned suspend_or_terminate_actions(const struct spec_control_job *job)
+static unsigned all_actions(const struct spec_control_job *job)
 {
 	const struct spec_job_view *view = job->view;
 	bool runs = *view->phase && !view->suspends && !view->owned && !is_over(view);
 
-	return suspend_actions(job) | (runs ? 1u << SPEC_TERMINATE : 0);
+	return actions(job) | (runs ? 1u << SPEC_TERMINATE : 0);
 }
 
-int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
-		    const char **ret_why)
+static int refusal(const struct spec_control_job *job, enum spec_action action,
+		   const char **ret_why)
 {
 	bool is_label = action == SPEC_QUEUE || action == SPEC_PRIORITY;
 	const struct spec_workload_view *workload = job->kueue->workload;
@@ -163,11 +165,12 @@ static void patch(struct spec_control_request *ret, const struct spec_control_as
 static void patch_job(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		      const char *key, const char *json)
 {
-	const struct spec_control *control = asked->control;
+	const struct spec_kind *kind = asked->kind;
 	const struct spec_job_view *job = asked->job->view;
 
-	patch(ret, asked, control->api_version, control->plural, &job->meta, job->resource_version,
-	      key, json);
+	ret->resource = spec_asked_resource(kind->plural, kind->api_version);
+	patch(ret, asked, kind->api_version, kind->plural, &job->meta, job->resource_version, key,
+	      json);
 }
 
 /*
@@ -188,13 +191,13 @@ static void patch_spec(struct spec_control_request *ret, const struct spec_contr
 	patch_job(ret, asked, NULL, json);
 }
 
-void suspend_request(const struct spec_control_asked *asked, struct spec_control_request *ret)
+static void request(const struct spec_control_asked *asked, struct spec_control_request *ret)
 {
 	bool suspend = asked->action == SPEC_SUSPEND;
 	const char *named = asked->argument;
 	cleanup_free char *value = named ? text_print("\"%s\"", named) : NULL;
 
-	*ret = (struct spec_control_request){.resource = asked->control->resource};
+	*ret = (struct spec_control_request){0};
 	/*
 	 * Set NEEDED, so that kxfs first checks that the LocalQueue or the priority class exists.
 	 * In a LocalQueue that does not exist, the job would wait forever. Kueue would ignore a
@@ -219,23 +222,21 @@ void suspend_request(const struct spec_control_asked *asked, struct spec_control
 		return;
 	}
 	if (asked->action == SPEC_TERMINATE) {
-		const char *to = asked->control->terminate_to;
+		const char *to = asked->kind->terminate_to;
 		const char *quote = spec_read_digits(to) < 0 ? "\"" : "";
 		cleanup_free char *json = text_print("%s%s%s", quote, to, quote);
 
-		patch_spec(ret, asked, asked->control->terminate, json);
+		patch_spec(ret, asked, asked->kind->terminate, json);
 		return;
 	}
 	if (in_queue(asked->job)) {
-		*ret = (struct spec_control_request){
-			.resource = "workloads." SPEC_KUEUE_GROUP,
-			.forbidden = no_right,
-		};
+		ret->resource = text_copy("workloads." SPEC_KUEUE_GROUP);
+		ret->forbidden = no_right;
 		patch(ret, asked, asked->kueue, "workloads", &asked->job->kueue->workload->meta, "",
 		      NULL, suspend ? "{\"active\":false}" : "{\"active\":true}");
 		return;
 	}
-	patch_spec(ret, asked, asked->control->suspend, suspend ? "true" : "false");
+	patch_spec(ret, asked, asked->kind->suspend, suspend ? "true" : "false");
 }
 
 /* ACTION sets a label of the job to WANTED. True if WORKLOAD already has this value. */
@@ -249,9 +250,9 @@ static bool follows_label(const struct spec_workload_view *workload, enum spec_a
  * A resumed job may still be suspended, because it waits for quota in its queue. So a job in a
  * queue counts as resumed as soon as its Workload is active.
  */
-enum spec_control_outcome suspend_outcome(enum spec_action action,
-					  const struct spec_control_mark *before,
-					  const struct spec_control_job *now)
+static enum spec_control_outcome outcome(enum spec_action action,
+					 const struct spec_control_mark *before,
+					 const struct spec_control_job *now)
 {
 	bool wanted = action == SPEC_SUSPEND;
 	const struct spec_workload_view *workload = now->kueue->workload;
@@ -279,3 +280,21 @@ enum spec_control_outcome suspend_outcome(enum spec_action action,
 		return SPEC_CONTROL_OBEYED;
 	return now->view->suspends == wanted ? SPEC_CONTROL_OBEYED : SPEC_CONTROL_OPEN;
 }
+
+#define KNOWN (1u << SPEC_SUSPEND | 1u << SPEC_RESUME | 1u << SPEC_QUEUE | 1u << SPEC_PRIORITY)
+
+const struct spec_control suspend_control = {
+	.known = KNOWN,
+	.actions = actions,
+	.refusal = refusal,
+	.request = request,
+	.outcome = outcome,
+};
+
+const struct spec_control suspend_or_terminate_control = {
+	.known = KNOWN | 1u << SPEC_TERMINATE,
+	.actions = all_actions,
+	.refusal = refusal,
+	.request = request,
+	.outcome = outcome,
+};

@@ -8,8 +8,8 @@
 
 #include "spec/job/job.h"
 
-struct spec_control;
 struct spec_job_view;
+struct spec_kind; /* spec/pods/kind.h */
 struct spec_kueue_facts;
 
 /* A job that ctl may act on. Plain data. */
@@ -34,7 +34,7 @@ struct spec_control_asked {
 	 * repeated request keeps its name.
 	 */
 	const char *name;
-	const struct spec_control *control; /* the functions of the job's kind */
+	const struct spec_kind *kind; /* the job's kind */
 };
 
 /* The request to the server for the action. Plain data. */
@@ -44,7 +44,7 @@ struct spec_control_request {
 	 * be created at PATH.
 	 */
 	bool patch;
-	const char *resource; /* for messages: "commands.bus.volcano.sh" */
+	char *resource; /* for messages: "commands.bus.volcano.sh" */
 	/*
 	 * Text for a user whose request gets a 403. It names the missing right and what to do
 	 * instead. NULL if the server's own text is enough.
@@ -62,6 +62,7 @@ struct spec_control_request {
 
 static inline void spec_control_request_clear(struct spec_control_request *rq)
 {
+	free(rq->resource);
 	free(rq->path);
 	free(rq->body);
 	free(rq->needed);
@@ -83,15 +84,6 @@ enum spec_control_outcome {
 };
 
 struct spec_control {
-	/* for kinds whose actions patch the job: apiVersion and plural of the kind's resource */
-	const char *api_version, *plural;
-	const char *resource; /* "jobs.batch" */
-	const char *suspend;  /* path below spec of the member that suspends a job: "suspend" */
-	/*
-	 * A job ends if the member at the path TERMINATE below spec is set to TERMINATE_TO (a
-	 * number or a word). Both are NULL if the kind has no such member.
-	 */
-	const char *terminate, *terminate_to;
 	unsigned known; /* bit set (1u << enum spec_action): all actions that the kind supports */
 	/*
 	 * A bit set of the actions that the controller may carry out twice if they are requested

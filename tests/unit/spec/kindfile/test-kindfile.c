@@ -252,7 +252,7 @@ static void test_workflow_ctl(void **state)
 	struct spec_control_job about = {.kueue = &w.kueue};
 	struct spec_control_asked asked = {.job = &about,
 					   .namespace = "ns",
-					   .control = w.kind->control,
+					   .kind = w.kind,
 					   .action = SPEC_TERMINATE};
 	struct spec_control_request rq;
 

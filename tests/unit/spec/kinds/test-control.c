@@ -96,7 +96,7 @@ static void test_request(void **state)
 	const struct spec_job_view v = job("Running", 0);
 	const struct spec_control_asked asked = {known(&v, NULL), "ns", NULL,
 						 SPEC_TERMINATE,  NULL, "kxfs-1",
-						 CONTROL};
+						 &spec_volcano};
 	struct spec_control_request rq;
 
 	CONTROL->request(&asked, &rq);
@@ -152,7 +152,7 @@ static void test_outcome(void **state)
 
 /* --- AppWrapper v1beta2 --- */
 
-#define WRAPPER (&spec_appwrapper_control)
+#define WRAPPER (&suspend_control)
 
 static struct spec_job_view wrapper(const char *phase, bool asked, const char *queue)
 {
@@ -207,7 +207,7 @@ static void test_wrapper_request(void **state)
 {
 	const struct spec_job_view v = wrapper("Running", false, "");
 	const struct spec_control_asked asked = {known(&v, NULL), "ns",	  NULL, SPEC_SUSPEND, NULL,
-						 "kxfs-1",	  WRAPPER};
+						 "kxfs-1",	  &spec_appwrapper};
 	struct spec_control_request rq;
 
 	WRAPPER->request(&asked, &rq);
@@ -283,7 +283,7 @@ static void test_queued_fixed(void **state)
 
 static void test_queued_request(void **state)
 {
-	const struct spec_control *const kinds[] = {WRAPPER, test_kind("jobset")->control};
+	const struct spec_kind *const kinds[] = {&spec_appwrapper, test_kind("jobset")};
 	const struct spec_job_view v = wrapper("Running", false, "research");
 	struct spec_control_asked asked = {.namespace = "ns", .kueue = "kueue.x-k8s.io/v1beta1"};
 	struct spec_control_request rq;
@@ -291,8 +291,8 @@ static void test_queued_request(void **state)
 	for (size_t i = 0; i < array_size(kinds); i++) {
 		asked.job = known(&v, &on);
 		asked.action = SPEC_SUSPEND;
-		asked.control = kinds[i];
-		kinds[i]->request(&asked, &rq);
+		asked.kind = kinds[i];
+		kinds[i]->control->request(&asked, &rq);
 		assert_true(rq.patch);
 		assert_string_equal(rq.resource, "workloads.kueue.x-k8s.io");
 		assert_non_null(strstr(rq.forbidden, "no right to patch workloads"));
@@ -303,7 +303,7 @@ static void test_queued_request(void **state)
 		spec_control_request_clear(&rq);
 		asked.job = known(&v, &off);
 		asked.action = SPEC_RESUME;
-		kinds[i]->request(&asked, &rq);
+		kinds[i]->control->request(&asked, &rq);
 		assert_string_equal(rq.body,
 				    "{\"metadata\":{\"uid\":\"w-1\"},\"spec\":{\"active\":true}}");
 		spec_control_request_clear(&rq);
@@ -419,8 +419,8 @@ static void test_label_request(void **state)
 					   .argument = "other"};
 	struct spec_control_request rq;
 
-	asked.control = test_kind("job")->control;
-	asked.control->request(&asked, &rq);
+	asked.kind = test_kind("job");
+	asked.kind->control->request(&asked, &rq);
 	assert_true(rq.patch);
 	assert_string_equal(rq.resource, "jobs.batch");
 	assert_string_equal(rq.path, "/apis/batch/v1/namespaces/ns/jobs/trainer?fieldManager=kxfs");
@@ -432,7 +432,7 @@ static void test_label_request(void **state)
 	spec_control_request_clear(&rq);
 	asked.action = SPEC_PRIORITY;
 	asked.argument = "high";
-	asked.control = WRAPPER;
+	asked.kind = &spec_appwrapper;
 	WRAPPER->request(&asked, &rq);
 	assert_string_equal(rq.body, "{\"metadata\":{\"uid\":\"u-1\",\"resourceVersion\":\"7\","
 				     "\"labels\":{\"kueue.x-k8s.io/priority-class\":\"high\"}}}");

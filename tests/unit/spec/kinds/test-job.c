@@ -560,7 +560,7 @@ static void test_requests(void **state)
 	struct spec_control_job about = {.kueue = &none};
 	struct spec_control_asked asked = {.job = &about,
 					   .namespace = "ns",
-					   .control = w.kind->control};
+					   .kind = w.kind};
 	struct spec_control_request rq;
 	const char *text;
 
