@@ -42,19 +42,11 @@ static const struct spec_phase phases[] = {
 
 /* --- data from the spec --- */
 
-static const struct spec_value *wrapped(const struct spec_value *object, const char **ret_key)
-{
-	*ret_key = "template";
-	return spec_read_list(spec_read_map(object, "spec"), "components");
-}
-
 static size_t read_job(const struct spec_reader *reader, const struct spec_value *object,
 		       struct spec_job_view *v, struct spec_task_source **ret_tasks)
 {
 	const struct spec_value *spec = spec_read_map(object, "spec");
-	const char *key;
-	const struct spec_value *components = wrapped(object, &key);
-	size_t n = wrap_tasks(components, key, v, ret_tasks);
+	size_t n = wrap_tasks(spec_read_list(spec, "components"), "template", v, ret_tasks);
 
 	/*
 	 * If spec.suspend is set, the controller suspends the job even if its pods have succeeded,
@@ -153,7 +145,6 @@ const struct spec_reader spec_appwrapper_reader = {
 	.of_group = "workload.codeflare.dev/",
 	.of_kind = "AppWrapper",
 	.pod = wrap_pod,
-	.wrapped = wrapped,
 	.phases = phases,
 	.pods_decide = SPEC_PODS_DECIDE_NOTHING,
 	.again = "The AppWrapper controller restarts the whole job in about a minute.",

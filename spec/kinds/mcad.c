@@ -45,29 +45,20 @@ static const struct {
 	{"Preempted", "MCAD has requeued the job"},
 };
 
-static const struct spec_value *wrapped(const struct spec_value *object, const char **ret_key)
-{
-	const struct spec_value *resources =
-		spec_read_map(spec_read_map(object, "spec"), "resources");
-
-	*ret_key = "generictemplate";
-	return spec_read_list(resources, "GenericItems");
-}
-
 static size_t read_job(const struct spec_reader *reader, const struct spec_value *object,
 		       struct spec_job_view *v, struct spec_task_source **ret_tasks)
 {
 	const struct spec_value *spec = spec_read_map(object, "spec");
 	const struct spec_value *scheduling = spec_read_map(spec, "schedulingSpec");
 	const struct spec_value *requeuing = spec_read_map(scheduling, "requeuing");
-	const char *key;
-	const struct spec_value *items = wrapped(object, &key);
+	const struct spec_value *items =
+		spec_read_list(spec_read_map(spec, "resources"), "GenericItems");
 
 	v->minimum = (unsigned)spec_read_int(scheduling, "minAvailable", 0);
 	v->max_retries = (unsigned)spec_read_int(requeuing, "maxNumRequeuings", 0);
 	/* MCAD restarts the job if fewer than V->minimum pods run or have succeeded. */
 	v->restarts = v->minimum > 0;
-	return wrap_tasks(items, key, v, ret_tasks);
+	return wrap_tasks(items, "generictemplate", v, ret_tasks);
 }
 
 /*
@@ -205,7 +196,6 @@ const struct spec_reader spec_mcad_reader = {
 	.of_group = "workload.codeflare.dev/",
 	.of_kind = "AppWrapper",
 	.pod = wrap_pod,
-	.wrapped = wrapped,
 	.phases = phases,
 	.pods_decide = SPEC_PODS_DECIDE_END,
 	.again = "MCAD restarts the whole job automatically after some minutes.",

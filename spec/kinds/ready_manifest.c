@@ -20,7 +20,6 @@
 #include "spec/base/name.h"
 #include "spec/base/tree.h"
 #include "spec/kinds/kinds.h"
-#include "spec/view/reader.h"
 
 const struct spec_kind *spec_ready_kind(const struct spec_kinds *known,
 					const struct spec_yaml *root)
@@ -213,49 +212,44 @@ static void replace_all(struct json_object *value, const struct manifest_names *
 		replace_all(json_object_array_get_idx(value, i), names);
 }
 
+/* A renamed object, for check_wrapped. */
+struct renamed_object {
+	const char *from, *to;
+	struct spec_errors *errors;
+};
+
 /*
- * OBJECT was renamed from OLD to ID. Check that the names of all objects that it wraps have changed
- * too. Each of them must contain ID. If a wrapped object still has its old name, an object of the
- * job OLD has the same name. So add an error and return -EEXIST.
+ * ITEM is an object or a pod template in the renamed object DATA. The name of an object must contain
+ * the new name. If it does not, an object of the old job has the same name, so add an error.
  */
-static int check_wrapped(struct json_object *object, const struct spec_kind *kind, const char *old,
-			 const char *id, struct spec_errors *e)
+static void check_wrapped(struct json_object *item, const void *data)
 {
-	cleanup_free char *text = spec_tree_print(object);
-	struct spec_value *read cleanup_free = NULL;
-	const struct spec_value *list = NULL;
-	const char *key = "";
+	const struct renamed_object *o = data;
+	struct json_object *kind = json_object_object_get(item, "kind");
+	const char *name = json_object_get_string(spec_tree_find(item, "metadata.name"));
 
-	if (kind->reader->wrapped && spec_value_parse_map(text, strlen(text), &read) == 0)
-		list = kind->reader->wrapped(read, &key);
-	for (size_t i = 0; i < spec_read_count(list); i++) {
-		const struct spec_value *wrapped = spec_read_map(spec_read_at(list, i), key);
-		const char *name = spec_read_text(spec_read_map(wrapped, "metadata"), "name");
-
-		if (*name && !find(name, name, id))
-			return spec_errors_add(
-				e, -EEXIST, 0, 0, "metadata.name",
+	if (kind && name && *name && !find(name, name, o->to) && !o->errors->err)
+		spec_errors_add(o->errors, -EEXIST, 0, 0, "metadata.name",
 				"a job named %s exists already and wraps %s %s: choose other "
 				"names for both; nothing was launched",
-				old, spec_read_text(wrapped, "kind"), name);
-	}
-	return 0;
+				o->from, json_object_get_string(kind), name);
 }
 
 /*
- * Rename B's object: keep its name, but replace the random suffix or add one. Return 0. Add an
- * error and return -EEXIST if the old object still exists and both objects would wrap an object
- * with the same name.
+ * Rename B's object: keep its name, but replace the random suffix or add one. Add an error with the
+ * errno -EEXIST if the old object still exists and both objects would wrap an object with the same
+ * name.
  */
-static int rename_object(struct spec_build *b)
+static void rename_object(struct spec_build *b)
 {
 	cleanup_free char *old = take_ptr(b->id);
 
 	b->id = renamed(old, b->identity->random[0]);
 	if (suffix_of(old))
 		replace_all(b->object, &(struct manifest_names){old, b->id});
-	return b->identity->old_exists ? check_wrapped(b->object, b->kind, old, b->id, b->errors)
-				       : 0;
+	if (b->identity->old_exists)
+		spec_each_template(b->kind, b->object, check_wrapped,
+				   &(struct renamed_object){old, b->id, b->errors});
 }
 
 /* Choose the name of B's object, and set it in the object's METADATA. */

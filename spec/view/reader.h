@@ -105,12 +105,6 @@ struct spec_reader {
 	 */
 	void (*pod)(const struct spec_reader *reader, const struct spec_value *object,
 		    struct spec_pod_view *v);
-	/*
-	 * Returns the list in OBJECT from which the controller creates other objects, or NULL if
-	 * OBJECT has no such list. Each item of the list contains one of these objects, as its
-	 * member *RET_KEY.
-	 */
-	const struct spec_value *(*wrapped)(const struct spec_value *object, const char **ret_key);
 	const struct spec_phase *phases; /* rows with the same name are adjacent */
 	enum spec_pods_decide pods_decide;
 	/*
