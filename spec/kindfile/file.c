@@ -513,7 +513,6 @@ static const struct spec_template *make_templates(struct spec_kind_file *f)
 
 		t[i].pods = each ? each + 1 : "";
 		t[i].pod = f->roles.v[i].template.text + 1;
-		t[i].map = each;
 	}
 	return arena_own(&f->arena, t);
 }

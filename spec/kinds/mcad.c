@@ -271,9 +271,9 @@ const struct spec_kind spec_mcad = {
 	.kind = "AppWrapper",
 	.plural = "appwrappers",
 	.pod_selector = "",
-	.templates = (const struct spec_template[]){{"spec.resources.GenericItems",
-						     "generictemplate", false},
-						    {0}},
+	.templates =
+		(const struct spec_template[]){{"spec.resources.GenericItems", "generictemplate"},
+					       {0}},
 	.options = options,
 	.build = mcad_build,
 	.reader = &spec_mcad_reader,

@@ -46,13 +46,12 @@ struct spec_part {
 };
 
 /*
- * Where in an object pods or pod templates are. The path PODS ("spec.tasks") leads to a list, to a
- * map (if MAP is true) or to a single value. From each item of the list, from each member of the
- * map, or from the single value, the path POD ("template") leads to a pod or a template.
+ * Where in an object pods or pod templates are. The path PODS ("spec.tasks") leads to a list or a
+ * map. From each item of the list, or each member of the map, the path POD ("template") leads to a
+ * pod or a template. If PODS is "", the path POD begins at the object itself.
  */
 struct spec_template {
 	const char *pods, *pod;
-	bool map;
 };
 
 /*

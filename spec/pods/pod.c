@@ -616,17 +616,11 @@ struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const cha
 
 /* --- pods in an object --- */
 
-/*
- * Return the I-th item of AT. AT is a list, a map (if MAP is true) or a single value. The items of
- * a map are its members. If AT is a single value, this value is the only item. Return NULL after
- * the last item.
- */
-static struct json_object *item_of(struct json_object *at, bool map, size_t i)
+/* Return the I-th item of the list AT, or the I-th member of the map AT; NULL after the last. */
+static struct json_object *item_of(struct json_object *at, size_t i)
 {
 	if (json_object_is_type(at, json_type_array))
 		return i < json_object_array_length(at) ? json_object_array_get_idx(at, i) : NULL;
-	if (!map)
-		return i == 0 ? at : NULL;
 	if (!json_object_is_type(at, json_type_object))
 		return NULL;
 	json_object_object_foreach(at, key, member) {
@@ -641,9 +635,9 @@ void spec_each_template(const struct spec_kind *kind, struct json_object *object
 			void (*fn)(struct json_object *pod, const void *data), const void *data)
 {
 	for (const struct spec_template *t = kind->templates; t && t->pod; t++) {
-		struct json_object *at = spec_tree_find(object, t->pods), *item, *pod;
+		struct json_object *at = spec_tree_find(object, t->pods), *item = object, *pod;
 
-		for (size_t i = 0; (item = item_of(at, t->map, i)); i++) {
+		for (size_t i = 0; *t->pods ? (item = item_of(at, i)) != NULL : i == 0; i++) {
 			pod = spec_tree_find(item, t->pod);
 			if (pod)
 				fn(pod, data);

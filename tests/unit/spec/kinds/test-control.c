@@ -152,7 +152,7 @@ static void test_outcome(void **state)
 
 /* --- AppWrapper v1beta2 --- */
 
-#define WRAPPER (&suspend_control)
+#define WRAPPER (spec_appwrapper.control)
 
 static struct spec_job_view wrapper(const char *phase, bool asked, const char *queue)
 {
