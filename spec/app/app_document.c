@@ -48,24 +48,14 @@ static void move(struct spec_yaml *from, size_t i, struct spec_yaml *to, const c
 	to->v[to->n - 2]->len = strlen(key);
 }
 
-/* True if KEY is a run option that only TorchX's scheduler "kxfs" (contrib/torchx) has. */
-static bool is_of_plugin(const char *key)
-{
-	static const char *const names[] = {"mount", "quiet", "inherit_env", NULL};
-
-	for (size_t i = 0; names[i]; i++) {
-		if (streq(key, names[i]))
-			return true;
-	}
-	return false;
-}
-
 /*
  * Take ownership of ROOT, the output of torchx, and return the AppDef in it. If its scheduler is
  * "kxfs", omit `scheduler`, since the AppDef may then be submitted to any mount.
  */
 static struct spec_yaml *unwrap(struct spec_yaml *root)
 {
+	/* run options that only TorchX's scheduler "kxfs" (contrib/torchx) has */
+	static const char *const of_plugin[] = {"mount", "quiet", "inherit_env", NULL};
 	size_t scheduler = find(root, "scheduler"), cfg = find(root, "cfg"), n = 0;
 	struct spec_yaml *app = take_ptr(root->v[find(root, "app")]), *options;
 	bool own = scheduler && root->v[scheduler]->type == SPEC_YAML_SCALAR &&
@@ -79,7 +69,7 @@ static struct spec_yaml *unwrap(struct spec_yaml *root)
 		for (size_t i = 0; i < options->n; i += 2) {
 			struct spec_yaml *key = options->v[i], *value = options->v[i + 1];
 
-			if (spec_yaml_is_null(value) || (own && is_of_plugin(key->text))) {
+			if (spec_yaml_is_null(value) || (own && streq_any(key->text, of_plugin))) {
 				spec_yaml_free(key);
 				spec_yaml_free(value);
 				continue;

@@ -103,6 +103,14 @@ static inline bool streq(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+/* True if TEXT equals one of WORDS. A NULL ends WORDS. */
+static inline bool streq_any(const char *text, const char *const *words)
+{
+	while (*words && !streq(text, *words))
+		words++;
+	return *words;
+}
+
 /* True if TEXT is longer than END and ends with it. */
 static inline bool has_end(const char *text, const char *end)
 {

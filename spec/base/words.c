@@ -25,14 +25,15 @@ static struct spec_words quoted(const char *text, const char *key)
 
 bool spec_words_is_pull(const char *reason)
 {
-	static const char *const reasons[] = {"ErrImagePull",	     "ImagePullBackOff",
-					      "ErrImageNeverPull",   "InvalidImageName",
-					      "RegistryUnavailable", "ImageInspectError"};
+	static const char *const reasons[] = {"ErrImagePull",
+					      "ImagePullBackOff",
+					      "ErrImageNeverPull",
+					      "InvalidImageName",
+					      "RegistryUnavailable",
+					      "ImageInspectError",
+					      NULL};
 
-	for (size_t i = 0; i < array_size(reasons); i++)
-		if (streq(reason, reasons[i]))
-			return true;
-	return false;
+	return streq_any(reason, reasons);
 }
 
 struct spec_words spec_words_image(const char *message)

@@ -104,11 +104,8 @@ static int check_top(struct json_object *overlay, const char *path, struct spec_
 		const char *field = key_field(key);
 		const char *near = spec_suggest(field, known);
 		cleanup_free char *at = NULL;
-		bool ok = is_type(key, value);
 
-		for (size_t i = 0; known[i]; i++)
-			ok |= streq(field, known[i]);
-		if (ok)
+		if (is_type(key, value) || streq_any(field, known))
 			continue;
 		at = place_text(&(struct overlay_place){.up = &(struct overlay_place){.key = path},
 							.key = key});

@@ -92,13 +92,12 @@ static int check_mounts(struct spec_pod_role *r)
  */
 static bool is_resource(const char *name)
 {
-	static const char *const own[] = {"cpu", "memory", "ephemeral-storage"};
+	static const char *const own[] = {"cpu", "memory", "ephemeral-storage", NULL};
 	const char *slash = strchr(name, '/');
 	cleanup_free char *domain = slash ? mem_copy(name, (size_t)(slash - name)) : NULL;
 
-	for (size_t i = 0; i < array_size(own); i++)
-		if (streq(name, own[i]))
-			return true;
+	if (streq_any(name, own))
+		return true;
 	if (strncmp(name, HUGE_PAGES, strlen(HUGE_PAGES)) == 0)
 		return spec_label_is_valid(name) &&
 		       spec_amount_value(name + strlen(HUGE_PAGES)) >= 1;
@@ -174,15 +173,21 @@ static int check_devices(struct spec_pod_role *r)
 static bool is_field(const char *path)
 {
 	static const char *const fields[] = {
-		"metadata.name",	   "metadata.namespace", "metadata.uid",   "spec.nodeName",
-		"spec.serviceAccountName", "status.hostIP",	 "status.hostIPs", "status.podIP",
+		"metadata.name",
+		"metadata.namespace",
+		"metadata.uid",
+		"spec.nodeName",
+		"spec.serviceAccountName",
+		"status.hostIP",
+		"status.hostIPs",
+		"status.podIP",
 		"status.podIPs",
+		NULL,
 	};
 	static const char *const maps[] = {"metadata.labels['", "metadata.annotations['"};
 
-	for (size_t i = 0; i < array_size(fields); i++)
-		if (streq(path, fields[i]))
-			return true;
+	if (streq_any(path, fields))
+		return true;
 	for (size_t i = 0; i < array_size(maps); i++) {
 		const char *key = path + strlen(maps[i]);
 		size_t n;

@@ -385,13 +385,9 @@ static bool is_quiet(const struct spec_value *object)
 	static const char *const kinds[] = {"Service",	      "PodGroup", "ConfigMap",
 					    "Secret",	      "Ingress",  "NetworkPolicy",
 					    "ServiceAccount", "Role",	  "PersistentVolumeClaim",
-					    "RoleBinding",    "Route"};
-	const char *kind = spec_read_text(object, "kind");
+					    "RoleBinding",    "Route",	  NULL};
 
-	for (size_t i = 0; i < array_size(kinds); i++)
-		if (streq(kind, kinds[i]))
-			return true;
-	return false;
+	return streq_any(spec_read_text(object, "kind"), kinds);
 }
 
 size_t wrap_tasks(const struct spec_value *list, const char *key, struct spec_job_view *v,

@@ -341,17 +341,15 @@ static const struct spec_replica *replica_of(const struct facts *f, const struct
  */
 static bool is_mounted(const struct facts *f, const struct spec_event_view *failure)
 {
-	static const char *const later[] = {"SuccessfulAttachVolume", "Pulling", "Pulled",
-					    "Created", "Started"};
+	static const char *const later[] = {
+		"SuccessfulAttachVolume", "Pulling", "Pulled", "Created", "Started", NULL};
 
 	for (size_t i = 0; i < f->ctx->n_events; i++) {
 		const struct spec_event_view *e = f->ctx->events[i];
 
-		if (!streq(e->about, failure->about) || e->last < failure->last)
-			continue;
-		for (size_t k = 0; k < array_size(later); k++)
-			if (streq(e->reason, later[k]))
-				return true;
+		if (streq(e->about, failure->about) && e->last >= failure->last &&
+		    streq_any(e->reason, later))
+			return true;
 	}
 	return false;
 }

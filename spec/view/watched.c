@@ -165,10 +165,11 @@ bool spec_event_view_same(const struct spec_event_view *a, const struct spec_eve
 
 bool spec_event_view_explains(const struct spec_event_view *v)
 {
-	return streq(v->reason, SPEC_EVENT_UNSCHEDULABLE) ||
-	       streq(v->reason, SPEC_EVENT_FAILED_CREATE) ||
-	       streq(v->reason, SPEC_EVENT_FAILED_MOUNT) ||
-	       streq(v->reason, SPEC_EVENT_FAILED_ATTACH) ||
+	static const char *const reasons[] = {SPEC_EVENT_UNSCHEDULABLE, SPEC_EVENT_FAILED_CREATE,
+					      SPEC_EVENT_FAILED_MOUNT, SPEC_EVENT_FAILED_ATTACH,
+					      NULL};
+
+	return streq_any(v->reason, reasons) ||
 	       (streq(v->reason, SPEC_EVENT_KILLING) && strstr(v->message, " probe"));
 }
 

@@ -209,10 +209,10 @@ static void check_tag(struct spec_yaml *node, struct spec_errors *e)
 {
 	static const char *const core[] = {YAML_STR_TAG,  YAML_INT_TAG,	 YAML_FLOAT_TAG,
 					   YAML_BOOL_TAG, YAML_NULL_TAG, YAML_MAP_TAG,
-					   YAML_SEQ_TAG};
+					   YAML_SEQ_TAG,  NULL};
 	static const char prefix[] = "tag:yaml.org,2002:";
 	const char *tag = node->tag;
-	bool is_core, known = false;
+	bool is_core;
 
 	if (!tag)
 		return;
@@ -223,10 +223,8 @@ static void check_tag(struct spec_yaml *node, struct spec_errors *e)
 	if ((node->type == SPEC_YAML_MAP && streq(tag, YAML_MAP_TAG)) ||
 	    (node->type == SPEC_YAML_LIST && streq(tag, YAML_SEQ_TAG)))
 		return;
-	for (size_t i = 0; i < array_size(core); i++)
-		known |= streq(tag, core[i]);
 	is_core = strncmp(tag, prefix, strlen(prefix)) == 0;
-	if (!known) {
+	if (!streq_any(tag, core)) {
 		spec_errors_add(e, -EINVAL, node->line, node->column, "",
 				"the tag %s%s is not supported; %s", is_core ? "!!" : "",
 				is_core ? tag + strlen(prefix) : tag,
