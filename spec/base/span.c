@@ -182,50 +182,40 @@ bool spec_span_is(struct spec_span value, const char *text)
 	       memcmp(value.p + 1, text, n) == 0;
 }
 
-/* Find the value of KEY in OBJECT. If PART is true, also accept a truncated value. */
-static bool find(struct spec_span object, const char *key, bool part, struct spec_span *ret)
+/* Like spec_span_members. If PART is true, also accept a truncated value. */
+static void find(struct spec_span object, const char *const *keys, size_t n, bool part,
+		 struct spec_span *ret)
 {
 	struct spec_span name, value;
-	bool found = false, whole = true;
-
-	if (!take_char(&object, '{'))
-		return false;
-	do {
-		if (!take_value(&object, &name) || !take_char(&object, ':'))
-			return found;
-		whole = take_value(&object, &value);
-		if ((whole || part) && spec_span_is(name, key)) {
-			*ret = value;
-			found = true;
-		}
-	} while (whole && take_char(&object, ','));
-	return found;
-}
-
-void spec_span_members(struct spec_span object, const char *const *keys, size_t n,
-		       struct spec_span *ret)
-{
-	struct spec_span name, value;
+	bool whole;
 
 	memset(ret, 0, n * sizeof(*ret));
 	if (!take_char(&object, '{'))
 		return;
 	do {
-		if (!take_value(&object, &name) || !take_char(&object, ':') ||
-		    !take_value(&object, &value))
+		if (!take_value(&object, &name) || !take_char(&object, ':'))
 			return;
-		for (size_t i = 0; i < n; i++)
+		whole = take_value(&object, &value);
+		for (size_t i = 0; (whole || part) && i < n; i++)
 			if (spec_span_is(name, keys[i]))
 				ret[i] = value;
-	} while (take_char(&object, ','));
+	} while (whole && take_char(&object, ','));
+}
+
+void spec_span_members(struct spec_span object, const char *const *keys, size_t n,
+		       struct spec_span *ret)
+{
+	find(object, keys, n, false, ret);
 }
 
 bool spec_span_member(struct spec_span object, const char *key, struct spec_span *ret)
 {
-	return find(object, key, false, ret);
+	find(object, &key, 1, false, ret);
+	return ret->p;
 }
 
 bool spec_span_begun(struct spec_span object, const char *key, struct spec_span *ret)
 {
-	return find(object, key, true, ret);
+	find(object, &key, 1, true, ret);
+	return ret->p;
 }
