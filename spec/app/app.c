@@ -483,19 +483,6 @@ static const struct app_field app_fields[] = {
 	{0},
 };
 
-const char *spec_app_field(size_t i)
-{
-	static const struct app_field *const tables[] = {app_fields, role_fields, resource_fields};
-
-	for (size_t t = 0; t < array_size(tables); t++) {
-		for (size_t k = 0; tables[t][k].name; k++) {
-			if (i-- == 0)
-				return tables[t][k].name;
-		}
-	}
-	return NULL;
-}
-
 /* --- checks of names --- */
 
 struct checker {

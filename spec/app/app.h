@@ -155,13 +155,6 @@ void spec_resource_clear(struct spec_resource *r);
 void spec_app_free(struct spec_app *app);
 define_cleanup(spec_app_freep, struct spec_app *, spec_app_free)
 
-/*
- * Return the name of the I-th field that spec_app_read knows: first the fields of the AppDef, then
- * the fields of a role, then the fields of a resource. Return NULL after the last one. This
- * function is for documentation and tests.
- */
-const char *spec_app_field(size_t i);
-
 /* Return the checked AppDef with all defaults filled in, as JSON text, malloc'ed. */
 char *spec_app_json(const struct spec_app *app);
 

@@ -119,6 +119,3 @@ void spec_mount_parse(const struct spec_yaml *node, const struct app_path *path,
  * similar name, or to NULL.
  */
 int spec_named_resource(const char *name, struct spec_resource *ret, const char **suggestion);
-
-/* Return the name of named resource I; NULL after the last one. For documentation and tests. */
-const char *spec_named_resource_name(size_t i);

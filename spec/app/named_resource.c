@@ -136,8 +136,3 @@ int spec_named_resource(const char *name, struct spec_resource *ret, const char 
 	add_device(&ret->devices, "aws.amazon.com/neurondevice", named->neuron);
 	return 0;
 }
-
-const char *spec_named_resource_name(size_t i)
-{
-	return i < array_size(table) ? table[i].name : NULL;
-}

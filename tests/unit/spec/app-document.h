@@ -13,6 +13,22 @@ static inline size_t document_pod_name_len(size_t app, size_t role, size_t k, si
 	return app + 16 + role + (size_t)snprintf(NULL, 0, "-%zu-%zu", k, last);
 }
 
+/* Return the name of named resource I, from the source of their table; NULL after the last one. */
+static inline const char *document_resource_name(size_t i)
+{
+	static char name[64];
+	FILE *f = fopen(TEST_SOURCE "/spec/app/named_resource.c", "re");
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "\t{\"%63[^\"]\", %*d", name) == 1 && i-- == 0)
+			break;
+	i = !f || feof(f);
+	if (f)
+		fclose(f);
+	return i ? NULL : name;
+}
+
 static inline int document_parse(const char *text, size_t len, const char *home,
 				 struct spec_app **ret, struct spec_errors *e)
 {

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "spec/app/app_value.h"
+#include "tests/unit/spec/app-document.h"
 #include "tests/unit/unit.h"
 
 static struct json_object *golden(const char *version)
@@ -67,8 +68,8 @@ static void test_as_torchx(void **state)
 		n++;
 	}
 	/* There are no others, except the two names of the null resource. */
-	assert_non_null(spec_named_resource_name(n + 1));
-	assert_null(spec_named_resource_name(n + 2));
+	assert_non_null(document_resource_name(n + 1));
+	assert_null(document_resource_name(n + 2));
 	json_object_put(old);
 	json_object_put(newer);
 }
@@ -99,11 +100,12 @@ static void test_case(void **state)
 	spec_resource_clear(&r);
 
 	/* The names differ even if case is ignored. */
-	for (size_t i = 0; spec_named_resource_name(i); i++)
+	for (size_t i = 0; document_resource_name(i); i++) {
+		cleanup_free char *name = text_copy(document_resource_name(i));
+
 		for (size_t j = 0; j < i; j++)
-			assert_int_not_equal(strcasecmp(spec_named_resource_name(i),
-							spec_named_resource_name(j)),
-					     0);
+			assert_int_not_equal(strcasecmp(name, document_resource_name(j)), 0);
+	}
 }
 
 static void test_unknown(void **state)
