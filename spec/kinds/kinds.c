@@ -116,11 +116,15 @@ const struct spec_kind *spec_kind_find(const struct spec_kinds *kinds, const cha
 
 /* --- rules for reading AppDefs --- */
 
-const struct spec_kind *spec_kind_of_scheduler(const char *scheduler)
+const struct spec_kind *spec_kind_of_scheduler(const struct spec_kinds *kinds,
+					       const char *scheduler)
 {
-	for (size_t i = 0; i < array_size(compiled); i++) {
-		if (streq(compiled[i]->name, scheduler) || streq(compiled[i]->scheduler, scheduler))
-			return compiled[i];
+	for (size_t i = 0; i < kinds->n; i++) {
+		const struct spec_kind *kind = kinds->v[i];
+
+		if (kind->build &&
+		    (streq(kind->name, scheduler) || streq(kind->scheduler, scheduler)))
+			return kind;
 	}
 	return NULL;
 }

@@ -42,8 +42,9 @@ const struct spec_kind *spec_kind_find(const struct spec_kinds *kinds, const cha
  */
 const struct spec_kind *spec_kind_meant(const struct spec_kinds *kinds, const char *source,
 					size_t i);
-/* Return the first kind that kxfs or TorchX calls SCHEDULER, or NULL. */
-const struct spec_kind *spec_kind_of_scheduler(const char *scheduler);
+/* Return the first kind that makes objects from AppDefs with this scheduler, or NULL. */
+const struct spec_kind *spec_kind_of_scheduler(const struct spec_kinds *kinds,
+					       const char *scheduler);
 /* Return the first kind that has the run option NAME, or NULL. */
 const struct spec_kind *spec_kind_of_option(const char *name);
 /*

@@ -89,7 +89,7 @@ static const struct spec_kind *kind_of(const struct spec_kinds *known, const str
 	scheduler = root->type == SPEC_YAML_MAP ? spec_yaml_get(root, "scheduler") : NULL;
 	if (!scheduler || scheduler->type != SPEC_YAML_SCALAR)
 		return NULL;
-	return spec_kind_of_scheduler(scheduler->text);
+	return spec_kind_of_scheduler(known, scheduler->text);
 }
 
 static int make_local(const struct spec_dry_run *d, const struct spec_yaml *root, char **ret,

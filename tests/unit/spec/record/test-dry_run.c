@@ -78,6 +78,8 @@ static void test_document_decides(void **state)
 
 		assert_made(backend, "scheduler: volcano\nname: a\n" ROLES, "queue", "q",
 			    "\n  queue: q\n");
+		assert_made(backend, "scheduler: jobset\nname: a\n" ROLES, NULL, NULL,
+			    "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n");
 		assert_made(backend, "scheduler: mcad\nname: a\n" ROLES, NULL, NULL,
 			    "\nkind: AppWrapper\n");
 		assert_made(backend, "scheduler: local\nname: a\n" ROLES, NULL, NULL,
