@@ -28,37 +28,22 @@ static struct chance chance_of(const struct spec_dry_run *d)
 
 /* --- a job of a cluster --- */
 
-/*
- * Choose the run options of D that apply to KIND. Set *RET to them (malloc'ed; D owns the strings)
- * and return their number. If D's backend is "local", its options may be for any kind, so omit
- * those that KIND does not have. With any other backend, keep these options, so that they cause an
- * error later.
- */
-static size_t choose_options(const struct spec_dry_run *d, const struct spec_kind *kind,
-			     struct spec_pair **ret)
-{
-	size_t n = 0;
-
-	*ret = new0_n(struct spec_pair, d->n_args);
-	for (size_t i = 0; i < d->n_args; i++) {
-		if (!streq(d->backend, "local") || spec_option_find(kind->options, d->args[i].key))
-			(*ret)[n++] = d->args[i];
-	}
-	return n;
-}
-
 static int make_manifest(const struct spec_dry_run *d, const struct spec_kind *kind,
 			 const char *text, size_t len, char **ret, size_t *ret_len,
 			 struct spec_errors *e)
 {
 	cleanup(spec_manifest_freep) struct spec_manifest *m = NULL;
-	cleanup_free struct spec_pair *options = NULL;
 	cleanup_free char *user = spec_label_user(d->submitter);
 	struct chance chance = chance_of(d);
 	char submission[37];
 	struct spec_manifest_request rq = {
-		.kind = kind,
+		/* The options of a local mount may be for any kind, so ignore those of others. */
+		.kind = streq(d->backend, "local") ? NULL : kind,
+		.kinds = &kind,
+		.n_kinds = 1,
 		.known = d->kinds,
+		.options = d->args,
+		.n_options = d->n_args,
 		.home = d->machine.home,
 		.identity = {.namespace = *d->namespace ? d->namespace : "default",
 			     .submission = submission,
@@ -67,8 +52,6 @@ static int make_manifest(const struct spec_dry_run *d, const struct spec_kind *k
 	};
 	int err;
 
-	rq.n_options = choose_options(d, kind, &options);
-	rq.options = options;
 	memcpy(rq.identity.random, chance.name, sizeof(rq.identity.random));
 	spec_name_uuid(chance.submission, submission);
 	err = spec_manifest_make(text, len, &rq, &m, e);
