@@ -96,12 +96,8 @@ static bool is_text(const struct spec_yaml *node)
 
 static bool bool_of(struct mount_reader *r, const struct spec_yaml *node, const char *key)
 {
-	static const char *const words[] = {"false", "true", "False", "True", "FALSE", "TRUE"};
-
-	if (is_text(node) && node->plain)
-		for (size_t i = 0; i < array_size(words); i++)
-			if (streq(node->text, words[i]))
-				return i % 2;
+	if (spec_yaml_resolve(node) == SPEC_YAML_BOOL)
+		return (node->text[0] | 0x20) == 't';
 	wrong(r, node, key, "must be true or false");
 	return false;
 }
