@@ -19,10 +19,8 @@
 #include "spec/view/kueue.h"
 #include "spec/view/reader.h"
 
-#define RESERVED_MILLICPU 100
-#define RESERVED_MEMORY	  1024 /* MB */
-#define INDEX		  "JOB_COMPLETION_INDEX"
-#define NOTES		  "batch.kubernetes.io/"
+#define INDEX "JOB_COMPLETION_INDEX"
+#define NOTES "batch.kubernetes.io/"
 
 /* A label that the Job controller sets in all pods. */
 #define INDEXED_POD_SELECTOR "batch.kubernetes.io/job-name"
@@ -50,9 +48,6 @@ static void indexed_init(struct spec_pods *p, struct spec_build *b, const char *
 	p->number = spec_tree_parse("{\"name\": \"" INDEX
 				    "\", \"valueFrom\": {\"fieldRef\": {\"fieldPath\": "
 				    "\"metadata.annotations['" NOTES "job-completion-index']\"}}}");
-	p->reserved_cpu = RESERVED_MILLICPU;
-	p->reserved_memory = RESERVED_MEMORY;
-	p->efa = -1;
 	spec_pods_init(p);
 }
 
@@ -66,15 +61,11 @@ static struct json_object *indexed_job(struct spec_pods *p, size_t index, int64_
 {
 	struct spec_pod_role r cleanup(spec_pod_role_clear);
 	cleanup_free char *name = spec_name_norm(p->build->app->roles[index].name);
-	const char *secret = spec_options_text(p->build->options, "image_secret");
 	struct json_object *pod, *ret;
 
 	if (spec_pod_role_init(&r, p, index) < 0)
 		return NULL;
-	if (secret) {
-		ret = spec_tree_add(r.spec, "imagePullSecrets", spec_tree_list(1));
-		spec_tree_text(spec_tree_append(ret, spec_tree_map()), "name", secret);
-	}
+	spec_pod_add_secret(&r);
 	pod = spec_pod_make(&r, 0, name);
 	if (!pod)
 		return NULL;

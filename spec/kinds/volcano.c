@@ -358,9 +358,6 @@ const struct spec_control spec_volcano_control = {
 
 /* --- making --- */
 
-#define RESERVED_MILLICPU 100
-#define RESERVED_MEMORY	  1024 /* MB */
-
 static const struct spec_option options[] = {
 	{.name = "queue", .type = SPEC_OPTION_NAME, .required = true, .help = "queue for the jobs"},
 	{.name = "service_account",
@@ -435,14 +432,11 @@ static void start(struct volcano *v)
 	p->app_name = b->app->name;
 	p->rank0_env = v->rank0_env;
 	p->hosts_dir = "/etc/volcano";
-	p->reserved_cpu = RESERVED_MILLICPU;
-	p->reserved_memory = RESERVED_MEMORY;
-	p->efa = -1;
+	v->tasks = spec_tree_list(16);
+	spec_pods_init(p);
 	spec_options_int(b->options, "reserved_millicpu", &p->reserved_cpu);
 	spec_options_int(b->options, "reserved_memmb", &p->reserved_memory);
 	spec_options_int(b->options, "efa_device_count", &p->efa);
-	v->tasks = spec_tree_list(16);
-	spec_pods_init(p);
 }
 
 /* --- retries --- */

@@ -16,13 +16,15 @@
 #include "spec/pods/overlay.h"
 #include "spec/view/kueue.h"
 
-#define JOB_ID	      "TORCHX_JOB_ID"
-#define RANK0_HOST    "TORCHX_RANK0_HOST"
-#define IMAGE	      "TORCHX_IMAGE"
-#define INSTANCE_TYPE "node.kubernetes.io/instance-type"
-#define EFA	      "vpc.amazonaws.com/efa"
-#define KUEUE_START_S 300	/* seconds that the pods of an attempt may take to start */
-#define LOCAL_IMAGE   "sha256:" /* the ids of images in a local Docker daemon begin with this */
+#define JOB_ID		  "TORCHX_JOB_ID"
+#define RANK0_HOST	  "TORCHX_RANK0_HOST"
+#define IMAGE		  "TORCHX_IMAGE"
+#define INSTANCE_TYPE	  "node.kubernetes.io/instance-type"
+#define EFA		  "vpc.amazonaws.com/efa"
+#define RESERVED_MILLICPU 100
+#define RESERVED_MB	  1024
+#define KUEUE_START_S	  300	    /* seconds that the pods of an attempt may take to start */
+#define LOCAL_IMAGE	  "sha256:" /* the ids of images in a local Docker daemon begin with this */
 
 int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, ...)
 {
@@ -143,6 +145,9 @@ void spec_pods_init(struct spec_pods *p)
 	spec_tree_add(p->annotations, "sidecar.istio.io/inject", spec_tree_string("false"));
 	if (p->network)
 		spec_tree_text(p->annotations, "k8s.v1.cni.cncf.io/networks", p->network);
+	p->reserved_cpu = RESERVED_MILLICPU;
+	p->reserved_memory = RESERVED_MB;
+	p->efa = -1;
 }
 
 void spec_pods_clear(struct spec_pods *p)
@@ -397,6 +402,17 @@ void spec_pod_role_clear(struct spec_pod_role *r)
 	json_object_put(r->more_env);
 	json_object_put(r->metadata);
 	free(r->overlay_path);
+}
+
+void spec_pod_add_secret(struct spec_pod_role *r)
+{
+	const char *secret = spec_options_text(r->pods->build->options, "image_secret");
+	struct json_object *list;
+
+	if (!secret)
+		return;
+	list = spec_tree_add(r->spec, "imagePullSecrets", spec_tree_list(1));
+	spec_tree_text(spec_tree_append(list, spec_tree_map()), "name", secret);
 }
 
 /* --- the pod of a replica --- */

@@ -85,12 +85,10 @@ struct spec_pods {
 	const char *network;	/* name of a Multus network, or NULL */
 	/* directory where the controller mounts lists of host names, or NULL */
 	const char *hosts_dir;
-	/* the CPU request of a pod is this many millicores below its limit */
-	int64_t reserved_cpu;
-	/* the memory request of a pod is this many MB below its limit */
-	int64_t reserved_memory;
-	/* Number of vpc.amazonaws.com/efa devices in each pod. -1 to use the number in the role. */
-	int64_t efa;
+	/* A kind may change these three after spec_pods_init has set them to TorchX's defaults. */
+	int64_t reserved_cpu; /* the CPU request of a pod is this many millicores below its limit */
+	int64_t reserved_memory; /* the memory request of a pod is this many MB below its limit */
+	int64_t efa; /* vpc.amazonaws.com/efa devices of each pod; -1 to use the role's number */
 	struct json_object *labels;
 	struct json_object *annotations;
 	struct json_object *job_id; /* the variable TORCHX_JOB_ID */
@@ -139,6 +137,8 @@ struct spec_pod_role {
  */
 int spec_pod_role_init(struct spec_pod_role *r, struct spec_pods *p, size_t index);
 void spec_pod_role_clear(struct spec_pod_role *r);
+/* If the run options name a secret to pull images with, add it to R's SPEC. */
+void spec_pod_add_secret(struct spec_pod_role *r);
 
 /*
  * Make the pod of replica K, with a container called NAME. Return a map with the members metadata

@@ -27,7 +27,6 @@ static void wrap_clear(struct wrap *w)
 {
 	spec_pods_clear(&w->pods);
 	json_object_put(w->items);
-	json_object_put(w->pull_secrets);
 	free(w->app_name);
 	free(w->rank0_env);
 }
@@ -212,8 +211,7 @@ static void extend_spec(struct wrap *w, struct spec_pod_role *r)
 	const char *priority = spec_options_text(b->options, "priority_class_name");
 
 	spec_tree_text(r->spec, "subdomain", b->id);
-	if (w->pull_secrets)
-		spec_tree_add(r->spec, "imagePullSecrets", json_object_get(w->pull_secrets));
+	spec_pod_add_secret(r);
 	if (w->coscheduler) {
 		spec_tree_text(r->spec, "schedulerName", w->coscheduler);
 		spec_tree_add(r->labels, "pod-group.scheduling.sigs.k8s.io",
@@ -271,7 +269,6 @@ static int add_pods(struct wrap *w, size_t index)
 
 static void start(struct wrap *w)
 {
-	const char *secret = spec_options_text(w->build->options, "image_secret");
 	struct spec_pods *p = &w->pods;
 
 	make_id(w);
@@ -281,17 +278,7 @@ static void start(struct wrap *w)
 	p->app_name = w->app_name;
 	p->rank0_env = w->rank0_env;
 	p->network = spec_options_text(w->build->options, "network");
-	p->reserved_cpu = 100;
-	p->reserved_memory = 1024;
-	p->efa = -1;
 	w->items = spec_tree_list(16);
-	if (secret) {
-		struct json_object *reference = spec_tree_map();
-
-		spec_tree_text(reference, "name", secret);
-		w->pull_secrets = spec_tree_list(1);
-		spec_tree_append(w->pull_secrets, reference);
-	}
 	spec_pods_init(p);
 }
 

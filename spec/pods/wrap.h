@@ -40,8 +40,7 @@ struct wrap {
 	struct json_object *(*item)(struct json_object *object, bool is_pod);
 	struct spec_pods pods; /* parts that all pods share */
 	struct json_object *items;
-	const char *coscheduler;	  /* or NULL */
-	struct json_object *pull_secrets; /* or NULL */
+	const char *coscheduler; /* or NULL */
 	/* the app's name as it is in labels; it may be shortened */
 	char *app_name;
 	char *rank0_env;
