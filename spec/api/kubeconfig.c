@@ -282,13 +282,13 @@ char **spec_kubeconfig_contexts(const struct spec_kubeconfig *k)
 	ret = new0_n(char *, n + 1);
 	for (size_t i = 0; i < n; i++) {
 		struct kubeconfig_entry entry = {0};
-		const struct spec_yaml *namespace = NULL;
+		const struct spec_yaml *space;
+		bool given;
 
-		if (kubeconfig_find(k, "context", names[i], &entry) && entry.body)
-		namespace = spec_yaml_get(entry.body, "namespace");
-		if (namespace && (namespace->type != SPEC_YAML_SCALAR || !namespace->len))
-		namespace = NULL;
-		ret[i] = text_print("%s/%s", names[i], namespace ? namespace->text : "default");
+		kubeconfig_find(k, "context", names[i], &entry);
+		space = entry.body ? spec_yaml_get(entry.body, "namespace") : NULL;
+		given = space && space->type == SPEC_YAML_SCALAR && space->len > 0;
+		ret[i] = text_print("%s/%s", names[i], given ? space->text : "default");
 	}
 	return ret;
 }
