@@ -213,7 +213,7 @@ static void served_replied(struct examine *e, const struct http_reply *reply)
 static void kueue_replied(struct examine *e, const struct http_reply *reply)
 {
 	if (!reply->err && reply->status == 200)
-		e->kueue = spec_kueue_version(reply->body, reply->len);
+		e->kueue = spec_group_version(reply->body, reply->len);
 	if (e->kueue)
 		say(e, BACKEND_FINE, "queues of %s are served", e->kueue);
 	enter(e, e->kueue ? QUEUES : METRICS);
@@ -250,7 +250,7 @@ static void queues_replied(struct examine *e, const struct http_reply *reply)
 static void metrics_replied(struct examine *e, const struct http_reply *reply)
 {
 	const char *version = !reply->err && reply->status == 200
-				      ? spec_metrics_version(reply->body, reply->len)
+				      ? spec_group_version(reply->body, reply->len)
 				      : NULL;
 
 	e->has_metrics = version;

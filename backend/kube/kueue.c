@@ -151,7 +151,7 @@ static void on_group(void *data, const struct http_reply *reply)
 	 * a failure.
 	 */
 	if (http_succeeded(reply))
-		version = spec_kueue_version(reply->body, reply->len);
+		version = spec_group_version(reply->body, reply->len);
 	k->state = version ? SERVED : status == 404 ? ABSENT : WAITING;
 	if (k->state == WAITING)
 		loop_timer_set(&k->retry, status == 403 ? FORBIDDEN_MS : AGAIN_MS);
@@ -257,7 +257,7 @@ static void on_visibility(void *data, const struct http_reply *reply)
 
 	k->request = NULL;
 	if (http_succeeded(reply))
-		k->visibility = spec_kueue_visibility_version(reply->body, reply->len);
+		k->visibility = spec_group_version(reply->body, reply->len);
 	if (!k->visibility)
 		positions_failed(k, reply);
 	next_queue(k);

@@ -178,7 +178,7 @@ static void on_group(void *data, const struct http_reply *reply)
 
 	l->request = NULL;
 	if (http_succeeded(reply))
-		l->version = spec_metrics_version(reply->body, reply->len);
+		l->version = spec_group_version(reply->body, reply->len);
 	if (l->version)
 		return list(l);
 	return failed(l, reply,

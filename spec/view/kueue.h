@@ -146,12 +146,3 @@ int spec_queue_positions_parse(const char *json, size_t len, struct spec_queue_p
 			       size_t *ret_n);
 /* Return the position of the job UID, or 0 if the N positions at V do not include the job. */
 unsigned spec_queue_positions_find(const struct spec_queue_position *v, size_t n, const char *uid);
-
-/* --- the served version --- */
-
-/*
- * JSON describes an API group. Return the newest version that both the server and kxfs support, as
- * "GROUP/v1beta2" (static), or NULL.
- */
-const char *spec_kueue_version(const char *json, size_t len);
-const char *spec_kueue_visibility_version(const char *json, size_t len);

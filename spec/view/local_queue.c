@@ -313,21 +313,3 @@ unsigned spec_queue_positions_find(const struct spec_queue_position *v, size_t n
 	found = bsearch(&key, v, n, sizeof(key), by_uid);
 	return found ? found->position : 0;
 }
-
-/* --- the served version --- */
-
-const char *spec_kueue_version(const char *json, size_t len)
-{
-	static const char *const versions[] = {SPEC_KUEUE_GROUP "/v1beta2",
-					       SPEC_KUEUE_GROUP "/v1beta1", NULL};
-
-	return spec_meta_version(json, len, versions);
-}
-
-const char *spec_kueue_visibility_version(const char *json, size_t len)
-{
-	static const char *const versions[] = {SPEC_KUEUE_VISIBILITY "/v1beta2",
-					       SPEC_KUEUE_VISIBILITY "/v1beta1", NULL};
-
-	return spec_meta_version(json, len, versions);
-}

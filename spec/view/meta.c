@@ -124,17 +124,22 @@ int spec_meta_read(const struct spec_value *object, struct spec_meta *m)
 	return 0;
 }
 
-const char *spec_meta_version(const char *json, size_t len, const char *const *versions)
+const char *spec_group_version(const char *json, size_t len)
 {
+	/* the supported versions; the newest of each group comes first */
+	static const char *const versions[] = {
+		SPEC_KUEUE_GROUP "/v1beta2",	  SPEC_KUEUE_GROUP "/v1beta1",
+		SPEC_KUEUE_VISIBILITY "/v1beta2", SPEC_KUEUE_VISIBILITY "/v1beta1",
+		SPEC_METRICS_GROUP "/v1",	  SPEC_METRICS_GROUP "/v1beta1",
+	};
 	struct spec_value *o cleanup_free = NULL;
 	const struct spec_value *list;
 
 	if (spec_value_parse_map(json, len, &o) < 0)
 		return NULL;
 	list = spec_read_list(o, "versions");
-	for (; *versions; versions++)
-		for (size_t i = 0; i < spec_read_count(list); i++)
-			if (streq(spec_read_text(spec_read_at(list, i), "groupVersion"), *versions))
-				return *versions;
+	for (size_t i = 0; i < array_size(versions); i++)
+		if (spec_read_item(list, "groupVersion", versions[i]))
+			return versions[i];
 	return NULL;
 }

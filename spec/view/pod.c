@@ -625,14 +625,6 @@ const struct spec_pick spec_metrics_pick[] = {KEEP_IN("metadata", metrics_metada
 					      KEEP_IN("containers", metrics_container_pick),
 					      {0}};
 
-const char *spec_metrics_version(const char *json, size_t len)
-{
-	static const char *const versions[] = {SPEC_METRICS_GROUP "/v1",
-					       SPEC_METRICS_GROUP "/v1beta1", NULL};
-
-	return spec_meta_version(json, len, versions);
-}
-
 const struct spec_pod_view *spec_pod_view_sample(const char *json, size_t len,
 						 spec_pod_view_find find, void *data)
 {

@@ -20,12 +20,6 @@ int spec_meta_read(const struct spec_value *object, struct spec_meta *m);
 bool spec_meta_is_uid(const char *text);
 void spec_meta_clear(struct spec_meta *m);
 
-/*
- * JSON describes an API group. Return the first of VERSIONS that the group has, or NULL if it has
- * none of them. A NULL ends VERSIONS.
- */
-const char *spec_meta_version(const char *json, size_t len, const char *const *versions);
-
 /* --- roles.c --- */
 
 /* Set V's roles and tasks from SOURCES, in the order in which users see the job's replicas. */

@@ -245,13 +245,15 @@ void spec_pod_view_free(struct spec_pod_view *v); /* NULL is allowed */
  */
 void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view *before);
 
+/*
+ * JSON describes an API group: Kueue's, that of Kueue's visibility API, or SPEC_METRICS_GROUP.
+ * Return the newest version that both the server and kxfs support, as "GROUP/v1beta2" (static), or
+ * NULL.
+ */
+const char *spec_group_version(const char *json, size_t len);
+
 /* The API group of a cluster's metrics of pods. */
 #define SPEC_METRICS_GROUP "metrics.k8s.io"
-/*
- * JSON describes the API group metrics.k8s.io. Return the first version that both the server and
- * kxfs support, as "metrics.k8s.io/v1" (static), or NULL.
- */
-const char *spec_metrics_version(const char *json, size_t len);
 /*
  * Parse JSON, a PodMetrics object. This object has the name of its pod, but not the pod's uid. FIND
  * returns the view of the pod with this name, or NULL. If the sample in JSON is newer than the

@@ -229,11 +229,10 @@ static void test_versions(void **state)
 	static const char old[] = VERSIONS(SPEC_KUEUE_GROUP, "v1beta1") "]}";
 	static const char visible[] = VERSIONS(SPEC_KUEUE_VISIBILITY, "v1beta1") "]}";
 
-	assert_string_equal(spec_kueue_version(both, strlen(both)), "kueue.x-k8s.io/v1beta2");
-	assert_string_equal(spec_kueue_version(old, strlen(old)), "kueue.x-k8s.io/v1beta1");
-	assert_null(spec_kueue_version(visible, strlen(visible)));
-	assert_null(spec_kueue_version("no", 2));
-	assert_string_equal(spec_kueue_visibility_version(visible, strlen(visible)),
+	assert_string_equal(spec_group_version(both, strlen(both)), "kueue.x-k8s.io/v1beta2");
+	assert_string_equal(spec_group_version(old, strlen(old)), "kueue.x-k8s.io/v1beta1");
+	assert_null(spec_group_version("no", 2));
+	assert_string_equal(spec_group_version(visible, strlen(visible)),
 			    "visibility.kueue.x-k8s.io/v1beta1");
 }
 

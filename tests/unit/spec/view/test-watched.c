@@ -414,7 +414,7 @@ static void test_version(void **state)
 	};
 
 	for (size_t i = 0; i < array_size(rows); i++) {
-		const char *version = spec_metrics_version(rows[i].json, strlen(rows[i].json));
+		const char *version = spec_group_version(rows[i].json, strlen(rows[i].json));
 
 		assert_int_equal(!version, !rows[i].version);
 		if (version)
