@@ -206,8 +206,9 @@ static void test_wrapper_actions(void **state)
 static void test_wrapper_request(void **state)
 {
 	const struct spec_job_view v = wrapper("Running", false, "");
-	const struct spec_control_asked asked = {known(&v, NULL), "ns",	  NULL, SPEC_SUSPEND, NULL,
-						 "kxfs-1",	  &spec_appwrapper};
+	const struct spec_control_asked asked = {known(&v, NULL), "ns", NULL,
+						 SPEC_SUSPEND,	  NULL, "kxfs-1",
+						 &spec_appwrapper};
 	struct spec_control_request rq;
 
 	WRAPPER->request(&asked, &rq);

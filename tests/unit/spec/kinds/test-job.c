@@ -558,9 +558,7 @@ static void test_requests(void **state)
 	struct world w = {.kind = test_kind("job")};
 	const struct spec_kueue_facts none = {0};
 	struct spec_control_job about = {.kueue = &none};
-	struct spec_control_asked asked = {.job = &about,
-					   .namespace = "ns",
-					   .kind = w.kind};
+	struct spec_control_asked asked = {.job = &about, .namespace = "ns", .kind = w.kind};
 	struct spec_control_request rq;
 	const char *text;
 
