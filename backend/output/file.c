@@ -107,18 +107,13 @@ void files_expect_more(struct files *all)
 	all->expect_more = true;
 }
 
-static char *file_name(const char *id, const char *key)
-{
-	return text_print("%s/%s", id, key ? key : "");
-}
-
 static struct file *file_new(struct files *all, const char *id, const char *key)
 {
 	struct file *f = new0(struct file);
 
 	atomic_fetch_add(&all->refs, 1);
 	f->all = all;
-	f->name = file_name(id, key);
+	f->name = text_print("%s/%s", id, key ? key : "");
 	f->id = text_copy(id);
 	f->key = key ? f->name + strlen(id) + 1 : NULL;
 	f->fd = f->lines_fd = -1;
@@ -139,43 +134,23 @@ static void file_free(struct file *f)
 	free(f);
 }
 
-struct file *file_find(struct files *all, const char *id, const char *key)
+/* If the table has no file of this name yet, add a new one. */
+struct file *file_get(struct files *all, const char *id, const char *key)
 {
-	cleanup_free char *name = file_name(id, key);
-	struct file *f;
-
-	lock_scope(&all->lock);
-	HASH_FIND_STR(all->table, name, f);
-	if (f)
-		f->refs++;
-	return f;
-}
-
-/*
- * Add F to the table. If the table already has a file with F's name, free F. Return a reference to
- * the file in the table.
- */
-static struct file *file_list(struct files *all, struct file *f)
-{
-	struct file *other;
+	struct file *fresh = file_new(all, id, key), *f;
 
 	{
 		lock_scope(&all->lock);
-		HASH_FIND_STR(all->table, f->name, other);
-		if (!other) {
+		HASH_FIND_STR(all->table, fresh->name, f);
+		if (!f) {
+			f = take_ptr(fresh);
 			HASH_ADD_KEYPTR(hh, all->table, f->name, strlen(f->name), f);
 			f->listed = true;
-			other = take_ptr(f);
 		}
-		other->refs++;
+		f->refs++;
 	}
-	file_free(f);
-	return other;
-}
-
-struct file *file_get(struct files *all, const char *id, const char *key)
-{
-	return file_list(all, file_new(all, id, key));
+	file_free(fresh);
+	return f;
 }
 
 struct file *file_ref(struct file *f)
@@ -349,72 +324,86 @@ unsigned file_fetch(struct file *f, int more)
 /* --- readers --- */
 
 /*
- * Open the descriptors of a container's log. If the log has no file and MADE is true, create an
- * empty file, so that the log can be opened before its output arrives.
+ * Open F on disk. If the log has no file but may get one, and CREATE is true, create an empty file,
+ * so that the log can be opened before its output arrives. Return a descriptor or a negative errno.
  */
-static int file_open_log(struct file *f, bool made, int *ret_fd, int *ret_lines_fd)
+static int file_open_disk(struct file *f, bool create)
 {
 	int dir = f->all->dir_fd, err;
+	cleanup_fd int fd = folder_open(dir, f->id, f->key ? "logs" : NULL,
+					f->key ? f->key : "merged", O_RDONLY);
+	struct stat st;
 
-	*ret_fd = folder_open(dir, f->id, "logs", f->key, O_RDONLY);
-	if (*ret_fd == -ENOENT && made) {
-		cleanup_fd int fd = -1;
+	if (fd == -ENOENT && create) {
+		cleanup_fd int made = -1;
 
 		err = folder_make(dir, f->id);
-		fd = err ? err : folder_open_log(dir, f->id, f->key, NULL);
-		*ret_fd = fd < 0 ? fd : folder_open(dir, f->id, "logs", f->key, O_RDONLY);
+		made = err ? err : folder_open_log(dir, f->id, f->key, NULL);
+		fd = made < 0 ? made : folder_open(dir, f->id, "logs", f->key, O_RDONLY);
 	}
-	if (*ret_fd >= 0)
-		*ret_lines_fd = folder_open(dir, f->id, "lines", f->key, O_RDONLY);
-	return min_of(*ret_fd, 0);
+	err = fd < 0 ? fd : disk_stat(fd, "", &st);
+	if (err < 0)
+		return err;
+	return S_ISREG(st.st_mode) ? take_fd(&fd) : -EIO;
 }
 
-static int file_check(int fd)
+/* True if F may get a file on disk, if it has none yet. */
+static bool file_may_appear(struct file *f)
 {
-	struct stat st;
-	int err = disk_stat(fd, "", &st);
-
-	return err < 0 ? err : S_ISREG(st.st_mode) ? 0 : -EIO;
+	lock_scope(&f->all->lock);
+	return f->all->expect_more || f->origin != FOUND;
 }
 
-static int file_open_merged(struct file *f)
+/*
+ * Return the descriptor of F's table of lines; -1 if there is none. The table may have been created
+ * after F was opened.
+ */
+static int file_lines(struct file *f)
 {
-	cleanup_fd int fd = folder_open(f->all->dir_fd, f->id, NULL, "merged", O_RDONLY);
+	cleanup_fd int fd = -1;
+
+	{
+		lock_scope(&f->all->lock);
+		if (f->lines_fd >= 0)
+			return f->lines_fd;
+	}
+	fd = folder_open(f->all->dir_fd, f->id, "lines", f->key, O_RDONLY);
+	lock_scope(&f->all->lock);
+	if (f->lines_fd < 0 && fd >= 0)
+		f->lines_fd = take_fd(&fd);
+	return f->lines_fd;
+}
+
+/* Open what a reader of F in FORM needs, and count the reader. CREATE is as in file_open_disk. */
+static int file_add_reader(struct file *f, enum log_form form, bool create)
+{
+	cleanup_fd int fd = file_open_disk(f, create);
 
 	/* A job without output has no merged index. */
-	if (fd < 0)
-		return fd == -ENOENT ? 0 : fd;
-	return file_check(fd);
+	if (fd < 0 && (f->key || fd != -ENOENT))
+		return fd;
+	{
+		lock_scope(&f->all->lock);
+		if (!f->key && !f->merged)
+			f->merged = merged_new(&f->all->lock, f->all->dir_fd, f->id);
+		else if (f->key && f->fd < 0)
+			f->fd = take_fd(&fd);
+		f->readers++;
+		f->refs++;
+	}
+	/* Open the table now: another job may have its name later. */
+	if (f->key && form == LOG_STAMPED)
+		file_lines(f);
+	return 0;
 }
 
 int file_open(struct file *f, enum log_form form, struct log **ret)
 {
-	cleanup_fd int fd = -1, lines_fd = -1;
-	bool made, have;
-	int err;
+	int err = file_add_reader(f, form, f->key && file_may_appear(f));
 
-	{
-		lock_scope(&f->all->lock);
-		made = f->all->expect_more || f->origin != FOUND;
-		have = f->readers > 0;
-	}
-	if (!f->key)
-		err = have ? 0 : file_open_merged(f);
-	else
-		err = file_open_log(f, made, &fd, &lines_fd);
-	if (err == 0 && f->key)
-		err = file_check(fd);
 	if (err < 0)
 		return err;
 	lock_scope(&f->all->lock);
-	if (f->fd < 0)
-		f->fd = take_fd(&fd);
-	if (f->lines_fd < 0)
-		f->lines_fd = take_fd(&lines_fd);
-	if (!f->key && !f->merged)
-		f->merged = merged_new(&f->all->lock, f->all->dir_fd, f->id);
-	f->readers++;
-	f->refs++;
 	f->forms[form].opened = true;
 	*ret = &f->forms[form];
 	return 0;
@@ -488,34 +477,6 @@ void file_hold(struct file *f)
 	if (file_index(f, &size) == 0)
 		file_publish(f, &size);
 	log_unref(&f->forms[LOG_PLAIN]);
-}
-
-/*
- * Return the descriptor of F's table of lines; -1 if there is none. The table may have been created
- * after F was opened.
- */
-static int file_lines(struct file *f)
-{
-	cleanup_fd int fd = -1;
-
-	{
-		lock_scope(&f->all->lock);
-		if (f->lines_fd >= 0)
-			return f->lines_fd;
-	}
-	fd = folder_open(f->all->dir_fd, f->id, "lines", f->key, O_RDONLY);
-	lock_scope(&f->all->lock);
-	if (f->lines_fd < 0 && fd >= 0)
-		f->lines_fd = take_fd(&fd);
-	return f->lines_fd;
-}
-
-static struct stamper *stamper_new(int fd)
-{
-	struct stamper *s = mem_zero(sizeof(*s));
-
-	stamper_open(s, fd);
-	return s;
 }
 
 /*
@@ -671,51 +632,18 @@ bool log_is_kept(struct log *log, struct log_early *e)
 	return e->end == 0 || !st.ended;
 }
 
-/* Get the status of a container's log that has no readers. */
-static int stat_unread(struct files *all, const char *id, const char *key, enum log_form form,
-		       struct log_stat *ret)
-{
-	cleanup_fd int fd = folder_open(all->dir_fd, id, "logs", key, O_RDONLY), lines_fd = -1;
-	cleanup_free struct stamper *s = NULL;
-	struct stamp_place place = {0};
-	struct stat st;
-	int err;
-
-	if (fd < 0)
-		return fd;
-	err = disk_stat(fd, "", &st);
-	if (err < 0)
-		return err;
-	if (!S_ISREG(st.st_mode))
-		return -EIO; /* file_open returns the same error */
-	ret->size = (uint64_t)st.st_size;
-	ret->mtime = spec_time_of(st.st_mtim);
-	if (form == LOG_PLAIN)
-		return 0;
-	lines_fd = folder_open(all->dir_fd, id, "lines", key, O_RDONLY);
-	s = stamper_new(lines_fd);
-	return stamped_size(fd, s, ret->size, &place, &ret->size);
-}
-
 int file_stat(struct file *f, enum log_form form, struct log_stat *ret)
 {
-	bool read, made;
-	int err;
+	int err = f->key ? file_add_reader(f, form, false) : 0;
 
-	{
-		lock_scope(&f->all->lock);
-		made = f->all->expect_more || f->origin != FOUND;
-		read = f->readers > 0;
-		f->readers += read;
-		f->refs += read;
+	if (err == -ENOENT && file_may_appear(f)) {
+		*ret = (struct log_stat){.ended = atomic_load(&f->ended)};
+		return 0;
 	}
-	if (read || !f->key) {
-		err = log_stat(&f->forms[form], ret);
-		if (read)
-			log_unref(&f->forms[form]);
+	if (err < 0)
 		return err;
-	}
-	*ret = (struct log_stat){.ended = atomic_load(&f->ended)};
-	err = stat_unread(f->all, f->id, f->key, form, ret);
-	return err == -ENOENT && made ? 0 : err;
+	err = log_stat(&f->forms[form], ret);
+	if (f->key)
+		log_unref(&f->forms[form]);
+	return err;
 }

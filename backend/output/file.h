@@ -41,8 +41,6 @@ void files_forget(struct files *all, const char *id);
 
 /* Return a new reference to the file of this name. The file need not exist on disk. */
 struct file *file_get(struct files *all, const char *id, const char *key);
-/* Like file_get, but return NULL if nobody has a reference to the file yet. */
-struct file *file_find(struct files *all, const char *id, const char *key);
 struct file *file_ref(struct file *f);
 void file_unref(struct file *f); /* NULL is allowed */
 const char *file_id(const struct file *f);

@@ -248,12 +248,10 @@ static struct stamper *read_stamper(struct merged_read *m, uint32_t number, int 
 {
 	struct stamper **s = &m->stampers[number % MERGED_STAMPERS];
 
-	if (!*s)
-		*s = mem_zero(sizeof(**s));
-	else if ((*s)->lines.fd == lines_fd)
+	if (*s && (*s)->lines.fd == lines_fd)
 		return *s;
-	stamper_open(*s, lines_fd);
-	return *s;
+	free(*s);
+	return *s = stamper_new(lines_fd);
 }
 
 static int read_record(struct merged_read *m, const struct merge_record *r, uint64_t base)

@@ -168,7 +168,7 @@ void room_count(struct room *room)
 struct room_removal {
 	struct room *room;
 	char *id;
-	struct file *merged; /* the merged log, if it has readers */
+	struct file *merged; /* the merged log, which may have readers */
 	struct room_walk walk;
 	int err;
 	/* the reason why files remain, as a negative errno; 0 if no files remain */
@@ -193,8 +193,7 @@ static void remove_work(void *data)
 	int dir = files_dir(r->room->files);
 	cleanup_free char *name = text_print(ROOM_REMOVED "%s", r->id);
 
-	if (r->merged)
-		file_hold(r->merged);
+	file_hold(r->merged);
 	r->err = disk_rename(dir, r->id, dir, name);
 	/* An earlier removal of this job has left files under the new name. Remove them first. */
 	if (r->err == -ENOTEMPTY || r->err == -EEXIST) {
@@ -238,7 +237,7 @@ void room_remove(struct room *room, const char *id, room_fn done, void *data)
 	assert(spec_name_is_file(id));
 	r->room = room;
 	r->id = text_copy(id);
-	r->merged = file_find(room->files, id, NULL);
+	r->merged = file_get(room->files, id, NULL);
 	r->walk.remove = true;
 	r->done = done;
 	r->data = data;

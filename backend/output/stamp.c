@@ -24,12 +24,13 @@ void stamp_print(int64_t ns, char ret[STAMP])
 	memcpy(ret, text, STAMP);
 }
 
-void stamper_open(struct stamper *s, int fd)
+struct stamper *stamper_new(int fd)
 {
+	struct stamper *s = new0(struct stamper);
+
 	lines_open(&s->lines, fd);
-	s->known = s->has_next = false;
-	s->printed = 0;
 	stamp_print(0, s->text);
+	return s;
 }
 
 /*

@@ -30,10 +30,8 @@ struct stamper {
 	char text[STAMP];
 };
 
-/*
- * Initialize S. FD is the log's table of lines, or -1 if there is none. The caller still owns FD.
- */
-void stamper_open(struct stamper *s, int fd);
+/* Return a stamper, malloc'ed. FD is borrowed: the log's table of lines, or -1 if there is none. */
+struct stamper *stamper_new(int fd);
 /* This function has the type stamp_fn. DATA is a struct stamper. */
 void stamper_stamp(void *data, uint64_t offset, char ret[STAMP]);
 
