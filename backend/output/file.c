@@ -203,7 +203,6 @@ void files_forget(struct files *all, const char *id)
 	for (size_t i = 0; i < n; i++) {
 		f = forgotten[i];
 		file_end(f);
-		file_notify(f);
 		file_unref(f);
 	}
 	free(forgotten);
@@ -247,7 +246,8 @@ void file_begin(struct file *f)
 
 void file_end(struct file *f)
 {
-	atomic_store(&f->ended, true);
+	if (!atomic_exchange(&f->ended, true))
+		file_notify(f);
 }
 
 bool file_has_ended(const struct file *f)

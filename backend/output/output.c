@@ -666,21 +666,12 @@ static void log_call_ended(struct output_log *l)
 		job_wake(l->job);
 }
 
-/* Show readers that L has ended. */
-static void log_show_end(struct output_log *l)
-{
-	if (file_has_ended(l->file))
-		return;
-	file_end(l->file);
-	file_notify(l->file);
-}
-
 /* If the index on disk has all of L, set L to ENDED. L must be FED. */
 static void log_finish(struct output_log *l)
 {
 	struct output_job *j = l->job;
 
-	log_show_end(l);
+	file_end(l->file);
 	l->expected = false;
 	order_close(l->source);
 	if (!order_is_empty(l->source) || index_indexed(j->index, l->number) < l->given)
@@ -708,7 +699,7 @@ static void log_finish_alone(struct output_log *l)
 {
 	if (!l->ending || l->writers > 0)
 		return;
-	log_show_end(l);
+	file_end(l->file);
 	l->life = LOG_ENDED;
 	l->job->n_live--;
 	log_call_ended(l);
@@ -718,7 +709,7 @@ static void log_finish_alone(struct output_log *l)
 static void log_step(struct output_log *l)
 {
 	if (log_is_refused(l) && l->ending) {
-		log_show_end(l);
+		file_end(l->file);
 		/* Callers that wait for L's end must not wait for the disk, so call them now. */
 		log_call_ended(l);
 	}
@@ -1100,7 +1091,6 @@ static void job_move(struct output_job *j)
 	j->end = END_DONE;
 	job_mark(j, true);
 	file_end(j->merged);
-	file_notify(j->merged);
 }
 
 static void job_step(void *data)
@@ -1365,10 +1355,8 @@ static void fetched(void *data)
 	if (file_fetch(f, -1) == 0) {
 		/* No byte will arrive if the log has not begun, or another job has its name now. */
 		if (!j || !file_is_listed(f) ||
-		    (file_key(f) ? !find_log(j, file_key(f)) : j->merged != f)) {
+		    (file_key(f) ? !find_log(j, file_key(f)) : j->merged != f))
 			file_end(f);
-			file_notify(f);
-		}
 		arrivals_check(o, file_id(f));
 	}
 	file_unref(f);
