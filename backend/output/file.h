@@ -74,8 +74,8 @@ uint64_t file_grow(struct file *f, uint64_t size);
  */
 void file_notify(struct file *f);
 /*
- * Let followers of F read N bytes from memory, until file_hide. BYTES are these bytes, and FROM is
- * their offset in F. I/O thread.
+ * Let followers of F read N bytes from memory, until file_hide. BYTES are these bytes, or NULL if
+ * there are none. FROM is their offset in F. I/O thread.
  */
 void file_show(struct file *f, uint64_t from, const char *bytes, size_t n);
 void file_hide(struct file *f);

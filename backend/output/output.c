@@ -113,7 +113,10 @@ struct output_log {
 	uint64_t due;	   /* READINGS must reach this number, unless the log is fetched */
 	/* in FED: the index has all of the log when it has this many records on disk */
 	uint64_t whole;
-	struct stash stash; /* used in READING */
+	struct work work;    /* in MAKING and READING */
+	uint64_t found_size; /* in MAKING: size of the file */
+	struct feed feed;    /* in READING */
+	struct stash stash;  /* used in READING */
 	/* Called when the log's file exists, or when the disk has refused to create it; or NULL. */
 	loop_fn opened;
 	void *opened_data;
@@ -151,10 +154,11 @@ struct output_job {
 	 * may be incomplete.
 	 */
 	struct work_queue marks;
-	bool unmarked; /* true if the disk has refused to create the mark */
 	struct order *order;
+	struct work load; /* in LOADING; in REFUSED, its ERR is the error of the disk */
+	/* In LOADING, only the pool uses these two members. */
+	bool unmarked;		 /* true if the disk has refused to create the mark */
 	struct index *index;	 /* before OPEN: a partial result of index_load, or NULL */
-	int refusal;		 /* in REFUSED: the error of the refused operation */
 	struct loop_timer tick;	 /* runs while chunks wait */
 	struct loop_timer retry; /* runs after the disk has refused something */
 	bool posted;		 /* true if job_step is posted */
@@ -440,20 +444,13 @@ void log_when_arrived(struct log *log, void (*fn)(void *data), void *data)
 
 /* --- a log: making its file --- */
 
-/* The pool work that makes the file of a log. The log is not freed before the work is done. */
-struct output_making {
-	struct work work;
-	struct output_log *log;
-	uint64_t size;
-};
-
 static void make_work(void *data)
 {
-	struct output_making *m = data;
-	struct file *f = m->log->file;
-	cleanup_fd int fd = folder_open_log(file_dir(f), file_id(f), file_key(f), &m->size);
+	struct output_log *l = data;
+	const struct file *f = l->file;
+	cleanup_fd int fd = folder_open_log(file_dir(f), file_id(f), file_key(f), &l->found_size);
 
-	m->work.err = min_of(fd, 0);
+	l->work.err = min_of(fd, 0);
 }
 
 /* Call the function that waits for L's file. */
@@ -475,21 +472,19 @@ static void log_set_size(struct output_log *l, uint64_t size)
 
 static void make_done(void *data)
 {
-	struct output_making *m = data;
-	struct output_log *l = m->log;
+	struct output_log *l = data;
 
-	l->life = m->work.err < 0 ? LOG_UNMADE : LOG_LIVE;
-	if (m->work.err == 0) {
-		if (!l->anew && m->size > l->size)
-			room_add(l->job->output->room, (int64_t)l->size - (int64_t)m->size);
-		log_set_size(l, m->size);
+	l->life = l->work.err < 0 ? LOG_UNMADE : LOG_LIVE;
+	if (l->work.err == 0) {
+		if (!l->anew && l->found_size > l->size)
+			room_add(l->job->output->room, (int64_t)l->size - (int64_t)l->found_size);
+		log_set_size(l, l->found_size);
 		log_need_reading(l);
 	} else {
-		job_refused(l->job, m->work.err);
+		job_refused(l->job, l->work.err);
 	}
 	log_call_opened(l);
 	log_queue(l);
-	free(m);
 }
 
 /*
@@ -512,22 +507,20 @@ static void log_join(struct output_log *l)
 static void log_make(struct output_log *l)
 {
 	struct output_job *j = l->job;
-	struct output_making *m = new0(struct output_making);
 
 	if (l->source)
 		order_open(l->source);
-	m->log = l;
-	m->work = (struct work){
-		.run = make_work, .done = make_done, .data = m, .group = &j->work, .of_many = true};
+	l->work = (struct work){
+		.run = make_work, .done = make_done, .data = l, .group = &j->work, .of_many = true};
 	l->life = LOG_MAKING;
 	/*
 	 * The mark must exist before a log has its first byte. So if the mark is being created,
 	 * create the file after the mark.
 	 */
 	if (j->marks.first)
-		work_enqueue(&m->work, j->output->loop, &j->marks);
+		work_enqueue(&l->work, j->output->loop, &j->marks);
 	else
-		work_start(&m->work, j->output->loop);
+		work_start(&l->work, j->output->loop);
 }
 
 /* --- a log: growing --- */
@@ -574,23 +567,17 @@ void output_log_found(struct output_log *l, uint64_t to)
 	log_queue(l);
 }
 
-struct output_reading {
-	struct work work;
-	struct feed feed;
-	struct output_log *log;
-};
-
 static void read_work(void *data)
 {
-	struct output_reading *r = data;
+	struct output_log *l = data;
 
-	r->work.err = feed_run(&r->feed);
+	l->work.err = feed_run(&l->feed);
 }
 
-/* Process the result of the reading R. */
-static void log_take(struct output_log *l, const struct output_reading *r)
+/* Process the output that L's feed has read. */
+static void log_take(struct output_log *l)
 {
-	const struct feed *f = &r->feed;
+	const struct feed *f = &l->feed;
 	bool whole = f->seen >= f->size;
 
 	if (log_give(l, &f->chunks))
@@ -610,39 +597,36 @@ static void log_take(struct output_log *l, const struct output_reading *r)
 
 static void read_done(void *data)
 {
-	struct output_reading *r = data;
-	struct output_log *l = r->log;
-	bool refused = r->work.err < 0;
+	struct output_log *l = data;
+	struct feed *f = &l->feed;
 
-	l->life = refused ? LOG_UNREAD : LOG_LIVE;
 	order_read(l->source, false);
-	if (refused)
-		job_refused(l->job, r->work.err);
-	/* Another process has written this output. Let followers read it from memory. */
-	if (r->feed.bytes && !l->fetched)
-		file_show(l->file, r->feed.from, r->feed.bytes,
-			  (size_t)(r->feed.seen - r->feed.from));
-	if (!refused)
-		log_take(l, r);
-	if (r->feed.bytes && !l->fetched)
-		file_hide(l->file);
-	free(r->feed.bytes);
+	if (l->work.err < 0) {
+		l->life = LOG_UNREAD;
+		job_refused(l->job, l->work.err);
+	} else {
+		l->life = LOG_LIVE;
+		/* Another process has written this output. Let followers read it from memory. */
+		if (!l->fetched)
+			file_show(l->file, f->from, f->bytes, (size_t)(f->seen - f->from));
+		log_take(l);
+		if (!l->fetched)
+			file_hide(l->file);
+	}
+	free(f->bytes);
+	chunks_clear(&f->chunks);
 	chunks_clear(&l->stash.chunks);
 	l->stash.lost = false;
 	log_queue(l);
-	chunks_clear(&r->feed.chunks);
-	free(r);
 }
 
 static void log_read_disk(struct output_log *l)
 {
 	struct output_job *j = l->job;
-	struct output_reading *r = new0(struct output_reading);
 
-	r->log = l;
-	r->work = (struct work){
-		.run = read_work, .done = read_done, .data = r, .group = &j->work, .of_many = true};
-	r->feed = (struct feed){.dir_fd = files_dir(j->output->files),
+	l->work = (struct work){
+		.run = read_work, .done = read_done, .data = l, .group = &j->work, .of_many = true};
+	l->feed = (struct feed){.dir_fd = files_dir(j->output->files),
 				.id = j->id,
 				.key = file_key(l->file),
 				.from = l->given,
@@ -652,7 +636,7 @@ static void log_read_disk(struct output_log *l)
 	l->life = LOG_READING;
 	if (l->fetched)
 		order_read(l->source, true);
-	work_start(&r->work, j->output->loop);
+	work_start(&l->work, j->output->loop);
 }
 
 /* --- a log: its end --- */
@@ -731,8 +715,6 @@ static void log_step(struct output_log *l)
 struct marking {
 	struct work work;
 	struct output_job *job;
-	int dir_fd;
-	char *id;
 };
 
 /*
@@ -741,21 +723,19 @@ struct marking {
  * together with the folder. If the disk refuses the mark, the job continues without the mark. When
  * the next log begins, kxfs tries to create the mark again.
  */
-static int mark(int dir_fd, const char *id)
+static int mark(const struct output_job *j)
 {
-	int fd = folder_open(dir_fd, id, NULL, UNMERGED, O_WRONLY | O_CREAT);
+	cleanup_fd int fd =
+		folder_open(files_dir(j->output->files), j->id, NULL, UNMERGED, O_WRONLY | O_CREAT);
 
-	if (fd < 0)
-		return fd;
-	close(fd);
-	return 0;
+	return min_of(fd, 0);
 }
 
 static void mark_work(void *data)
 {
 	struct marking *m = data;
 
-	m->work.err = mark(m->dir_fd, m->id);
+	m->work.err = mark(m->job);
 }
 
 static void mark_done(void *data)
@@ -763,7 +743,6 @@ static void mark_done(void *data)
 	struct marking *m = data;
 
 	m->job->unmarked = m->work.err < 0;
-	free(m->id);
 	free(m);
 }
 
@@ -782,21 +761,21 @@ static int sync_log(void *data, int at, const char *name, unsigned char type)
 static void unmark_work(void *data)
 {
 	static const char *const files[] = {"logs", "merged.keys", "merged", ""};
-	const struct marking *m = data;
+	const struct output_job *j = ((const struct marking *)data)->job;
+	int dir = files_dir(j->output->files);
 	char path[FOLDER_PATH_MAX];
-	int err = folder_path(path, m->id, NULL, "logs")
-			  ? disk_list(m->dir_fd, path, sync_log, NULL)
-			  : -ENAMETOOLONG;
+	int err = folder_path(path, j->id, NULL, "logs") ? disk_list(dir, path, sync_log, NULL)
+							 : -ENAMETOOLONG;
 
 	err = err == -ENOENT ? 0 : err;
 	for (size_t i = 0; i < array_size(files) && !err; i++) {
-		int fd cleanup_fd = folder_open(m->dir_fd, m->id, NULL, files[i], O_RDONLY);
+		int fd cleanup_fd = folder_open(dir, j->id, NULL, files[i], O_RDONLY);
 
 		err = fd < 0 ? fd : disk_sync_data(fd);
 		err = err == -ENOENT ? 0 : err;
 	}
-	if (!err && folder_path(path, m->id, NULL, UNMERGED))
-		disk_unlink(m->dir_fd, path);
+	if (!err && folder_path(path, j->id, NULL, UNMERGED))
+		disk_unlink(dir, path);
 }
 
 /*
@@ -808,8 +787,6 @@ static void job_mark(struct output_job *j, bool whole)
 	struct marking *m = new0(struct marking);
 
 	m->job = j;
-	m->dir_fd = files_dir(j->output->files);
-	m->id = text_copy(j->id);
 	m->work = (struct work){.run = whole ? unmark_work : mark_work,
 				.done = mark_done,
 				.data = m,
@@ -832,71 +809,50 @@ bool output_is_unmerged(const struct output *o, const char *id)
 
 /* --- a job: loading --- */
 
-struct loading {
-	struct work work;
-	struct output_job *job;
-	int dir_fd;
-	struct index *index;
-	bool unmarked;
-};
-
 static void load_work(void *data)
 {
-	struct loading *l = data;
-
-	int err = folder_make(l->dir_fd, l->job->id);
+	struct output_job *j = data;
+	int dir = files_dir(j->output->files), err = folder_make(dir, j->id);
 
 	if (err == 0)
-		l->unmarked = mark(l->dir_fd, l->job->id) < 0;
-	l->work.err = err < 0 ? err : index_load(l->dir_fd, l->job->id, &l->index);
+		j->unmarked = mark(j) < 0;
+	j->load.err = err < 0 ? err : index_load(dir, j->id, &j->index);
 }
 
 static void load_done(void *data)
 {
-	struct loading *l = data;
-	struct output_job *j = l->job;
+	struct output_job *j = data;
 
-	j->unmarked = l->unmarked;
-	if (j->state == JOB_GONE) {
-		index_free(l->index);
-	} else if (l->work.err < 0) {
+	if (j->state == JOB_GONE)
+		return;
+	if (j->load.err < 0) {
 		j->state = JOB_REFUSED;
-		j->refusal = l->work.err;
-		j->index = l->index;
-		job_refused(j, l->work.err);
+		job_refused(j, j->load.err);
 		for (struct output_log *log = j->logs; log; log = log->hh.next) {
 			log->life = LOG_UNMADE;
 			log_call_opened(log);
 			log_queue(log);
 		}
-	} else {
-		j->state = JOB_OPEN;
-		j->index = l->index;
-		j->published = index_written(j->index)->records;
-		file_publish(j->merged, index_written(j->index));
-		for (struct output_log *log = j->logs; log; log = log->hh.next) {
-			log_join(log);
-			log_queue(log);
-		}
-		job_wake(j);
+		return;
 	}
-	free(l);
+	j->state = JOB_OPEN;
+	j->published = index_written(j->index)->records;
+	file_publish(j->merged, index_written(j->index));
+	for (struct output_log *log = j->logs; log; log = log->hh.next) {
+		log_join(log);
+		log_queue(log);
+	}
+	job_wake(j);
 }
 
 /* Load J. But wait while work of an earlier job of the same name is in progress. */
 static void job_load(struct output_job *j)
 {
-	struct loading *l;
-
 	if (find_gone(j->output, j->id))
 		return;
 	j->state = JOB_LOADING;
-	l = new0(struct loading);
-	l->job = j;
-	l->dir_fd = files_dir(j->output->files);
-	l->index = take_ptr(j->index);
-	l->work = (struct work){.run = load_work, .done = load_done, .data = l, .group = &j->work};
-	work_start(&l->work, j->output->loop);
+	j->load = (struct work){.run = load_work, .done = load_done, .group = &j->work, .data = j};
+	work_start(&j->load, j->output->loop);
 }
 
 /* --- a job: its end --- */
@@ -1186,7 +1142,7 @@ int output_log_begin(struct output_job *j, const char *key, const char *prefix, 
 
 	if (!merge_key_is_valid(key, prefix ? prefix : ""))
 		return -EINVAL;
-	if (j->unmarked)
+	if (j->state == JOB_OPEN && j->unmarked)
 		job_mark(j, false);
 	if (!l) {
 		l = new0(struct output_log);
@@ -1286,7 +1242,7 @@ int output_log_refusal(const struct output_log *l)
 {
 	const struct output_job *j = l->job;
 
-	return j->state == JOB_REFUSED && !index_knows_logs(j->index) ? j->refusal : 0;
+	return j->state == JOB_REFUSED && !index_knows_logs(j->index) ? j->load.err : 0;
 }
 
 void output_log_enter(struct output_log *l)
