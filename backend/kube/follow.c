@@ -681,7 +681,7 @@ static void closed(struct follow *f)
 	 * complete.
 	 */
 	if (!f->err && f->writer && log_writer_size(f->writer) > 0)
-		return log_writer_sync(f->writer, on_synced, f);
+		return log_writer_sync(f->writer);
 	over(f, !f->err || f->err == -ENODATA ? COMPLETE : LOST);
 }
 
@@ -1176,29 +1176,22 @@ static void ask(struct follow *f, const struct spec_logline_known *known)
 	f->podlog = podlog_start(&config);
 }
 
-static void on_known(void *data, int err, struct log_known *known)
+static void on_known(void *data, int err, struct spec_logline_known *known)
 {
 	struct follow *f = data;
-	struct spec_logline_known k = {
-		.from = known->from,
-		.size = known->size,
-		.bytes = take_ptr(known->bytes),
-		.n_lines = known->n_lines,
-	};
+	struct spec_logline_known k = *known;
 
-	if (err < 0 || f->run == RUN_GONE) {
-		free(k.bytes);
-		return err < 0 ? on_failed(f, err) : lost(f, -ENOENT, gone);
-	}
-	k.lines = mem_zero_n(k.n_lines, sizeof(k.lines[0]));
-	for (size_t i = 0; i < k.n_lines; i++)
-		k.lines[i] = (struct spec_line){known->lines[i].at, known->lines[i].ns};
+	if (err < 0)
+		return on_failed(f, err);
+	if (f->run == RUN_GONE)
+		return lost(f, -ENOENT, gone);
+	*known = (struct spec_logline_known){0};
 	ask(f, &k);
 }
 
 static void proceed(struct follow *f)
 {
-	const struct log_writer_events events = {on_opened, on_written, f};
+	const struct log_writer_events events = {on_opened, on_written, on_known, on_synced, f};
 	const struct spec_logline_known nothing = {0};
 
 	assert(!f->podlog && f->slot.state == SLOT_TAKEN);
@@ -1221,7 +1214,7 @@ static void proceed(struct follow *f)
 		ask(f, &nothing);
 	} else {
 		f->step = READING;
-		log_writer_known(f->writer, f->window, on_known, f);
+		log_writer_known(f->writer, f->window);
 	}
 }
 

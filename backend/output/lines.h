@@ -22,20 +22,14 @@
  */
 #pragma once
 
-#include "spec/base/base.h"
+#include "spec/logline/logline.h"
 
 #define LINES_BLOCK	4096
 #define LINES_SPAN	(64u << 10)
 #define LINES_ADDED_MAX 64 /* the largest result of lines_add */
 
-/* A line of a log. It begins at byte AT. NS is its time in ns since 1970; 0 if unknown. */
-struct log_line {
-	uint64_t at;
-	int64_t ns;
-};
-
 struct lines_record {
-	struct log_line line;
+	struct spec_line line;
 	uint64_t number; /* number of the line, from 0 */
 };
 

@@ -94,7 +94,7 @@ struct log_writer {
 	 * that line on disk. So the table has no record of the received line. TORN is the received
 	 * line. TORN.at is 0 if there is no such line.
 	 */
-	struct log_line torn;
+	struct spec_line torn;
 
 	/* In OPENING, WRITING, LOOKING and SYNCING, only the pool uses these members: */
 	int dir_fd;
@@ -108,13 +108,8 @@ struct log_writer {
 	bool timed;
 	unsigned gaps; /* number of gaps on disk when the log was opened */
 	struct batch work;
-	struct log_known known; /* in LOOKING */
+	struct spec_logline_known known; /* in LOOKING */
 	int err;
-
-	log_known_fn known_fn;
-	void *known_data;
-	log_synced_fn synced_fn;
-	void *synced_data;
 };
 
 static void bytes_add(struct bytes *b, const void *bytes, size_t n)
@@ -296,7 +291,7 @@ static int find_first(struct lines_reader *r, uint64_t at, struct lines_record *
  * Read the lines at the end of the log from the table FD. Add TORN if TORN is after the last line
  * of the table.
  */
-static int read_lines(int fd, struct log_line torn, struct log_known *k)
+static int read_lines(int fd, struct spec_line torn, struct spec_logline_known *k)
 {
 	struct lines_reader r;
 	struct lines_record record;
@@ -321,7 +316,7 @@ static int read_lines(int fd, struct log_line torn, struct log_known *k)
 static void known_work(void *data)
 {
 	struct log_writer *w = data;
-	struct log_known *k = &w->known;
+	struct spec_logline_known *k = &w->known;
 	size_t n = (size_t)(k->size - k->from);
 	cleanup_fd int fd = folder_open(w->dir_fd, w->id, "logs", w->key, O_RDONLY);
 	cleanup_fd int table = -1;
@@ -572,7 +567,7 @@ void log_writer_add(struct log_writer *w, int64_t ns, const char *bytes, size_t 
 		b->from = w->lines.size;
 	ns = max_of(ns, (int64_t)0);
 	if (w->lines.midline && w->lost_at == w->lines.size)
-		w->torn = (struct log_line){w->lost_at, ns};
+		w->torn = (struct spec_line){w->lost_at, ns};
 	bytes_add(&b->lines, lines, lines_add_line(&w->lines, ns, n, whole, lines));
 	if (ns == 0)
 		ns = w->lines.last.line.ns;
@@ -620,27 +615,25 @@ uint64_t log_writer_size(const struct log_writer *w)
 static void known_done(void *data)
 {
 	struct log_writer *w = data;
-	struct log_known known = w->known;
+	struct spec_logline_known known = w->known;
 
 	w->state = READY;
-	w->known = (struct log_known){0};
+	w->known = (struct spec_logline_known){0};
 	output_log_leave(w->feeder.log);
 	if (w->closed)
 		writer_end(w);
 	else
-		w->known_fn(w->known_data, w->err, &known);
+		w->events.known(w->events.data, w->err, &known);
 	free(known.bytes);
 	free(known.lines);
 }
 
-void log_writer_known(struct log_writer *w, size_t least, log_known_fn fn, void *data)
+void log_writer_known(struct log_writer *w, size_t least)
 {
 	const uint64_t size = w->lines.size;
 
 	assert(w->state == READY && log_writer_pending(w) == 0);
-	w->known = (struct log_known){.size = size, .from = size - min_of(size, least)};
-	w->known_fn = fn;
-	w->known_data = data;
+	w->known = (struct spec_logline_known){.size = size, .from = size - min_of(size, least)};
 	w->state = LOOKING;
 	output_log_enter(w->feeder.log);
 	loop_work_of_many(w->feeder.loop, known_work, known_done, w);
@@ -655,14 +648,12 @@ static void synced_done(void *data)
 	if (w->closed)
 		writer_end(w);
 	else
-		w->synced_fn(w->synced_data, w->err);
+		w->events.synced(w->events.data, w->err);
 }
 
-void log_writer_sync(struct log_writer *w, log_synced_fn fn, void *data)
+void log_writer_sync(struct log_writer *w)
 {
 	assert(w->state == READY && log_writer_pending(w) == 0);
-	w->synced_fn = fn;
-	w->synced_data = data;
 	w->state = SYNCING;
 	output_log_enter(w->feeder.log);
 	loop_work_of_many(w->feeder.loop, sync_work, synced_done, w);

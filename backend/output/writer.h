@@ -28,6 +28,14 @@ struct log_writer_events {
 	 * this writer, and create another one when the disk may work again.
 	 */
 	void (*written)(void *data, int err);
+	/*
+	 * Called when log_writer_known has ended. ERR is 0 or a negative errno. KNOWN is the end of
+	 * the log. Its LINES may begin with records of earlier lines that have the same time as the
+	 * first line of its BYTES. To take ownership of LINES and BYTES, set them to NULL.
+	 */
+	void (*known)(void *data, int err, struct spec_logline_known *known);
+	/* Called when log_writer_sync has ended. ERR is 0 or a negative errno. */
+	void (*synced)(void *data, int err);
 	void *data;
 };
 
@@ -65,30 +73,15 @@ size_t log_writer_pending(const struct log_writer *w);
 uint64_t log_writer_size(const struct log_writer *w);
 
 /*
- * The end of a log. BYTES are the bytes of the log from FROM to SIZE. LINES are the table's records
- * of the lines in these bytes, preceded by earlier records that have the same time as the first of
- * them. BYTES and LINES are malloc'ed. To take ownership of them, set them to NULL.
+ * Read the last LEAST bytes of the log on the pool, or all bytes if the log has fewer, and then call
+ * KNOWN. log_writer_pending must be 0. Only one call may be in progress.
  */
-struct log_known {
-	uint64_t from, size;
-	char *bytes;
-	struct log_line *lines;
-	size_t n_lines;
-};
-
-typedef void (*log_known_fn)(void *data, int err, struct log_known *known);
-/*
- * Read the last LEAST bytes of the log on the pool, or all bytes if the log has fewer. Then call
- * FN(DATA, err, known), where err is 0 or a negative errno. log_writer_pending must be 0. Only one
- * call may be in progress.
- */
-void log_writer_known(struct log_writer *w, size_t least, log_known_fn fn, void *data);
-typedef void (*log_synced_fn)(void *data, int err);
+void log_writer_known(struct log_writer *w, size_t least);
 /*
  * Sync the log, its table, and their names, so that they survive a crash of the machine. Then call
- * FN(DATA, err). log_writer_pending must be 0.
+ * SYNCED. log_writer_pending must be 0.
  */
-void log_writer_sync(struct log_writer *w, log_synced_fn fn, void *data);
+void log_writer_sync(struct log_writer *w);
 /*
  * Close W. From now on, W does not call its callbacks, but it still writes flushed bytes. Call this
  * before W's job is closed. W may be NULL.

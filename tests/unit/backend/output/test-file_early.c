@@ -40,7 +40,7 @@ static void on_written(void *data, int err)
 
 static void do_open(void *data)
 {
-	const struct log_writer_events events = {on_opened, on_written, NULL};
+	const struct log_writer_events events = {.opened = on_opened, .written = on_written};
 
 	atomic_store(&t.open, false);
 	t.w = log_writer_new(rig.job, "key", &events);

@@ -15,7 +15,7 @@
 static struct {
 	int fd, log;
 	struct lines_encoder e;
-	struct log_line lines[N + 1]; /* the lines that were added */
+	struct spec_line lines[N + 1]; /* the lines that were added */
 	size_t n;
 } rig;
 
@@ -65,7 +65,7 @@ static void add_line(int64_t ns)
 
 	memset(text, 'x', sizeof(text));
 	text[n - 1] = '\n';
-	rig.lines[rig.n++] = (struct log_line){rig.e.size, ns};
+	rig.lines[rig.n++] = (struct spec_line){rig.e.size, ns};
 	add(ns, text, n);
 }
 

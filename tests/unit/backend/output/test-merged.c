@@ -86,7 +86,9 @@ static void do_begin(void *data)
 
 	for (size_t i = 0; i < world->n; i++) {
 		struct follow *f = &logs[i];
-		const struct log_writer_events events = {on_opened, on_written, f};
+		const struct log_writer_events events = {.opened = on_opened,
+							 .written = on_written,
+							 .data = f};
 
 		snprintf(f->key, sizeof(f->key), "k%zu", i);
 		snprintf(f->prefix, sizeof(f->prefix), "r/%zu ", i);

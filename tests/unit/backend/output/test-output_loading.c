@@ -296,7 +296,8 @@ static void on_opened(void *data, int err)
  */
 static void test_refused_without_keys(void **state)
 {
-	const struct log_writer_events events = {on_opened, output_print_written, NULL};
+	const struct log_writer_events events = {.opened = on_opened,
+						 .written = output_print_written};
 	struct log_writer *w;
 
 	crash();

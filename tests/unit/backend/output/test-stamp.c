@@ -32,7 +32,9 @@ static size_t numbers[] = {0, 1};
 static void do_open(void *data)
 {
 	size_t i = *(size_t *)data;
-	const struct log_writer_events events = {on_opened, on_written, data};
+	const struct log_writer_events events = {.opened = on_opened,
+						 .written = on_written,
+						 .data = data};
 
 	writers[i].w = log_writer_new(rig.job, keys[i], &events);
 }

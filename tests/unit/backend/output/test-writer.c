@@ -37,9 +37,36 @@ static void on_written(void *data, int err)
 	atomic_store(&logs[*(const size_t *)data].written, true);
 }
 
+static struct {
+	atomic_bool done;
+	int err;
+	uint64_t size;
+	size_t n; /* number of bytes that match CHUNK */
+	size_t n_lines;
+	struct spec_line last;
+} known;
+
+static void on_known(void *data, int err, struct spec_logline_known *k)
+{
+	(void)data;
+	known.err = err;
+	known.size = k->size;
+	known.n = err == 0 && k->size - k->from <= CHUNK &&
+				  memcmp(k->bytes, chunk, (size_t)(k->size - k->from)) == 0
+			  ? (size_t)(k->size - k->from)
+			  : 0;
+	known.n_lines = k->n_lines;
+	if (k->n_lines)
+		known.last = k->lines[k->n_lines - 1];
+	atomic_store(&known.done, true);
+}
+
 static void do_new(void *data)
 {
-	const struct log_writer_events events = {on_opened, on_written, data};
+	const struct log_writer_events events = {.opened = on_opened,
+						 .written = on_written,
+						 .known = on_known,
+						 .data = data};
 	size_t i = *(const size_t *)data;
 
 	logs[i].w = log_writer_new(rig.job, logs[i].key, &events);
@@ -115,7 +142,9 @@ static void on_written_once(void *data, int err)
 
 static void do_new_closing(void *data)
 {
-	const struct log_writer_events events = {on_opened, on_written_once, data};
+	const struct log_writer_events events = {.opened = on_opened,
+						 .written = on_written_once,
+						 .data = data};
 
 	logs[0].w = log_writer_new(rig.job, logs[0].key, &events);
 }
@@ -185,33 +214,9 @@ static void test_gaps(void **state)
 	rig_end(logs[0].key);
 }
 
-static struct {
-	atomic_bool done;
-	int err;
-	uint64_t size;
-	size_t n; /* number of bytes that match CHUNK */
-	size_t n_lines;
-	struct log_line last;
-} known;
-
-static void on_known(void *data, int err, struct log_known *k)
-{
-	(void)data;
-	known.err = err;
-	known.size = k->size;
-	known.n = err == 0 && k->size - k->from <= CHUNK &&
-				  memcmp(k->bytes, chunk, (size_t)(k->size - k->from)) == 0
-			  ? (size_t)(k->size - k->from)
-			  : 0;
-	known.n_lines = k->n_lines;
-	if (k->n_lines)
-		known.last = k->lines[k->n_lines - 1];
-	atomic_store(&known.done, true);
-}
-
 static void do_known(void *data)
 {
-	log_writer_known(logs[0].w, *(const size_t *)data, on_known, NULL);
+	log_writer_known(logs[0].w, *(const size_t *)data);
 }
 
 static void ask_known(size_t least)
