@@ -5,13 +5,13 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <uthash.h>
 
 #include "backend/base/diag.h"
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/base/work.h"
 #include "backend/output/folder.h"
+#include "spec/base/key_table.h"
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
@@ -32,18 +32,12 @@ struct index_batch {
 	void *data;
 };
 
-/* A key and its number. */
-struct index_key {
-	uint32_t number;
-	UT_hash_handle hh;
-};
-
 struct index {
 	int dir_fd;
 	char *id;
 	struct merge_keys keys;
-	struct index_key *numbers;
-	bool keys_known; /* true if the keys on disk were read */
+	struct key_table by_key; /* the items of KEYS */
+	bool keys_known;	 /* true if the keys on disk were read */
 	/* true if the torn end of the file was removed, but the file is not synced yet */
 	bool cut;
 	/*
@@ -80,42 +74,27 @@ int index_read_keys(int dir_fd, const char *id, struct merge_keys *ret, uint64_t
 	return err;
 }
 
-static const struct index_key *index_find(const struct index *x, const char *key)
+static const char *key_of(const void *item)
 {
-	struct index_key *k;
+	const struct merge_key *k = item;
 
-	HASH_FIND_STR(x->numbers, key, k);
-	return k;
+	return k->key;
 }
 
-static void index_add_number(struct index *x, uint32_t number)
-{
-	struct index_key *k = new0(struct index_key);
-	char *key = x->keys.v[number].key;
-
-	k->number = number;
-	HASH_ADD_KEYPTR(hh, x->numbers, key, strlen(key), k);
-}
-
-/* Number the loaded keys. Return false if a key occurs twice, which means damage. */
-static bool index_number_all(struct index *x)
+/* Add the loaded keys to BY_KEY. Return false if a key occurs twice, which means damage. */
+static bool index_list_keys(struct index *x)
 {
 	for (size_t i = 0; i < x->keys.n; i++) {
-		if (index_find(x, x->keys.v[i].key))
+		if (key_table_find(&x->by_key, x->keys.v[i]->key))
 			return false;
-		index_add_number(x, (uint32_t)i);
+		key_table_add(&x->by_key, x->keys.v[i]);
 	}
 	return true;
 }
 
 static void index_clear_keys(struct index *x)
 {
-	struct index_key *k, *next;
-
-	HASH_ITER(hh, x->numbers, k, next) {
-		HASH_DEL(x->numbers, k);
-		free(k);
-	}
+	key_table_clear(&x->by_key);
 	merge_keys_clear(&x->keys);
 }
 
@@ -133,7 +112,7 @@ static int index_log_sizes(struct index *x)
 	struct stat st;
 
 	for (size_t i = 0; i < x->keys.n; i++) {
-		int err = folder_path(path, x->id, "logs", x->keys.v[i].key)
+		int err = folder_path(path, x->id, "logs", x->keys.v[i]->key)
 				  ? disk_stat(x->dir_fd, path, &st)
 				  : -ENOENT;
 
@@ -190,7 +169,7 @@ static int index_load_file(struct index *x)
 	x->last = merge_start;
 	x->size = (struct index_size){0};
 	for (size_t i = 0; i < x->keys.n; i++)
-		x->keys.v[i].indexed = 0;
+		x->keys.v[i]->indexed = 0;
 	if (x->keys_saved > 0)
 		err = index_load_records(x, fd);
 	if (err == 0)
@@ -230,12 +209,13 @@ int index_load(int dir_fd, const char *id, struct index **ret)
 		x->dir_fd = dir_fd;
 		x->id = text_copy(id);
 		x->last = merge_start;
+		x->by_key.key = key_of;
 	}
 	if (!x->keys_known) {
 		err = index_read_keys(dir_fd, id, &x->keys, &x->keys_len);
 		if (err < 0 && err != -ENOENT && err != -EFBIG)
 			return err;
-		if (err == -EFBIG || !index_number_all(x)) {
+		if (err == -EFBIG || !index_list_keys(x)) {
 			diag(DIAG_WARNING, "%s: its merged log is damaged; kxfs rebuilds it",
 			     x->id);
 			index_clear_keys(x);
@@ -310,18 +290,18 @@ int index_size_read(int fd, struct index_size *ret)
 
 uint32_t index_number(struct index *x, const char *key, const char *prefix)
 {
-	const struct index_key *known = index_find(x, key);
+	struct merge_key *k = key_table_find(&x->by_key, key);
 
-	if (known)
-		return known->number;
-	merge_keys_add(&x->keys, key, prefix);
-	index_add_number(x, (uint32_t)x->keys.n - 1);
-	return (uint32_t)x->keys.n - 1;
+	if (!k) {
+		k = merge_keys_add(&x->keys, key, prefix);
+		key_table_add(&x->by_key, k);
+	}
+	return k->number;
 }
 
 uint64_t index_indexed(const struct index *x, uint32_t number)
 {
-	return x->keys.v[number].indexed;
+	return x->keys.v[number]->indexed;
 }
 
 uint64_t index_appended(const struct index *x)
@@ -354,7 +334,7 @@ static void index_close(struct index *x)
 	if (!x->open)
 		return;
 	r = merge_next(&x->last, x->open_log, &x->open_chunk,
-		       strlen(x->keys.v[x->open_log].prefix));
+		       strlen(x->keys.v[x->open_log]->prefix));
 	index_put(x, &r);
 	x->open = false;
 }
@@ -371,7 +351,7 @@ static void index_grow(struct index *x)
 
 void index_append(struct index *x, uint32_t number, const struct chunk *p)
 {
-	struct merge_key *k = &x->keys.v[number];
+	struct merge_key *k = x->keys.v[number];
 
 	assert(p->from == k->indexed && p->length > 0 && index_room(x) > 0);
 	k->indexed += p->length;
@@ -392,7 +372,7 @@ bool index_end_line(struct index *x)
 	r = x->last;
 	if (r.flags & MERGE_ENDS || index_room(x) == 0)
 		return false;
-	r.offset = x->keys.v[r.log].indexed;
+	r.offset = x->keys.v[r.log]->indexed;
 	r.length = 0;
 	r.flags = MERGE_NEWLINE | MERGE_ENDS;
 	r.end++;
@@ -483,7 +463,7 @@ void index_write(struct index *x, struct group *group, void (*written)(void *dat
 		free(take_ptr(b->keys));
 		f = text_stream(&b->keys, &b->keys_len);
 		for (size_t i = x->keys_saved; i < x->keys.n; i++)
-			fprintf(f, "%s\t%s\n", x->keys.v[i].key, x->keys.v[i].prefix);
+			fprintf(f, "%s\t%s\n", x->keys.v[i]->key, x->keys.v[i]->prefix);
 		text_stream_close(f);
 		b->n_keys = x->keys.n;
 	}

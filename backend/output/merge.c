@@ -55,7 +55,7 @@ int merge_follow(struct merge_keys *keys, const struct merge_record *last,
 
 	if (r->log >= keys->n || (r->length == 0 && !(r->flags & MERGE_NEWLINE)))
 		return -EINVAL;
-	k = &keys->v[r->log];
+	k = keys->v[r->log];
 	most = (uint64_t)r->length * (1 + strlen(k->prefix)) + 1;
 	if (r->offset != k->indexed || r->offset > (uint64_t)INT64_MAX - r->length)
 		return -EINVAL;
@@ -73,17 +73,21 @@ bool merge_key_is_valid(const char *key, const char *prefix)
 	       !strpbrk(prefix, "\t\r\n");
 }
 
-void merge_keys_add(struct merge_keys *keys, const char *key, const char *prefix)
+struct merge_key *merge_keys_add(struct merge_keys *keys, const char *key, const char *prefix)
 {
-	keys->v = mem_grow(keys->v, keys->n + 1, sizeof(*keys->v));
-	keys->v[keys->n++] = (struct merge_key){text_copy(key), text_copy(prefix), 0};
+	struct merge_key *k = new0(struct merge_key);
+
+	*k = (struct merge_key){text_copy(key), text_copy(prefix), (uint32_t)keys->n, 0};
+	keys->v = mem_more(keys->v, keys->n, sizeof(struct merge_key *));
+	return keys->v[keys->n++] = k;
 }
 
 void merge_keys_clear(struct merge_keys *keys)
 {
 	for (size_t i = 0; i < keys->n; i++) {
-		free(keys->v[i].key);
-		free(keys->v[i].prefix);
+		free(keys->v[i]->key);
+		free(keys->v[i]->prefix);
+		free(keys->v[i]);
 	}
 	free(keys->v);
 	*keys = (struct merge_keys){0};

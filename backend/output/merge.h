@@ -46,11 +46,12 @@ struct merge_record {
 struct merge_key {
 	char *key;
 	char *prefix;
+	uint32_t number;  /* the number of the log */
 	uint64_t indexed; /* number of bytes of the log that records stand for so far */
 };
 
 struct merge_keys {
-	struct merge_key *v;
+	struct merge_key **v; /* by number */
 	size_t n;
 };
 
@@ -80,7 +81,8 @@ int merge_follow(struct merge_keys *keys, const struct merge_record *last,
  * incomplete or invalid. Return the length of the lines before that line.
  */
 size_t merge_keys_parse(struct merge_keys *keys, const char *text, size_t len);
-void merge_keys_add(struct merge_keys *keys, const char *key, const char *prefix);
+/* Append a new key, and return it. It remains valid until merge_keys_clear. */
+struct merge_key *merge_keys_add(struct merge_keys *keys, const char *key, const char *prefix);
 void merge_keys_clear(struct merge_keys *keys);
 /* True if KEY and PREFIX are valid in `merged.keys`. */
 bool merge_key_is_valid(const char *key, const char *prefix);

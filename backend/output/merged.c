@@ -159,8 +159,8 @@ static int merged_load_logs(struct merged *m)
 	for (; m->n_logs < keys.n; m->n_logs++) {
 		struct merged_log *l = m->logs[m->n_logs] = new0(struct merged_log);
 
-		l->key = take_ptr(keys.v[m->n_logs].key);
-		l->prefix = take_ptr(keys.v[m->n_logs].prefix);
+		l->key = take_ptr(keys.v[m->n_logs]->key);
+		l->prefix = take_ptr(keys.v[m->n_logs]->prefix);
 		l->fd = l->lines_fd = -1;
 	}
 	return 0;

@@ -29,7 +29,7 @@ static void render(const struct merge_keys *keys, const struct merge_record *r, 
 
 		out[ROOM] = '#';
 		n = merge_render(r, whole,
-				 &(struct merge_style){keys->v[r->log].prefix, NULL, NULL}, log,
+				 &(struct merge_style){keys->v[r->log]->prefix, NULL, NULL}, log,
 				 have[i / array_size(skips)], skip, out, ROOM);
 		assert(n <= min_of(whole - skip, (uint64_t)ROOM));
 		assert(out[ROOM] == '#');
@@ -78,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	for (unsigned mend = 0; mend < 2; mend++) {
 		for (size_t i = 0; i < keys.n; i++)
-			keys.v[i].indexed = 0;
+			keys.v[i]->indexed = 0;
 		records(&keys, data + MERGE_HEAD, size - MERGE_HEAD, mend);
 	}
 	return 0;

@@ -358,8 +358,8 @@ static void test_keys(void **state)
 
 	assert_int_equal(merge_keys_parse(&keys, text, strlen(text)), 22);
 	assert_int_equal(keys.n, 2);
-	assert_string_equal(keys.v[1].key, "b-0.0");
-	assert_string_equal(keys.v[1].prefix, "b/0 ");
+	assert_string_equal(keys.v[1]->key, "b-0.0");
+	assert_string_equal(keys.v[1]->prefix, "b/0 ");
 	merge_keys_clear(&keys);
 	assert_int_equal(merge_keys_parse(&keys, "../x\tp\n", 7), 0);
 	assert_int_equal(keys.n, 0);
