@@ -25,9 +25,14 @@ struct room {
 	struct loop *loop;
 	struct files *files; /* borrowed from the owner */
 	atomic_llong bytes;
+	/* The members below are about the count that is in progress, if COUNTING. */
 	bool counting;
 	/* true if something was removed during the count, so that the sum may be wrong */
 	bool recount;
+	/* true if this count repeats an earlier one, during which files may have changed */
+	bool again;
+	long long before; /* the value of BYTES when this count began */
+	uint64_t counted; /* the sum so far; for the pool */
 };
 
 struct room *room_new(struct loop *loop, struct files *files)
@@ -95,37 +100,27 @@ static int room_entry(void *data, int at, const char *name, unsigned char type)
 
 /* --- counting --- */
 
-struct room_counting {
-	struct room *room;
-	struct room_walk walk;
-	long long before; /* the value of room.bytes when this count began */
-	/* true if this count repeats an earlier one, during which files may have changed */
-	bool again;
-};
-
 /* Count the folder NAME of a job. If a crash has interrupted its removal, finish the removal. */
 static int count_folder(void *data, int at, const char *name, unsigned char type)
 {
-	struct room_counting *c = data;
-	struct room_walk left = {.remove = true};
+	struct room *room = data;
+	struct room_walk w = {.remove = strncmp(name, ROOM_REMOVED, strlen(ROOM_REMOVED)) == 0};
 
-	if (strncmp(name, ROOM_REMOVED, strlen(ROOM_REMOVED)) == 0) {
-		disk_list(at, name, room_entry, &left);
+	if (w.remove || name[0] != '.')
+		disk_list(at, name, room_entry, &w);
+	if (w.remove)
 		disk_rmdir(at, name);
-	} else if (name[0] != '.') {
-		disk_list(at, name, room_entry, &c->walk);
-	}
+	else
+		room->counted += w.bytes;
 	return 0;
 }
 
 static void count_work(void *data)
 {
-	struct room_counting *c = data;
+	struct room *room = data;
 
-	disk_list(files_dir(c->room->files), ".", count_folder, c);
+	disk_list(files_dir(room->files), ".", count_folder, room);
 }
-
-static void count(struct room *room, bool again);
 
 /*
  * The count may or may not include bytes that kxfs has added while the count was running. Assume
@@ -135,32 +130,22 @@ static void count(struct room *room, bool again);
  */
 static void count_done(void *data)
 {
-	struct room_counting *c = data;
-	struct room *room = c->room;
-	long long now = atomic_fetch_add(&room->bytes, (long long)c->walk.bytes - c->before);
-	bool again = now != c->before && !c->again;
+	struct room *room = data;
+	long long now = atomic_fetch_add(&room->bytes, (long long)room->counted - room->before);
 
-	free(c);
+	room->again = now != room->before && !room->again;
 	room->counting = false;
-	if (room->recount || again)
-		count(room, again);
-}
-
-static void count(struct room *room, bool again)
-{
-	struct room_counting *c = new0(struct room_counting);
-
-	c->room = room;
-	c->before = atomic_load(&room->bytes);
-	c->again = again;
-	room->counting = true;
-	room->recount = false;
-	loop_work(room->loop, count_work, count_done, c);
+	if (room->recount || room->again)
+		room_count(room);
 }
 
 void room_count(struct room *room)
 {
-	count(room, false);
+	room->before = atomic_load(&room->bytes);
+	room->counted = 0;
+	room->counting = true;
+	room->recount = false;
+	loop_work(room->loop, count_work, count_done, room);
 }
 
 /* --- removing --- */
