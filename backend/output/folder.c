@@ -7,9 +7,6 @@
 #include <sys/stat.h>
 
 #include "backend/base/disk.h"
-#include "backend/base/file.h"
-
-#define FOLDER_READ_MAX (64u << 20)
 
 bool folder_path(char ret[FOLDER_PATH_MAX], const char *id, const char *sub, const char *name)
 {
@@ -28,13 +25,6 @@ int folder_open(int dir_fd, const char *id, const char *sub, const char *name, i
 	if ((flags & O_ACCMODE) == O_RDONLY)
 		flags |= O_NONBLOCK; /* never hang in open, even if NAME is a FIFO */
 	return disk_open(dir_fd, path, flags);
-}
-
-int folder_read(int dir_fd, const char *id, const char *name, char **ret, size_t *ret_len)
-{
-	cleanup_fd int fd = folder_open(dir_fd, id, NULL, name, O_RDONLY);
-
-	return fd < 0 ? fd : file_read_fd(fd, FOLDER_READ_MAX, ret, ret_len);
 }
 
 int folder_make_one(int dir_fd, const char *name)

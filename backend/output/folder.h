@@ -19,11 +19,6 @@ bool folder_path(char ret[FOLDER_PATH_MAX], const char *id, const char *sub, con
  * create it with mode 0600.
  */
 int folder_open(int dir_fd, const char *id, const char *sub, const char *name, int flags);
-/*
- * Read all of the file ID/NAME; *RET is malloc'ed. Return -EFBIG if the file is larger than any
- * file that kxfs writes.
- */
-int folder_read(int dir_fd, const char *id, const char *name, char **ret, size_t *ret_len);
 /* Create ID, ID/logs and ID/lines if needed. */
 int folder_make(int dir_fd, const char *id);
 /* Create the folder NAME in DIR_FD with mode 0700, whatever the umask is, if it does not exist. */

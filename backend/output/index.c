@@ -17,7 +17,8 @@
 
 /* A crash of the machine may damage at most this many records at the end of an index. */
 #define INDEX_TORN_MAX 4096
-#define OUT_FIRST      16 /* initial capacity in records */
+#define OUT_FIRST      16	   /* initial capacity in records */
+#define INDEX_KEYS_MAX (64u << 20) /* kxfs writes no longer `merged.keys` */
 
 /* A batch of records that is being written. If the write has failed, it will be retried. */
 struct index_batch {
@@ -65,9 +66,10 @@ struct index {
 
 int index_read_keys(int dir_fd, const char *id, struct merge_keys *ret, uint64_t *ret_len)
 {
+	cleanup_fd int fd = folder_open(dir_fd, id, NULL, "merged.keys", O_RDONLY);
 	cleanup_free char *text = NULL;
 	size_t len;
-	int err = folder_read(dir_fd, id, "merged.keys", &text, &len);
+	int err = fd < 0 ? fd : file_read_fd(fd, INDEX_KEYS_MAX, &text, &len);
 
 	if (err == 0)
 		*ret_len = merge_keys_parse(ret, text, len);

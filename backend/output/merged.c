@@ -47,25 +47,19 @@ struct merged *merged_new(struct lock *lock, int dir_fd, const char *id)
 	return m;
 }
 
-static void close_if(int fd)
-{
-	if (fd >= 0)
-		close(fd);
-}
-
 void merged_free(struct merged *m)
 {
 	if (!m)
 		return;
 	for (size_t i = 0; i < m->n_logs; i++) {
-		close_if(m->logs[i]->fd);
-		close_if(m->logs[i]->lines_fd);
+		base_close_fd(&m->logs[i]->fd);
+		base_close_fd(&m->logs[i]->lines_fd);
 		free(m->logs[i]->key);
 		free(m->logs[i]->prefix);
 		free(m->logs[i]);
 	}
 	free(m->logs);
-	close_if(m->fd);
+	base_close_fd(&m->fd);
 	free(m->id);
 	free(m);
 }
@@ -226,7 +220,7 @@ void merged_hold(struct merged *m)
 
 		if (merged_open(m, l, MERGED_HELD, &fd, &lines_fd, &own) == 0 && own) {
 			close(fd);
-			close_if(lines_fd);
+			base_close_fd(&lines_fd);
 		}
 	}
 }
@@ -283,7 +277,7 @@ static int read_record(struct merged_read *m, const struct merge_record *r, uint
 	whole = n == min_of(total - (m->at - base), (uint64_t)m->n);
 	if (own) {
 		close(fd);
-		close_if(lines_fd);
+		base_close_fd(&lines_fd);
 		free(take_ptr(m->stampers[r->log % MERGED_STAMPERS]));
 	}
 	m->out += n;
