@@ -464,40 +464,16 @@ const struct spec_job *store_get_uid(struct store *store, const char *uid)
 	return e ? spec_job_ref(e->job) : NULL;
 }
 
-/*
- * Fill LIST with the snapshots of PLACE, and set *N to their number. ROOM is the capacity of LIST.
- * If PLACE has more snapshots than that, return false.
- */
-static bool store_fill(struct store *store, enum backend_place place, const struct spec_job **list,
-		       size_t room, size_t *n)
-{
-	struct store_place *p = &store->place[place];
-
-	lock_scope(&store->lock);
-	*n = p->n;
-	if (p->n > room)
-		return false;
-	for (size_t i = 0; i < p->n; i++)
-		list[i] = spec_job_ref(p->list[i]->job);
-	return true;
-}
-
 void store_list(struct store *store, enum backend_place place, const struct spec_job ***ret,
 		size_t *ret_n)
 {
-	size_t n = store_count(store, place);
+	const struct store_place *p = &store->place[place];
 
-	for (;;) {
-		size_t room = n + n / 8 + 16;
-		const struct spec_job **list = new0_n(const struct spec_job *, room);
-
-		if (store_fill(store, place, list, room, &n)) {
-			*ret = list;
-			*ret_n = n;
-			return;
-		}
-		free(list);
-	}
+	lock_scope(&store->lock);
+	*ret = new0_n(const struct spec_job *, p->n);
+	*ret_n = p->n;
+	for (size_t i = 0; i < p->n; i++)
+		(*ret)[i] = spec_job_ref(p->list[i]->job);
 }
 
 size_t store_count(struct store *store, enum backend_place place)
