@@ -123,19 +123,6 @@ struct credential {
 
 static void refresh(struct credential *cr);
 
-static void set_secret(char **to, char *text)
-{
-	if (*to)
-		explicit_bzero(*to, strlen(*to));
-	free(*to);
-	*to = text;
-}
-
-static void clear_secret(char **p)
-{
-	set_secret(p, NULL);
-}
-
 /* --- the result of the sources --- */
 
 /* Return the Authorization header line, malloc'ed; NULL if there is no token or password. */
@@ -146,7 +133,7 @@ static char *make_line(const struct credential *cr)
 			    : *c->token	       ? c->token
 			    : cr->answer_known ? cr->answer.token
 					       : "";
-	cleanup(clear_secret) char *pair = NULL, *code = NULL;
+	cleanup(text_wipe) char *pair = NULL, *code = NULL;
 
 	if (*c->user) {
 		pair = text_print("%s:%s", c->user, c->password);
@@ -172,11 +159,18 @@ static void make_pair(const struct credential *cr, char **ret_cert, char **ret_k
 	*ret_key = text_copy(key);
 }
 
+static void wipe_parts(struct credential *cr)
+{
+	text_wipe(&cr->line);
+	text_wipe(&cr->cert);
+	text_wipe(&cr->key);
+}
+
 /* --- callers that wait --- */
 
 static void answer_one(struct credential *cr, credential_fn fn, void *data)
 {
-	cleanup(clear_secret) char *line = NULL, *cert = NULL, *key = NULL;
+	cleanup(text_wipe) char *line = NULL, *cert = NULL, *key = NULL;
 	struct credential_parts parts;
 
 	if (cr->files_err < 0)
@@ -187,9 +181,10 @@ static void answer_one(struct credential *cr, credential_fn fn, void *data)
 	make_pair(cr, &cert, &key);
 	if (!streq(line, cr->line) || !streq(cert, cr->cert) || !streq(key, cr->key)) {
 		cr->generation++;
-		set_secret(&cr->line, take_ptr(line));
-		set_secret(&cr->cert, take_ptr(cert));
-		set_secret(&cr->key, take_ptr(key));
+		wipe_parts(cr);
+		cr->line = take_ptr(line);
+		cr->cert = take_ptr(cert);
+		cr->key = take_ptr(key);
 	}
 	parts = (struct credential_parts){cr->line, cr->cert, cr->key, cr->generation};
 	return fn(data, 0, &parts, "");
@@ -224,9 +219,9 @@ static void answer_all(struct credential *cr)
 
 static void files_clear(struct credential_files *f)
 {
-	clear_secret(&f->token);
-	clear_secret(&f->cert_pem);
-	clear_secret(&f->key_pem);
+	text_wipe(&f->token);
+	text_wipe(&f->cert_pem);
+	text_wipe(&f->key_pem);
 }
 
 /* True if C names files whose contents are needed. */
@@ -243,7 +238,7 @@ static int refuse_file(char **ret_text, int err, const char *what, const char *f
 
 static int read_token(const char *file, char **ret, char **ret_text)
 {
-	cleanup(clear_secret) char *text = NULL;
+	cleanup(text_wipe) char *text = NULL;
 	size_t len, begin;
 	int err = file_read_other(file, TOKEN_MAX, &text, &len);
 
@@ -659,9 +654,7 @@ void credential_free(struct credential *cr)
 	files_clear(&cr->files);
 	spec_credential_clear(&cr->answer);
 	spec_connection_clear(&cr->fresh);
-	set_secret(&cr->line, NULL);
-	set_secret(&cr->cert, NULL);
-	set_secret(&cr->key, NULL);
+	wipe_parts(cr);
 	free(cr->files_text);
 	free(cr->plugin_text);
 	free(cr->info);
