@@ -40,13 +40,6 @@ void print_metric_head(FILE *out, const char *name, const char *type, const char
 	fprintf(out, "# HELP kxfs_%s %s.\n# TYPE kxfs_%s %s\n", name, help, name, type);
 }
 
-/* Print the label KEY="VALUE" of a metric, with VALUE escaped. */
-static void print_label(FILE *out, const char *key, const char *value)
-{
-	fprintf(out, "%s=", key);
-	print_quoted(out, value);
-}
-
 void print_metrics(FILE *out, const struct print_metric *metrics, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -94,13 +87,11 @@ void tally_print(const struct tally *t, FILE *out, const char *name,
 
 	for (unsigned i = 0; i < n; i++) {
 		const struct tally_row *row = &t->rows[i];
-		const char *before = "{";
 
 		fprintf(out, "kxfs_%s", name);
 		for (size_t k = 0; k < TALLY_LABELS && keys[k]; k++) {
-			fputs(before, out);
-			print_label(out, keys[k], row->values[k]);
-			before = ",";
+			fprintf(out, "%c%s=", k ? ',' : '{', keys[k]);
+			print_quoted(out, row->values[k]);
 		}
 		fprintf(out, "} %" PRIu64 "\n", (uint64_t)atomic_load(&row->n));
 	}
