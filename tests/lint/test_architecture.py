@@ -40,7 +40,7 @@ USES = {
     "spec/record": ("spec/kinds",),
     "backend/base": ("spec/base",),
     "backend/client": ("backend/base", "spec/api", "spec/logline"),
-    "backend/output": ("backend/base",),
+    "backend/output": ("backend/base", "spec/logline"),
     "backend/archive": ("backend/output", "spec/job"),
     "backend/jobs": ("backend/archive", "backend/output", "spec/record"),
     "backend/impl": ("backend/jobs", "spec/record", "spec/view"),

@@ -21,7 +21,8 @@ static inline void output_print_written(void *data, int err)
 /* Write TEXT to the log KEY of job J. The log must have begun, and have no stream. */
 static inline void output_print(struct output_job *j, const char *key, const char *text)
 {
-	const struct log_writer_events events = {.opened = output_print_opened, .written = output_print_written};
+	const struct log_writer_events events = {.opened = output_print_opened,
+						 .written = output_print_written};
 	struct log_writer *w = log_writer_new(j, key, &events);
 
 	assert_non_null(w);
