@@ -1261,29 +1261,12 @@ void output_log_leave(struct output_log *l)
 
 /* --- removing --- */
 
-struct output_removal {
-	struct output *output;
-	char *id;
-	room_fn done;
-	void *data;
-};
-
-static void removal_run(void *data)
-{
-	struct output_removal *r = data;
-
-	room_remove(r->output->room, r->id, r->done, r->data);
-	free(r->id);
-	free(r);
-}
-
 void output_job_remove(struct output *o, const char *id, room_fn done, void *data)
 {
-	struct output_removal *r = new0(struct output_removal);
+	struct room_removal *r = room_removal_new(o->room, id, done, data);
 	struct output_job *j = find_job(o, id);
 
 	assert(!j || j->closed);
-	*r = (struct output_removal){o, text_copy(id), done, data};
 	/*
 	 * Mark the logs as cut now. If a fetch finishes before the logs are removed, the fetch ends
 	 * its log (see fetched). After that, files_cut would not mark this log any more.
@@ -1291,11 +1274,11 @@ void output_job_remove(struct output *o, const char *id, room_fn done, void *dat
 	files_cut(o->files, id);
 	if (j)
 		job_go(j);
-	j = find_gone(o, r->id);
+	j = find_gone(o, id);
 	/* Work in progress may still create files of the job, so wait until it has ended. */
 	if (!j || j->gone)
-		return removal_run(r);
-	j->gone = removal_run;
+		return room_remove(r);
+	j->gone = room_remove;
 	j->gone_data = r;
 }
 

@@ -215,16 +215,23 @@ static void remove_done(void *data)
 		return done(arg, err);
 }
 
-void room_remove(struct room *room, const char *id, room_fn done, void *data)
+struct room_removal *room_removal_new(struct room *room, const char *id, room_fn done, void *data)
 {
 	struct room_removal *r = new0(struct room_removal);
 
 	assert(spec_name_is_file(id));
-	r->room = room;
-	r->id = text_copy(id);
-	r->merged = file_get(room->files, id, NULL);
-	r->walk.remove = true;
-	r->done = done;
-	r->data = data;
-	loop_work(room->loop, remove_work, remove_done, r);
+	*r = (struct room_removal){.room = room,
+				   .id = text_copy(id),
+				   .walk = {.remove = true},
+				   .done = done,
+				   .data = data};
+	return r;
+}
+
+void room_remove(void *removal)
+{
+	struct room_removal *r = removal;
+
+	r->merged = file_get(r->room->files, r->id, NULL);
+	loop_work(r->room->loop, remove_work, remove_done, r);
 }

@@ -19,8 +19,9 @@ uint64_t room_bytes(const struct room *room);
 /* Called when the folder was removed (ERR is 0), or could not be removed because of ERR. */
 typedef void (*room_fn)(void *data, int err);
 /*
- * Remove the folder of job ID, then call DONE(DATA, err). If DONE is NULL, log an error instead.
- * Readers that have opened a log can continue. The caller must ensure that nothing else uses the
- * folder.
+ * Prepare to remove the folder of job ID. Pass the result to room_remove, which removes the folder,
+ * then calls DONE(DATA, err), and frees REMOVAL. If DONE is NULL, it logs an error instead. Readers
+ * that have opened a log can continue. When room_remove is called, nothing else may use the folder.
  */
-void room_remove(struct room *room, const char *id, room_fn done, void *data);
+struct room_removal *room_removal_new(struct room *room, const char *id, room_fn done, void *data);
+void room_remove(void *removal);

@@ -100,13 +100,13 @@ static void test_counted(void **state)
 	room_count(rig.room);
 	fake_run();
 	assert_int_equal(room_bytes(rig.room), 1020);
-	room_remove(rig.room, "a", on_removed, NULL);
+	room_remove(room_removal_new(rig.room, "a", on_removed, NULL));
 	assert_int_equal(rig.n_removed, 0);
 	fake_run();
 	assert_int_equal(rig.n_removed, 1);
 	assert_int_equal(room_bytes(rig.room), 20);
 	assert_false(is_there("a"));
-	room_remove(rig.room, "b", NULL, NULL);
+	room_remove(room_removal_new(rig.room, "b", NULL, NULL));
 	fake_run();
 	assert_int_equal(room_bytes(rig.room), 0);
 	assert_false(is_there("b"));
@@ -130,7 +130,7 @@ static void test_crash(void **state)
 	fake_run();
 	assert_int_equal(room_bytes(rig.room), 510);
 	assert_false(is_there(".removed-7"));
-	room_remove(rig.room, "a", on_removed, NULL);
+	room_remove(room_removal_new(rig.room, "a", on_removed, NULL));
 	fake_run();
 	assert_true(is_there("b/logs/k"));
 	/* More output was removed than was counted. */
@@ -155,7 +155,7 @@ static void test_left(void **state)
 		n += snprintf(path + n, sizeof(path) - (size_t)n, "/d");
 		assert_int_equal(mkdir(path, 0700), 0);
 	}
-	room_remove(rig.room, "a", on_removed, NULL);
+	room_remove(room_removal_new(rig.room, "a", on_removed, NULL));
 	fake_run();
 	assert_int_equal(rig.n_removed, 1);
 	assert_false(is_there("a"));
@@ -172,8 +172,8 @@ static void test_removed_again(void **state)
 	make_job(".removed-a", 300);
 	make_job("a", 10);
 	make_job("b", 20);
-	room_remove(rig.room, "a", on_removed, NULL);
-	room_remove(rig.room, "b", on_removed, NULL);
+	room_remove(room_removal_new(rig.room, "a", on_removed, NULL));
+	room_remove(room_removal_new(rig.room, "b", on_removed, NULL));
 	fake_run();
 	assert_int_equal(rig.n_removed, 2);
 	assert_false(is_there("a") || is_there("b") || is_there(".removed-a"));
@@ -186,7 +186,7 @@ static void grow(void)
 
 static void remove_a(void)
 {
-	room_remove(rig.room, "a", NULL, NULL);
+	room_remove(room_removal_new(rig.room, "a", NULL, NULL));
 }
 
 /* Remove the folder right before it would be counted. Report the removal before the count ends. */
