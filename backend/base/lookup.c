@@ -66,14 +66,6 @@ static void on_looked(void *data)
 	asked_free(a);
 }
 
-static void on_refused(void *data)
-{
-	struct asked *a = data;
-
-	finish(&a->l, NULL);
-	asked_free(a);
-}
-
 static void on_late(void *data)
 {
 	struct asked *a = data;
@@ -138,18 +130,14 @@ void lookup_start(struct loop *loop, const struct lookup *l)
 	if (l->group)
 		group_enter(l->group);
 	loop_timer_init(&a->timer, loop, on_late, a);
-	if (!admit(a)) {
-		loop_post(loop, on_refused, a);
-		return;
-	}
-	loop_timer_set(&a->timer, l->ms);
-	if (thread_start(look, a, NULL) == 0)
-		return;
-	loop_timer_stop(&a->timer);
-	{
+	if (admit(a)) {
+		if (thread_start(look, a, NULL) == 0)
+			return loop_timer_set(&a->timer, l->ms);
 		lock_scope(&lock);
 		DL_DELETE(all, a);
 		n_all--;
 	}
-	loop_post(loop, on_refused, a);
+	/* There is no answer. */
+	a->l.free(take_ptr(a->l.question));
+	loop_post(loop, on_looked, a);
 }
