@@ -12,8 +12,8 @@
  *
  * All of this belongs to the I/O thread, except struct file. Disk access is on the pool, with at
  * most one unit of work for each log at a time. Each event of a log puts the log into the queue of
- * its job, and posts job_step. job_step advances the job and the logs in the queue, and calls
- * waiting callers last. Jobs, logs and arrivals are in one file because job_step needs the states
+ * its job, and posts job_step. job_step advances the job and the logs in the queue, and posts the
+ * calls of waiting callers. Jobs, logs and arrivals are in one file because job_step needs the states
  * of all of them. A job is freed when its group WORK is empty.
  *
  *	job	| what is under way				| what ends it				| next
@@ -122,13 +122,12 @@ struct output_log {
 	void *opened_data;
 	loop_fn ended; /* called when the log has ended; or NULL */
 	void *ended_data;
+	bool calling; /* true if the call of ENDED is posted */
 	/*
 	 * Links of the job's list QUEUE. The job's next step advances the logs in this list. PREV
 	 * is NULL if the log is not in the list.
 	 */
 	struct output_log *prev, *next;
-	/* Links of the job's list CALLING of logs whose ENDED is due. */
-	struct output_log *call_prev, *call_next;
 	UT_hash_handle hh;
 };
 
@@ -166,8 +165,7 @@ struct output_job {
 	uint64_t published; /* number of index records that readers can see */
 	enum job_trouble trouble;
 	enum job_end end;
-	size_t n_live;		    /* logs that have not ended */
-	struct output_log *calling; /* logs whose ENDED must be called */
+	size_t n_live; /* logs that have not ended */
 	/* If the job is being removed, the function to call after the job is freed; else NULL. */
 	loop_fn gone;
 	void *gone_data;
@@ -641,13 +639,26 @@ static void log_read_disk(struct output_log *l)
 
 /* --- a log: its end --- */
 
-/* Schedule the call of L's ENDED, if it is set. */
+static void call_ended(void *data)
+{
+	struct output_log *l = data;
+	loop_fn ended = l->job->output->stopped ? NULL : take_ptr(l->ended);
+	void *arg = l->ended_data;
+
+	l->calling = false;
+	group_leave(&l->job->work);
+	if (ended)
+		return ended(arg);
+}
+
+/* Post the call of L's ENDED, if it is set. */
 static void log_call_ended(struct output_log *l)
 {
-	if (l->ended && !l->call_prev)
-		DL_APPEND2(l->job->calling, l, call_prev, call_next);
-	if (l->call_prev)
-		job_wake(l->job);
+	if (!l->ended || l->calling)
+		return;
+	l->calling = true;
+	group_enter(&l->job->work);
+	loop_post(l->job->output->loop, call_ended, l);
 }
 
 /* If the index on disk has all of L, set L to ENDED. L must be FED. */
@@ -995,24 +1006,6 @@ static bool job_is_whole(const struct output_job *j)
 	       index_written(j->index)->records == index_appended(j->index);
 }
 
-/*
- * Return the next ENDED function that must be called, and set *RET_DATA to its argument. Return
- * NULL if there is none.
- */
-static loop_fn job_take_call(struct output_job *j, void **ret_data)
-{
-	struct output_log *l;
-
-	while ((l = j->calling)) {
-		DL_DELETE2(j->calling, l, call_prev, call_next);
-		l->call_prev = NULL;
-		*ret_data = l->ended_data;
-		if (l->ended)
-			return take_ptr(l->ended);
-	}
-	return NULL;
-}
-
 /* Advance J and its logs as far as possible without waiting. */
 static void job_move(struct output_job *j)
 {
@@ -1052,8 +1045,6 @@ static void job_move(struct output_job *j)
 static void job_step(void *data)
 {
 	struct output_job *j = data;
-	void *arg = NULL;
-	loop_fn call;
 
 	j->posted = false;
 	group_leave(&j->work);
@@ -1065,13 +1056,8 @@ static void job_step(void *data)
 	arrivals_check(j->output, j->id);
 	if (j->output->stopping)
 		loop_post(j->output->loop, stop_if_drained, j->output);
-	call = job_take_call(j, &arg);
-	if (j->calling)
-		job_wake(j);
 	if (j->closed && j->end != END_REQUESTED)
 		return job_go(j);
-	if (call)
-		return call(arg);
 }
 
 /* --- jobs: public functions --- */
