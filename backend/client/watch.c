@@ -281,6 +281,12 @@ static void failed(struct watch *w, const struct http_reply *reply)
 	return notify(w, err, text);
 }
 
+/* Like failed, for a request that has failed with ERR because of TEXT. */
+static void failed_with(struct watch *w, int err, const char *text)
+{
+	return failed(w, &(struct http_reply){.err = err, .text = text, .body = ""});
+}
+
 /* Call this when the server no longer has the known version. Relist, now or after a pause. */
 static void expired(struct watch *w)
 {
@@ -335,14 +341,13 @@ static void page_failed(struct watch *w, const struct http_reply *reply)
 			   SPEC_MAX_LISTED, SPEC_MAX_PAGE_MIB,
 			   w->config.fewer ? "; to list fewer objects, use " : "",
 			   w->config.fewer ? w->config.fewer : "");
-	const struct http_reply large = {.err = -EFBIG, .text = text, .body = ""};
 	bool passes = reply->err || reply->status >= 500 || reply->status == 429;
 
 	if (!passes || reply->err == -EINVAL || reply->err == -EFBIG)
 		forget_version(w);
 	if (reply->err == -ETIMEDOUT || reply->status == 504)
 		w->page = max_of(w->page / 2, 1u);
-	return failed(w, reply->err == -EFBIG ? &large : reply);
+	return reply->err == -EFBIG ? failed_with(w, -EFBIG, text) : failed(w, reply);
 }
 
 static void page_done(struct watch *w);
@@ -373,10 +378,6 @@ static void take_ahead(struct watch *w)
 
 static void page_done(struct watch *w)
 {
-	static const struct http_reply endless = {.err = -EINVAL,
-						  .text = "the server keeps sending pages of the "
-							  "list",
-						  .body = ""};
 	const struct watch_part *part = w->part;
 	struct spec_list_meta meta;
 	int err = spec_split_end(part->split, &meta);
@@ -384,13 +385,9 @@ static void page_done(struct watch *w)
 	if (!err && !*meta.next && !*meta.resource_version)
 		err = -EINVAL;
 	if (err) {
-		const struct http_reply reply = {.err = err,
-						 .text = "the list is incomplete",
-						 .body = ""};
-
 		part_free(take_ptr(w->ahead));
 		forget_version(w);
-		return failed(w, &reply);
+		return failed_with(w, err, "the list is incomplete");
 	}
 	free(w->next);
 	w->next = *meta.next ? spec_url_escape(meta.next) : NULL;
@@ -401,8 +398,10 @@ static void page_done(struct watch *w)
 					   max_of((size_t)1,
 						  PAGE_BYTES / (part->bytes / part->objects + 1)));
 	w->meager += part->objects < part->limit / 2;
-	if (w->next && part->objects == 0 && ++w->empty > EMPTY_MAX)
-		return page_failed(w, &endless);
+	if (w->next && part->objects == 0 && ++w->empty > EMPTY_MAX) {
+		forget_version(w);
+		return failed_with(w, -EINVAL, "the server keeps sending pages of the list");
+	}
 	if (w->ahead)
 		return take_ahead(w);
 	if (w->next && w->meager > MEAGER_MAX) {
@@ -697,7 +696,6 @@ static void on_version(void *data, const struct http_reply *reply)
 {
 	struct watch_part *part = data;
 	struct watch *w = part->w;
-	struct http_reply torn = {.err = -EINVAL, .text = "the list is incomplete", .body = ""};
 	struct spec_list_meta meta;
 	const char *known;
 
@@ -707,7 +705,7 @@ static void on_version(void *data, const struct http_reply *reply)
 	if (reply->err || is_refused(reply))
 		return failed(w, reply);
 	if (spec_split_end(part->split, &meta) < 0)
-		return failed(w, &torn);
+		return failed_with(w, -EINVAL, "the list is incomplete");
 	w->asked = loop_now_ms();
 	known = is_replied(w) ? w->replied : w->version;
 	if (is_set_back(meta.resource_version, known)) {
