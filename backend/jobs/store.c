@@ -298,17 +298,18 @@ static struct spec_job *store_named(const struct spec_job *job, const char *id)
 	return spec_job_pack(copy);
 }
 
-/*
- * Rename E, because another job gets its id. Set *OLD to the old snapshot of E, and return the new
- * snapshot.
- */
-static const struct spec_job *store_rename(struct store *store, struct store_entry *e,
-					   const struct spec_job **old)
+/* A job that was renamed because another job got its id. */
+struct store_renamed {
+	const struct spec_job *old, *now;
+};
+
+/* Rename E, because another job gets its id. Set *RET to the old and the new snapshot of E. */
+static void store_rename(struct store *store, struct store_entry *e, struct store_renamed *ret)
 {
 	cleanup_free char *id = store_other(store, e->place, e->job->id, e->job);
 
-	*old = store_set_job(store, e, store_named(e->job, id));
-	return spec_job_ref(e->job);
+	ret->old = store_set_job(store, e, store_named(e->job, id));
+	ret->now = spec_job_ref(e->job);
 }
 
 /* Set the id of F's job to ID. F must not be in a table. */
@@ -342,11 +343,6 @@ static struct store_entry *store_name(struct store *store, struct store_entry *f
 	return newer ? e : NULL;
 }
 
-/* A job that was renamed because another job got its id. */
-struct store_renamed {
-	const struct spec_job *old, *now;
-};
-
 /*
  * Set the id of F. The snapshot of F will replace that of E in the same place. In history/, F gets
  * the id of E. In jobs/, F keeps its own id. If a third job has that id, rename the third job.
@@ -359,7 +355,7 @@ static void store_keep_id(struct store *store, struct store_entry *e, struct sto
 	if (f->place != BACKEND_JOBS || other == e)
 		store_set_id(f, e->job->id);
 	else if (other)
-		renamed->now = store_rename(store, other, &renamed->old);
+		store_rename(store, other, renamed);
 }
 
 /*
@@ -389,7 +385,7 @@ static void store_swap(struct store *store, struct store_entry **fresh, struct s
 	*gone = e;
 	e = store_name(store, f);
 	if (e)
-		renamed->now = store_rename(store, e, &renamed->old);
+		store_rename(store, e, renamed);
 	f->job->revision = store_revise(store, f->place);
 	key_table_add(&store->by_uid, f);
 	store_enlist(store, f);
