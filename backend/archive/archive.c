@@ -46,7 +46,6 @@ struct archive_entry {
 
 struct archive {
 	struct archive_config config;
-	char *namespace; /* NULL until archive_begin is called */
 	struct archive_entry *all, *queue;
 	struct copy copy; /* COPY.JOB is a reference; it is not NULL while a copy is in progress */
 	struct work work;
@@ -329,7 +328,7 @@ static void step(void *data)
 	uint64_t now = loop_now_ms(), next = UINT64_MAX;
 	struct archive_entry *e;
 
-	if (!a->namespace || a->copy.job || a->ended)
+	if (!a->copy.namespace || a->copy.job || a->ended)
 		return;
 	if (a->stopped && a->away)
 		return on_stopped(a);
@@ -395,7 +394,7 @@ int archive_check(const char *dir, const char *state_dir, char **ret_text)
 
 void archive_begin(struct archive *a, const char *namespace)
 {
-	a->copy.namespace = a->namespace = text_copy(namespace);
+	a->copy.namespace = text_copy(namespace);
 	step(a);
 }
 
@@ -404,7 +403,7 @@ void archive_stop(struct archive *a, loop_fn fn, void *data)
 	a->stopped = fn;
 	a->stopped_data = data;
 	loop_timer_set(&a->late, a->config.stop_ms);
-	if (a->namespace)
+	if (a->copy.namespace)
 		step(a);
 	else
 		on_stopped(a);
@@ -432,6 +431,6 @@ void archive_free(struct archive *a)
 	free(take_ptr(a->trouble));
 	HASH_ITER(hh, a->all, e, next)
 		forget(a, e);
-	free(a->namespace);
+	free(a->copy.namespace);
 	free(a);
 }

@@ -9,10 +9,10 @@
 
 #include "backend/archive/archive.h"
 
-/* The copy of one job. Plain data. It owns WHY, and borrows everything else that it points to. */
+/* The copy of one job. Plain data. It owns WHY; archive.c owns everything else that it points to. */
 struct copy {
 	const struct archive_config *config;
-	const char *namespace;
+	char *namespace; /* NULL until archive_begin is called */
 	const struct spec_job *job;
 	atomic_bool cancel; /* if true, the copy ends with -ECANCELED */
 	/* loop_now_ms() when DIR last responded; 0 if no copy is in progress */
