@@ -959,14 +959,6 @@ static bool job_merge(struct output_job *j)
 	return index_room(j->index) > 0 && order_may_go(j->order);
 }
 
-static void on_index_written(void *data, int err);
-
-static void job_write(struct output_job *j)
-{
-	if (j->trouble != TROUBLE_FAILING)
-		index_write(j->index, &j->work, on_index_written, j);
-}
-
 /* Show readers the part of the index that is on disk. */
 static void job_publish(struct output_job *j)
 {
@@ -997,6 +989,12 @@ static void on_index_written(void *data, int err)
 		log_queue(l);
 	}
 	job_wake(j);
+}
+
+static void job_write(struct output_job *j)
+{
+	if (j->trouble != TROUBLE_FAILING)
+		index_write(j->index, &j->work, on_index_written, j);
 }
 
 /* True if J's index on disk has all output of J's logs. */
