@@ -240,6 +240,7 @@ OPTIONS = {
     "overlap": {"force"},
     "tree": {"may_end_own", "may_end_mine", "may_end_others", "read_only"},
     "follow": {"reruns"},
+    "output_log": {"anew"},
 }
 
 
