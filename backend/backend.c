@@ -97,14 +97,6 @@ static void on_log(void *data, struct log *log)
 		return b->events.log(b->events.data, log);
 }
 
-static void on_file(void *data, const char *file)
-{
-	struct backend *b = data;
-
-	if (b->events.file)
-		return b->events.file(b->events.data, file);
-}
-
 int backend_new(struct loop *loop, const struct backend_config *config,
 		const struct backend_events *events, struct backend **ret, char **ret_text)
 {
@@ -120,7 +112,6 @@ int backend_new(struct loop *loop, const struct backend_config *config,
 	b->config = *config;
 	b->store = store_new(&(struct store_events){on_job, b});
 	b->records = records_new(loop, b->config.state_dir, config->passive);
-	job_files_set_changed(records_files(b->records), on_file, b);
 	b->held = held_new(b);
 	err = output_new(loop, b->config.state_dir, &(struct output_events){on_log, b}, &b->output,
 			 ret_text);

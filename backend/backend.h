@@ -73,11 +73,6 @@ struct backend_events {
 	/* Called when the open log LOG has grown or ended. LOG is borrowed. */
 	void (*log)(void *data, struct log *log);
 	/*
-	 * Called when backend_file may now find another job for FILE, or none. The callback may
-	 * only remember FILE for later, and must not call the backend.
-	 */
-	void (*file)(void *data, const char *file);
-	/*
 	 * Called when the job that FILE launched is about to be removed, because it was in history/
 	 * for history_keep. DIGEST is the SHA-256 of the job's document. The callback may only
 	 * remember FILE and DIGEST for later.

@@ -23,8 +23,6 @@ struct job_files_name {
 };
 
 struct job_files {
-	void (*fn)(void *data, const char *file); /* may be NULL */
-	void *data;
 	struct lock lock; /* protects all members below, all launches, and their heads */
 	struct job_files_name *names;
 	uint64_t number; /* the largest number of any launch */
@@ -154,21 +152,16 @@ void job_files_update(struct job_files *f, const struct job_launch *l)
 {
 	if (!l->name)
 		return;
-	{
-		lock_scope(&f->lock);
-		touch(f);
-	}
-	if (f->fn)
-		return f->fn(f->data, l->head->file);
+	lock_scope(&f->lock);
+	touch(f);
 }
 
 void job_files_show(struct job_files *f, struct job_launch *l, bool shown)
 {
-	{
-		lock_scope(&f->lock);
-		l->shown = shown;
-	}
-	return job_files_update(f, l);
+	lock_scope(&f->lock);
+	l->shown = shown;
+	if (l->name)
+		touch(f);
 }
 
 bool job_files_is_newest(struct job_files *f, const struct job_launch *l)
@@ -188,8 +181,8 @@ void job_files_remove(struct job_files *f, struct job_launch *l)
 		DL_DELETE(n->launches, l);
 		if (!n->launches)
 			HASH_DEL(f->names, n);
+		touch(f);
 	}
-	job_files_update(f, l);
 	l->name = NULL;
 	if (!n->launches)
 		free(n);
@@ -280,13 +273,6 @@ struct job_files *job_files_new(void)
 	f->lock = (struct lock)LOCK_INIT;
 	f->changed = loop_time_ns();
 	return f;
-}
-
-void job_files_set_changed(struct job_files *f, void (*fn)(void *data, const char *file),
-			   void *data)
-{
-	f->fn = fn;
-	f->data = data;
 }
 
 void job_files_free(struct job_files *f)

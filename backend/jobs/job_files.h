@@ -44,12 +44,6 @@ struct job_launch {
 
 struct job_files *job_files_new(void);
 void job_files_free(struct job_files *f); /* Call this after all launches were removed. */
-/*
- * Set the callback FN. FN is called on the I/O thread when FILE.job may have changed: it may link
- * to another job, or may have disappeared.
- */
-void job_files_set_changed(struct job_files *f, void (*fn)(void *data, const char *file),
-			   void *data);
 
 /* --- I/O thread --- */
 

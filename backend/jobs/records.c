@@ -975,7 +975,6 @@ void records_free(struct records *rs)
 
 	if (!rs)
 		return;
-	job_files_set_changed(rs->files, NULL, NULL);
 	/* Stay at the same slot: the removal of a record may move another record into it. */
 	for (size_t i = 0; (r = key_table_next(&rs->by_key, &i)); i--)
 		record_free(r);

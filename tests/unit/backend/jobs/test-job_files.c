@@ -8,7 +8,6 @@
 #include "tests/unit/backend/client/fake_net.h"
 #include "tests/unit/backend/jobs/assert_file.h"
 #include "tests/unit/backend/jobs/record_rig.h"
-#include "tests/unit/noted.h"
 
 static struct records *rs;
 static char keys[8][JOB_FILES_UUID]; /* keys of the launches, in order */
@@ -56,18 +55,11 @@ static void on_loaded(void *data, int err, const char *text)
 	assert_int_equal(err, 0);
 }
 
-static void on_changed(void *data, const char *file)
-{
-	note("%s", file);
-}
-
 static void begin(void)
 {
 	rs = records_new(NULL, dir, false);
-	job_files_set_changed(records_files(rs), on_changed, NULL);
 	records_load(rs, on_loaded, NULL);
 	fake_run();
-	forget_noted();
 }
 
 static void end(void)
@@ -88,7 +80,6 @@ static int setup_files(void **state)
 static int teardown_files(void **state)
 {
 	end();
-	forget_noted();
 	return teardown(state);
 }
 
@@ -147,9 +138,7 @@ static void test_life(void **state)
 	assert_job("a.yaml", "job-1", BACKEND_JOBS);
 	launch(3, "a.yaml", RECORD_HELD);
 	assert_job("a.yaml", "job-3", BACKEND_JOBS);
-	forget_noted();
 	change(3, RECORD_NEVER);
-	assert_done("a.yaml");
 	assert_job("a.yaml", "job-3", BACKEND_HISTORY);
 	launch(4, "a.yaml", RECORD_SUBMITTING);
 	change(4, RECORD_LIVE);
