@@ -321,7 +321,6 @@ static void on_settled(void *data)
 	jobs->events.leaving(jobs->events.data, job);
 	job_free(job);
 	post_slots(jobs);
-	return jobs->events.left(jobs->events.data);
 }
 
 /* --- failures of replicas --- */
@@ -764,20 +763,23 @@ static void on_rewritten(void *data, struct record *entry, int err)
 }
 
 struct local_jobs *local_jobs_new(struct backend *b, struct group *group,
-				  const struct spec_slots *limits,
-				  const struct local_jobs_events *events)
+				  const struct spec_slots *limits)
 {
 	struct local_jobs *jobs = new0(struct local_jobs);
 
 	jobs->b = b;
 	jobs->group = group;
 	jobs->limits = *limits;
-	jobs->events = *events;
 	jobs->replicas = local_replicas_new(b->loop, group, b->config.grace_ms);
 	records_set_part(b->records, RECORD_PLAN, plan_part, jobs);
 	records_set_part(b->records, RECORD_SNAPSHOT, snapshot_part, jobs);
 	records_set_written(b->records, on_rewritten, jobs);
 	return jobs;
+}
+
+void local_jobs_set_events(struct local_jobs *jobs, const struct local_jobs_events *events)
+{
+	jobs->events = *events;
 }
 
 void local_jobs_take_charge(struct local_jobs *jobs)

@@ -33,8 +33,6 @@ struct local_jobs_events {
 	 * store, or the mount ends and the job continues.
 	 */
 	void (*leaving)(void *data, struct local_job *job);
-	/* Called after a job was freed. */
-	void (*left)(void *data);
 	void *data;
 };
 
@@ -43,8 +41,9 @@ struct local_jobs_events {
  * limits is not 0, jobs wait in a queue.
  */
 struct local_jobs *local_jobs_new(struct backend *b, struct group *group,
-				  const struct spec_slots *limits,
-				  const struct local_jobs_events *events);
+				  const struct spec_slots *limits);
+/* Set the callbacks. Call this once, before making a job. */
+void local_jobs_set_events(struct local_jobs *jobs, const struct local_jobs_events *events);
 /*
  * Start and end jobs from now on. Begin with jobs for which a start or an end is planned. Call this
  * when the mount is up. Before this call, kxfs only shows jobs and follows their output.

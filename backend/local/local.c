@@ -31,7 +31,6 @@
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/base/print.h"
-#include "backend/jobs/expiry.h"
 #include "backend/local/job.h"
 #include "backend/local/record.h"
 #include "backend/local/request.h"
@@ -51,7 +50,6 @@ struct local {
 	struct local_jobs *jobs;
 	struct saved *saved;
 	struct local_requests *requests;
-	struct expiry *expiry;	       /* removes old jobs */
 	struct spec_slots limits;      /* the limits of the queue LOCAL_QUEUE */
 	struct spec_queue_view *queue; /* the status of the queue; NULL if there are no limits */
 	bool stopped;
@@ -61,90 +59,6 @@ struct local {
 static struct local *local_of(struct backend *b)
 {
 	return b->impl;
-}
-
-/* --- expiry --- */
-
-static bool may_go(void *data, const struct spec_job *job)
-{
-	return !job->held && !local_jobs_find(local_of(data)->jobs, job->id);
-}
-
-static bool is_removing(void *data)
-{
-	return saved_is_busy(local_of(data)->saved);
-}
-
-static bool has_output(void *data, const struct spec_job *job)
-{
-	return !job->dropped;
-}
-
-static void remove_job(void *data, const struct spec_job *job)
-{
-	backend_expired(data, spec_job_key(job));
-	saved_change(local_of(data)->saved, SAVED_EXPIRE, job->uid, NULL);
-}
-
-static void retire_job(void *data, const struct spec_job *job)
-{
-	saved_change(local_of(data)->saved, SAVED_CANCEL, job->uid, NULL);
-}
-
-static void drop_output(void *data, const struct spec_job *job)
-{
-	saved_change(local_of(data)->saved, SAVED_DROP, job->uid, NULL);
-}
-
-static struct expiry *new_expiry(struct backend *b)
-{
-	const struct expiry_config config = {
-		.loop = b->loop,
-		.store = b->store,
-		.output = b->output,
-		.archive = b->archive,
-		.spool_limit = b->config.spool_limit,
-		.history_keep = b->config.history_keep,
-		.may_go = may_go,
-		.has_output = has_output,
-		.is_busy = is_removing,
-		.retire = retire_job,
-		.remove = remove_job,
-		.drop = drop_output,
-		.data = b,
-	};
-
-	return expiry_new(&config);
-}
-
-/* --- events of jobs --- */
-
-static void on_published(void *data, struct local_job *job, const struct spec_job *snap)
-{
-	struct local *l = data;
-
-	local_requests_published(l->requests, job, snap);
-}
-
-static void on_unwritten(void *data, struct local_job *job, int err, uint64_t change)
-{
-	struct local *l = data;
-
-	local_requests_unwritten(l->requests, job, err, change);
-}
-
-static void on_leaving(void *data, struct local_job *job)
-{
-	struct local *l = data;
-
-	local_requests_leaving(l->requests, job);
-}
-
-static void on_left(void *data)
-{
-	struct local *l = data;
-
-	expiry_soon(l->expiry);
 }
 
 /* --- life --- */
@@ -218,7 +132,6 @@ static int choose_gpus(int wanted, uint64_t *ret, char **ret_text)
 static int local_init(struct backend *b, char **ret_text)
 {
 	cleanup_free char *output = text_print("%s/output", b->config.state_dir);
-	struct local_jobs_events events = {on_published, on_unwritten, on_leaving, on_left, NULL};
 	struct local *l;
 	uint64_t gpus;
 	int err = disk_mkdir(AT_FDCWD, output);
@@ -234,7 +147,6 @@ static int local_init(struct backend *b, char **ret_text)
 	l = new0(struct local);
 	l->b = b;
 	backend_set_impl(b, l);
-	events.data = l;
 	l->limits = (struct spec_slots){.jobs = b->config.jobs,
 					.gpus = gpus,
 					.passive = b->config.passive};
@@ -243,9 +155,8 @@ static int local_init(struct backend *b, char **ret_text)
 		l->queue->meta.created = l->queue->changed = loop_time_ns();
 	}
 	group_init(&l->group, b->loop);
-	l->expiry = new_expiry(b);
-	l->jobs = local_jobs_new(b, &l->group, &l->limits, &events);
-	l->saved = saved_new(b, &l->group, l->jobs, l->expiry);
+	l->jobs = local_jobs_new(b, &l->group, &l->limits);
+	l->saved = saved_new(b, &l->group, l->jobs);
 	l->requests = local_requests_new(b, &l->group, l->jobs, l->saved,
 					 (unsigned)__builtin_popcountll(gpus));
 	return 0;
@@ -258,12 +169,17 @@ static void local_start(struct backend *b)
 
 static bool local_is_settled(struct backend *b, const struct spec_job *job)
 {
-	return may_go(b, job) && !is_removing(b);
+	return saved_is_settled(local_of(b)->saved, job);
 }
 
 static const char *local_namespace(struct backend *b)
 {
 	return "local";
+}
+
+static void local_request(struct backend *b, struct backend_request *rq)
+{
+	local_requests_take(local_of(b)->requests, rq);
 }
 
 static void local_take_charge(struct backend *b)
@@ -300,7 +216,6 @@ static void local_stop(struct backend *b)
 
 	local_requests_stop(l->requests);
 	saved_stop(l->saved);
-	expiry_free(take_ptr(l->expiry));
 	loop_timer_init(&l->deadline, b->loop, on_stop_late, l);
 	loop_timer_set(&l->deadline, b->config.grace_ms + STOP_MORE_MS);
 	local_jobs_stop(l->jobs, b->config.linger);
@@ -316,37 +231,9 @@ static void local_fini(struct backend *b)
 	local_jobs_free(l->jobs);
 	local_requests_free(l->requests);
 	saved_free(l->saved);
-	expiry_free(l->expiry);
 	spec_queue_view_unref(l->queue);
 	free(l);
 	backend_set_impl(b, NULL);
-}
-
-/* --- requests --- */
-
-static void local_submit(struct backend *b, struct backend_request *rq)
-{
-	local_requests_submit(local_of(b)->requests, rq);
-}
-
-static void local_dry_run(struct backend *b, struct backend_request *rq)
-{
-	local_requests_dry_run(local_of(b)->requests, rq);
-}
-
-static void local_cancel(struct backend *b, struct backend_request *rq)
-{
-	local_requests_cancel(local_of(b)->requests, rq);
-}
-
-static void local_control(struct backend *b, struct backend_request *rq)
-{
-	local_requests_action(local_of(b)->requests, rq);
-}
-
-static void local_forget(struct backend *b, struct backend_request *rq)
-{
-	local_requests_forget(local_of(b)->requests, rq);
 }
 
 /* --- texts --- */
@@ -422,11 +309,11 @@ const struct backend_ops local_ops = {
 	.namespace = local_namespace,
 	.stop = local_stop,
 	.fini = local_fini,
-	.request[BACKEND_SUBMIT] = local_submit,
-	.request[BACKEND_DRY_RUN] = local_dry_run,
-	.request[BACKEND_CANCEL] = local_cancel,
-	.request[BACKEND_CONTROL] = local_control,
-	.request[BACKEND_FORGET] = local_forget,
+	.request[BACKEND_SUBMIT] = local_request,
+	.request[BACKEND_DRY_RUN] = local_request,
+	.request[BACKEND_CANCEL] = local_request,
+	.request[BACKEND_CONTROL] = local_request,
+	.request[BACKEND_FORGET] = local_request,
 	.text = local_text,
 	.queues = local_queues,
 	.queue = local_queue,

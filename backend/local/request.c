@@ -55,38 +55,6 @@ struct local_requests {
 	struct local_wait *waits;
 };
 
-struct local_requests *local_requests_new(struct backend *b, struct group *group,
-					  struct local_jobs *jobs, struct saved *saved,
-					  unsigned gpus)
-{
-	struct local_requests *c = new0(struct local_requests);
-
-	c->b = b;
-	c->group = group;
-	c->jobs = jobs;
-	c->saved = saved;
-	c->gpus = gpus;
-	return c;
-}
-
-void local_requests_stop(struct local_requests *c)
-{
-	c->stopping = true;
-}
-
-void local_requests_free(struct local_requests *c)
-{
-	struct local_wait *w, *next;
-
-	if (!c)
-		return;
-	DL_FOREACH_SAFE(c->waits, w, next) {
-		loop_timer_stop(&w->timer);
-		free(w);
-	}
-	free(c);
-}
-
 static void answer(struct local_wait *w, int err, const char *text)
 {
 	struct backend_request *rq = w->rq;
@@ -151,9 +119,11 @@ static bool is_fulfilled(const struct local_wait *w, const struct spec_job *snap
 	}
 }
 
-void local_requests_published(struct local_requests *c, struct local_job *job,
-			      const struct spec_job *snap)
+/* --- events of jobs --- */
+
+static void on_published(void *data, struct local_job *job, const struct spec_job *snap)
 {
+	struct local_requests *c = data;
 	struct local_wait *w, *next;
 
 	DL_FOREACH_SAFE(c->waits, w, next)
@@ -161,9 +131,9 @@ void local_requests_published(struct local_requests *c, struct local_job *job,
 			answer(w, 0, NULL);
 }
 
-void local_requests_unwritten(struct local_requests *c, struct local_job *job, int err,
-			      uint64_t change)
+static void on_unwritten(void *data, struct local_job *job, int err, uint64_t change)
 {
+	struct local_requests *c = data;
 	cleanup_free char *text = text_print(
 		"the change is in effect, but kxfs could not write it to disk: %s. A crash of "
 		"kxfs would undo the change",
@@ -175,8 +145,9 @@ void local_requests_unwritten(struct local_requests *c, struct local_job *job, i
 			answer(w, err, text);
 }
 
-void local_requests_leaving(struct local_requests *c, struct local_job *job)
+static void on_leaving(void *data, struct local_job *job)
 {
+	struct local_requests *c = data;
 	struct local_wait *w, *next;
 
 	DL_FOREACH_SAFE(c->waits, w, next) {
@@ -190,9 +161,12 @@ void local_requests_leaving(struct local_requests *c, struct local_job *job)
 		saved_change(c->saved, SAVED_FORGET, local_job_record(job)->job->uid, w->rq);
 		free(w);
 	}
+	saved_soon(c->saved);
 }
 
-void local_requests_cancel(struct local_requests *c, struct backend_request *rq)
+/* --- requests about a job --- */
+
+static void cancel_job(struct local_requests *c, struct backend_request *rq)
 {
 	struct local_job *job = local_jobs_find(c->jobs, rq->id);
 
@@ -224,7 +198,7 @@ static bool still_allows(const struct local_job *job, enum spec_action action)
 	return true;
 }
 
-void local_requests_action(struct local_requests *c, struct backend_request *rq)
+static void control_job(struct local_requests *c, struct backend_request *rq)
 {
 	struct local_job *job = local_jobs_find(c->jobs, rq->id);
 	enum spec_action action = rq->action;
@@ -250,7 +224,7 @@ void local_requests_action(struct local_requests *c, struct backend_request *rq)
 	wait_for(c, job, WAIT_CONTROL, rq, change);
 }
 
-void local_requests_forget(struct local_requests *c, struct backend_request *rq)
+static void forget_job(struct local_requests *c, struct backend_request *rq)
 {
 	struct local_job *job = local_jobs_find(c->jobs, rq->id);
 
@@ -511,11 +485,6 @@ static void dry_run_done(void *data)
 	submit_free(s);
 }
 
-void local_requests_dry_run(struct local_requests *c, struct backend_request *rq)
-{
-	submit_start(c, rq, dry_run_work, dry_run_done);
-}
-
 /* --- on the pool --- */
 
 /* Choose the job's id. If the job was held, its id follows from the seed in its record. */
@@ -695,7 +664,53 @@ static void submit_done(void *data)
 	s->entry = records_make(records, new_head(s, boot), &rest, &s->left, on_recorded, s);
 }
 
-void local_requests_submit(struct local_requests *c, struct backend_request *rq)
+/* --- all requests --- */
+
+void local_requests_take(struct local_requests *c, struct backend_request *rq)
 {
-	submit_start(c, rq, submit_work, submit_done);
+	switch (rq->kind) {
+	case BACKEND_SUBMIT:
+		return submit_start(c, rq, submit_work, submit_done);
+	case BACKEND_DRY_RUN:
+		return submit_start(c, rq, dry_run_work, dry_run_done);
+	case BACKEND_CANCEL:
+		return cancel_job(c, rq);
+	case BACKEND_CONTROL:
+		return control_job(c, rq);
+	case BACKEND_FORGET:
+		return forget_job(c, rq);
+	case BACKEND_N_REQUESTS:
+		break;
+	}
+}
+
+struct local_requests *local_requests_new(struct backend *b, struct group *group,
+					  struct local_jobs *jobs, struct saved *saved,
+					  unsigned gpus)
+{
+	struct local_requests *c = new0(struct local_requests);
+
+	*c = (struct local_requests){
+		.b = b, .group = group, .jobs = jobs, .saved = saved, .gpus = gpus};
+	local_jobs_set_events(jobs, &(struct local_jobs_events){on_published, on_unwritten,
+								on_leaving, c});
+	return c;
+}
+
+void local_requests_stop(struct local_requests *c)
+{
+	c->stopping = true;
+}
+
+void local_requests_free(struct local_requests *c)
+{
+	struct local_wait *w, *next;
+
+	if (!c)
+		return;
+	DL_FOREACH_SAFE(c->waits, w, next) {
+		loop_timer_stop(&w->timer);
+		free(w);
+	}
+	free(c);
 }

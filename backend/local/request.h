@@ -15,7 +15,10 @@
 
 struct local_requests;
 
-/* Make the object. Submissions enter GROUP. GPUS is the number of GPUs for jobs. */
+/*
+ * Make the object, and receive the events of JOBS. Submissions enter GROUP. GPUS is the number of
+ * GPUs for jobs.
+ */
 struct local_requests *local_requests_new(struct backend *b, struct group *group,
 					  struct local_jobs *jobs, struct saved *saved,
 					  unsigned gpus);
@@ -23,15 +26,5 @@ struct local_requests *local_requests_new(struct backend *b, struct group *group
 void local_requests_stop(struct local_requests *c);
 void local_requests_free(struct local_requests *c); /* NULL is allowed */
 
-void local_requests_submit(struct local_requests *c, struct backend_request *rq);
-void local_requests_dry_run(struct local_requests *c, struct backend_request *rq);
-void local_requests_cancel(struct local_requests *c, struct backend_request *rq);
-void local_requests_action(struct local_requests *c, struct backend_request *rq);
-void local_requests_forget(struct local_requests *c, struct backend_request *rq);
-
-/* See local_jobs_events. */
-void local_requests_published(struct local_requests *c, struct local_job *job,
-			      const struct spec_job *snap);
-void local_requests_unwritten(struct local_requests *c, struct local_job *job, int err,
-			      uint64_t change);
-void local_requests_leaving(struct local_requests *c, struct local_job *job);
+/* See backend_ops.request. */
+void local_requests_take(struct local_requests *c, struct backend_request *rq);

@@ -43,20 +43,10 @@ struct saved {
 	struct recover *recover;
 	struct group *group;
 	struct local_jobs *jobs;
-	struct expiry *expiry; /* set to NULL when the mount is ending */
+	struct expiry *expiry; /* removes old jobs; NULL when the mount is ending */
 	struct saved_update *changes;
 	bool busy; /* true if the first change in the queue is in progress */
 };
-
-void saved_stop(struct saved *saved)
-{
-	saved->expiry = NULL;
-}
-
-bool saved_is_busy(const struct saved *saved)
-{
-	return saved->changes;
-}
 
 /* --- changes --- */
 
@@ -206,6 +196,55 @@ void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
 	group_enter(saved->group);
 	DL_APPEND(saved->changes, c);
 	next_change(saved);
+}
+
+/* --- expiry --- */
+
+static bool may_go(void *data, const struct spec_job *job)
+{
+	const struct saved *saved = data;
+
+	return !job->held && !local_jobs_find(saved->jobs, job->id);
+}
+
+static bool has_output(void *data, const struct spec_job *job)
+{
+	return !job->dropped;
+}
+
+static bool is_busy(void *data)
+{
+	const struct saved *saved = data;
+
+	return saved->changes;
+}
+
+static void retire_job(void *data, const struct spec_job *job)
+{
+	saved_change(data, SAVED_CANCEL, job->uid, NULL);
+}
+
+static void remove_job(void *data, const struct spec_job *job)
+{
+	const struct saved *saved = data;
+
+	backend_expired(saved->b, spec_job_key(job));
+	saved_change(data, SAVED_EXPIRE, job->uid, NULL);
+}
+
+static void drop_output(void *data, const struct spec_job *job)
+{
+	saved_change(data, SAVED_DROP, job->uid, NULL);
+}
+
+bool saved_is_settled(struct saved *saved, const struct spec_job *job)
+{
+	return may_go(saved, job) && !is_busy(saved);
+}
+
+void saved_soon(struct saved *saved)
+{
+	expiry_soon(saved->expiry);
 }
 
 /* --- the start --- */
@@ -547,23 +586,43 @@ void saved_recover(struct saved *saved)
 
 /* --- life --- */
 
-struct saved *saved_new(struct backend *b, struct group *group, struct local_jobs *jobs,
-			struct expiry *expiry)
+struct saved *saved_new(struct backend *b, struct group *group, struct local_jobs *jobs)
 {
 	struct saved *saved = new0(struct saved);
+	const struct expiry_config config = {
+		.loop = b->loop,
+		.store = b->store,
+		.output = b->output,
+		.archive = b->archive,
+		.spool_limit = b->config.spool_limit,
+		.history_keep = b->config.history_keep,
+		.may_go = may_go,
+		.has_output = has_output,
+		.is_busy = is_busy,
+		.retire = retire_job,
+		.remove = remove_job,
+		.drop = drop_output,
+		.data = saved,
+	};
 
 	saved->b = b;
 	saved->group = group;
 	saved->jobs = jobs;
-	saved->expiry = expiry;
+	saved->expiry = expiry_new(&config);
 	saved->recover = new0(struct recover);
 	saved->recover->saved = saved;
 	records_set_reader(b->records, read_record, saved);
 	return saved;
 }
 
+void saved_stop(struct saved *saved)
+{
+	expiry_free(take_ptr(saved->expiry));
+}
+
 void saved_free(struct saved *saved)
 {
+	saved_stop(saved);
 	if (saved->recover)
 		recover_free(saved->recover);
 	free(saved);

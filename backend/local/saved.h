@@ -2,7 +2,7 @@
 /*
  * The jobs that are over. Each of them is only a record on disk and a snapshot in the store. This
  * object makes one change at a time: it moves a job to history/, removes it, or removes its output.
- * When kxfs starts, it parses the records of all local jobs, and resumes those that are not over.
+ * Users request such changes, and jobs/expiry.h requests them for old jobs. When kxfs starts, it parses the records of all local jobs, and resumes those that are not over.
  * I/O thread.
  */
 #pragma once
@@ -10,19 +10,16 @@
 #include "backend/local/job.h"
 
 struct saved;
-struct expiry;
 
-/*
- * Make the object. Changes, and the recovery at the start, enter GROUP. After each change, EXPIRY
- * checks what can be removed next.
- */
-struct saved *saved_new(struct backend *b, struct group *group, struct local_jobs *jobs,
-			struct expiry *expiry);
+/* Make the object. Changes, and the recovery at the start, enter GROUP. */
+struct saved *saved_new(struct backend *b, struct group *group, struct local_jobs *jobs);
 void saved_free(struct saved *saved);
-/* Call this when the mount ends, before the expiry that saved_new got is freed. */
+/* Remove no more old jobs, because the mount is ending. */
 void saved_stop(struct saved *saved);
-/* True if a change is in progress. */
-bool saved_is_busy(const struct saved *saved);
+/* See backend_ops.is_settled. */
+bool saved_is_settled(struct saved *saved, const struct spec_job *job);
+/* Check soon what can be removed, because a job is over now. */
+void saved_soon(struct saved *saved);
 
 /*
  * Resume the jobs that are not over, then call backend_started. If kxfs can't reach the processes
