@@ -26,9 +26,6 @@
 
 #define CONTROL_WAIT_MS 5000
 
-/* Number of names to try. A suffix has 64 random bits, so the first name is nearly always free. */
-#define TRIES 16
-
 /* How long the lookup of a job's working directory may take. */
 #define LOOK_MS 10000
 
@@ -487,29 +484,23 @@ static void dry_run_done(void *data)
 
 /* --- on the pool --- */
 
-/* Choose the job's id. If the job was held, its id follows from the seed in its record. */
+/*
+ * Choose the job's id. If the job was held, its id follows from the seed in its record. Otherwise
+ * the id has 64 random bits, so it is practically never taken.
+ */
 static int choose_id(struct local_submit *s, const char *app)
 {
-	struct store *store = s->c->b->store;
+	const struct spec_job *there cleanup_job = NULL, *old cleanup_job = NULL;
 	uint64_t v = s->rq->seed[0];
 
-	for (int i = 0; i < TRIES; i++) {
-		const struct spec_job *there cleanup_job = NULL, *old cleanup_job = NULL;
-
-		if (!s->rq->held && random_name(&v) < 0)
-			return -EIO;
-		free(s->id);
-		s->id = spec_name_job(app, v);
-		if (!spec_name_is_file(s->id))
-			return -EINVAL;
-		if (s->rq->held)
-			return 0;
-		there = store_get(store, BACKEND_JOBS, s->id);
-		old = store_get(store, BACKEND_HISTORY, s->id);
-		if (!there && !old)
-			return 0;
-	}
-	return -EEXIST;
+	if (!s->rq->held && random_name(&v) < 0)
+		return -EIO;
+	s->id = spec_name_job(app, v);
+	if (!spec_name_is_file(s->id))
+		return -EINVAL;
+	there = store_get(s->c->b->store, BACKEND_JOBS, s->id);
+	old = store_get(s->c->b->store, BACKEND_HISTORY, s->id);
+	return (there || old) && !s->rq->held ? -EEXIST : 0;
 }
 
 /* Make the record of a job from APP and the run options TERMS. Take ownership of APP. */
