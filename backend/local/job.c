@@ -25,7 +25,6 @@
 struct role {
 	size_t first, n; /* the role's replicas are N items of REPS, from index FIRST */
 	size_t live;
-	unsigned delay_ms;
 	bool again; /* true if all replicas of the role must be restarted when none is live */
 };
 
@@ -37,7 +36,6 @@ struct local_job {
 	struct local_replica **reps; /* one item for each replica in the job's snapshot */
 	struct role *roles;
 	size_t live;
-	unsigned delay_ms;
 	bool is_new;	/* true if the job is recorded on disk, but not launched yet */
 	uint64_t ended; /* number of the record change that ended the job, or 0 */
 	bool let_go;	/* true if the job outlives the mount */
@@ -373,9 +371,8 @@ static bool take_restart(struct local_job *job, const struct local_replica *rep)
 static void restart_role(struct local_job *job, struct role *role, unsigned delay_ms)
 {
 	role->again = true;
-	role->delay_ms = delay_ms;
 	for (size_t i = role->first; i < role->first + role->n; i++)
-		local_replica_restart(job->reps[i]);
+		local_replica_restart(job->reps[i], delay_ms);
 }
 
 /*
@@ -402,7 +399,7 @@ static void on_failed(void *data, struct local_replica *rep)
 		break;
 	case SPEC_RETRY_REPLICA:
 	case SPEC_RETRY_HOT_SPARE:
-		local_replica_restart(rep);
+		local_replica_restart(rep, delay_ms);
 		break;
 	}
 }
@@ -439,11 +436,11 @@ static void finish(struct local_job *job)
 	job->ended = local_record_changed(job->record);
 }
 
-static void begin_again(struct local_job *job, size_t first, size_t n, unsigned delay_ms)
+static void begin_again(struct local_job *job, size_t first, size_t n)
 {
 	for (size_t i = first; i < first + n; i++)
 		if (job->rec->plans[i].again)
-			local_replica_begin(job->reps[i], delay_ms);
+			local_replica_begin(job->reps[i]);
 }
 
 static void decide(void *data, struct local_replica *rep);
@@ -504,18 +501,18 @@ static void decide(void *data, struct local_replica *rep)
 		local_record_spec(job->record)->again = false;
 		for (size_t i = 0; i < job->rec->job->n_roles; i++)
 			job->roles[i].again = false;
-		begin_again(job, 0, job->rec->job->n_replicas, job->delay_ms);
+		begin_again(job, 0, job->rec->job->n_replicas);
 	} else if (role && role->again) {
 		if (role->live > 0)
 			return;
 		role->again = false;
-		begin_again(job, role->first, role->n, role->delay_ms);
+		begin_again(job, role->first, role->n);
 	} else if (rep && local_replica_record(rep)->state == SPEC_PENDING) {
 		/*
 		 * Restart REP. Either this daemon has planned the restart, or the last daemon was
 		 * killed during the pause before the restart.
 		 */
-		local_replica_begin(rep, local_replica_delay(rep));
+		local_replica_begin(rep);
 	} else if (job->live == 0 && all_succeeded(job)) {
 		finish(job);
 	}
@@ -553,9 +550,8 @@ static uint64_t job_restart(struct local_job *job, unsigned delay_ms)
 	uint64_t change;
 
 	local_record_restart(job->record);
-	job->delay_ms = delay_ms;
 	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
-		local_replica_restart(job->reps[i]);
+		local_replica_restart(job->reps[i], delay_ms);
 	change = local_record_changed(job->record);
 	decide(job, NULL);
 	return change;
@@ -665,7 +661,7 @@ void local_job_launch(struct local_job *job)
 	job->is_new = false;
 	join_queue(job);
 	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
-		local_replica_begin(job->reps[i], 0);
+		local_replica_begin(job->reps[i]);
 }
 
 /* --- jobs of an earlier daemon --- */
@@ -697,7 +693,7 @@ static void plan(struct local_job *job)
 			restart_role(job, role, LOCAL_DELAY_MIN_MS);
 		else if (local_replica_is_idle(rep) && !again &&
 			 local_replica_record(rep)->state == SPEC_PENDING)
-			local_replica_begin(rep, 0);
+			local_replica_begin(rep);
 		if (local_replica_is_idle(rep))
 			decide(job, rep);
 	}

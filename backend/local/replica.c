@@ -79,7 +79,7 @@ struct local_replica {
 	uint64_t change;
 	/* The pauses before restarts, which grow with each failed attempt in this mount. */
 	struct backoff slow;
-	unsigned delay_ms;
+	unsigned delay_ms; /* the pause before the next start */
 	/* The time at which this daemon started the attempt, by loop_now_ms, or 0. */
 	uint64_t since;
 	struct backoff start; /* pauses after failures to start this attempt */
@@ -245,16 +245,16 @@ static void unplan(struct local_replica *rep)
 	set_step(rep, IDLE);
 }
 
-void local_replica_begin(struct local_replica *rep, unsigned delay_ms)
+void local_replica_begin(struct local_replica *rep)
 {
 	rep->plan->again = false;
 	rep->terminated = false;
-	if (delay_ms == 0) {
+	if (rep->delay_ms == 0) {
 		enqueue(rep);
 		return;
 	}
 	set_step(rep, DELAYED);
-	loop_timer_set(&rep->delay, delay_ms);
+	loop_timer_set(&rep->delay, rep->delay_ms);
 }
 
 /* --- starting --- */
@@ -490,9 +490,10 @@ void local_replica_end(struct local_replica *rep)
 		cancelled(rep);
 }
 
-void local_replica_restart(struct local_replica *rep)
+void local_replica_restart(struct local_replica *rep, unsigned delay_ms)
 {
 	rep->plan->again = true;
+	rep->delay_ms = delay_ms;
 	if (is_up(rep)) {
 		terminate(rep);
 		return;
@@ -524,18 +525,17 @@ static bool try_again(struct local_replica *rep, const struct task_end *end)
 	struct spec_replica *rec = rep->rec;
 	const bool many_open = end->err == EMFILE || end->err == ENFILE;
 	cleanup_free char *text = NULL;
-	unsigned delay_ms;
 
 	if (!program_end_passes(end) || record_of(rep)->goal != SPEC_GOAL_RUN || rep->plan->again)
 		return false;
-	delay_ms = backoff_next(&rep->start, 0);
+	rep->delay_ms = backoff_next(&rep->start, 0);
 	if (rep->start.failures >= MAX_TRIES && !many_open)
 		return false;
 	text = program_end_text(record_of(rep), rec, end);
 	spec_set(&rec->reason, "StartDelayed");
 	spec_set(&rec->message, text);
 	set_step(rep, IDLE);
-	local_replica_begin(rep, delay_ms);
+	local_replica_begin(rep);
 	local_record_changed(rep->job->record);
 	return true;
 }
@@ -610,12 +610,7 @@ unsigned local_replica_slow_down(struct local_replica *rep)
 
 	if (ran >= STEADY_MS)
 		backoff_reset(&rep->slow);
-	return rep->delay_ms = backoff_next(&rep->slow, 0);
-}
-
-unsigned local_replica_delay(const struct local_replica *rep)
-{
-	return rep->delay_ms;
+	return backoff_next(&rep->slow, 0);
 }
 
 void local_replica_resume(struct local_replica *rep)

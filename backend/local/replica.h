@@ -81,18 +81,18 @@ char *local_replica_error_file(const struct local_replica *rep);
 bool local_replica_is_idle(const struct local_replica *rep);
 
 /*
- * Start an attempt of REP after DELAY_MS. REP must be idle. If REP's newest attempt was never
- * started, start that attempt; otherwise start a new one.
+ * Start an attempt of REP: now, or after the pause that local_replica_restart has set. REP must be
+ * idle. If REP's newest attempt was never started, start that attempt; otherwise start a new one.
  */
-void local_replica_begin(struct local_replica *rep, unsigned delay_ms);
+void local_replica_begin(struct local_replica *rep);
 /* End the program of REP, or cancel its planned start. */
 void local_replica_end(struct local_replica *rep);
 /*
- * End the program of REP, because the job will restart REP. After that, the job must call
- * local_replica_begin. Depending on the retry policy, the job first waits until REP, all replicas
+ * End the program of REP, because the job will restart REP after a pause of DELAY_MS. After that,
+ * the job must call local_replica_begin. Depending on the retry policy, the job first waits until REP, all replicas
  * of REP's role, or all replicas of the job are no longer live.
  */
-void local_replica_restart(struct local_replica *rep);
+void local_replica_restart(struct local_replica *rep, unsigned delay_ms);
 /* Drop the planned start of REP. Its program continues, and a later daemon takes it over. */
 void local_replica_let_go(struct local_replica *rep);
 /* Send SIG to the program of REP, if it runs. */
@@ -112,8 +112,6 @@ void local_replica_resume(struct local_replica *rep);
  * makes the pause longer. An attempt that ran for long resets the pause.
  */
 unsigned local_replica_slow_down(struct local_replica *rep);
-/* Return the last result of local_replica_slow_down. */
-unsigned local_replica_delay(const struct local_replica *rep);
 
 /*
  * Record that the record on disk has all changes up to number CHANGE. If an attempt of REP waits
