@@ -55,6 +55,7 @@ struct mount_run {
 	struct fs *fs;
 	struct tree tree;
 	struct submit *submit, *dryrun;
+	struct node_dir_class root_class;
 	struct node_entry_def root[ROOT_MAX]; /* the entries of the mount's root */
 	struct daemon daemon;
 	struct notify notify;
@@ -283,24 +284,15 @@ static void make_root(struct mount_run *r)
 	const struct node_entry_def root[ROOT_MAX] = {
 		{.name = "submit", .class = &submit_class, .object = r->submit},
 		{.name = "dryrun", .class = &dryrun_class, .object = r->dryrun},
-		{.name = "history", .class = &history_class, .object = &r->tree},
-		{.name = "jobs", .class = &jobs_class, .object = &r->tree},
-		{.name = "archive",
-		 .class = &archive_link_class,
-		 .when = archive_is_known,
-		 .object = &r->tree},
-		{.name = "queues",
-		 .class = &queues_class,
-		 .when = queues_are_known,
-		 .object = &r->tree},
-		{.name = "list", .class = &list_jobs_table.text.class, .object = &r->tree},
-		{.name = "list.jsonl", .class = &list_jobs_json.text.class, .object = &r->tree},
-		{.name = "live", .class = &live_class.class, .object = &r->tree},
-		{.name = "changes",
-		 .class = &changes_link_class,
-		 .hidden = true,
-		 .object = &r->tree},
-		{.name = ".kxfs", .class = &control_class.class, .object = &r->tree},
+		{.name = "history", .class = &history_class},
+		{.name = "jobs", .class = &jobs_class},
+		{.name = "archive", .class = &archive_link_class, .when = archive_is_known},
+		{.name = "queues", .class = &queues_class, .when = queues_are_known},
+		{.name = "list", .class = &list_jobs_table.text.class},
+		{.name = "list.jsonl", .class = &list_jobs_json.text.class},
+		{.name = "live", .class = &live_class.class},
+		{.name = "changes", .class = &changes_link_class, .hidden = true},
+		{.name = ".kxfs", .class = &control_class.class},
 		{0},
 	};
 
@@ -359,7 +351,9 @@ static int make(struct mount_run *r, char **why)
 	if (!r->mountpoint)
 		return backend_new(r->loop, &backend, &(struct backend_events){0}, &r->backend,
 				   why);
-	r->fs = fs_new(r->loop, &fs, &node_root_class, r->root);
+	r->root_class = (struct node_dir_class){.class = {.name = "root", NODE_DIR_OPS},
+						.entries = r->root};
+	r->fs = fs_new(r->loop, &fs, &r->root_class.class, &r->tree);
 	err = backend_new(r->loop, &backend, &events, &r->backend, why);
 	return err ? err : make_mount(r, why);
 }

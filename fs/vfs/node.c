@@ -222,24 +222,6 @@ void node_list_in(struct node *dir, const struct node_entry_def *table, struct l
 			listing_add(l, table->name);
 }
 
-static int node_root_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
-{
-	return node_lookup_in(fs, dir, dir->object, name, ret);
-}
-
-static int node_root_list(struct fs *fs, struct node *dir, struct listing *l)
-{
-	node_list_in(dir, dir->object, l);
-	return 0;
-}
-
-const struct node_class node_root_class = {
-	.name = "root",
-	.mode = S_IFDIR | 0755,
-	.lookup = node_root_lookup,
-	.list = node_root_list,
-};
-
 static const struct node_entry_def *node_dir_entries(const struct node *dir)
 {
 	return container_of(dir->class, const struct node_dir_class, class)->entries;

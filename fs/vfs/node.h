@@ -229,12 +229,6 @@ int node_lookup_in(struct fs *fs, struct node *dir, const struct node_entry_def 
 void node_list_in(struct node *dir, const struct node_entry_def *table, struct listing *l);
 
 /*
- * The class of a mount's root directory. The root's object is a table of struct node_entry_def,
- * which defines the entries.
- */
-extern const struct node_class node_root_class;
-
-/*
  * The class of a directory whose entries are all in one table. Define it with .class = {...,
  * NODE_DIR_OPS} and .entries.
  */

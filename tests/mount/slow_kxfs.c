@@ -271,6 +271,7 @@ struct mount {
 	struct fuse_session *session;
 	const char *mountpoint;
 	struct submit *submit, *dryrun;
+	struct node_dir_class root_class;
 	struct node_entry_def root[4];
 	struct loop_timer wake;
 };
@@ -417,7 +418,9 @@ int main(int argc, char **argv)
 	submit.allow_other = argc > 3;
 	diag_setup(DIAG_INFO, true);
 	loop_new(&loop);
-	m.fs = fs_new(loop, &config, &node_root_class, m.root);
+	m.root_class =
+		(struct node_dir_class){.class = {.name = "root", NODE_DIR_OPS}, .entries = m.root};
+	m.fs = fs_new(loop, &config, &m.root_class.class, NULL);
 	if (submit_new(m.fs, &submit, &submit_class, &m.submit, &why) < 0 ||
 	    submit_new(m.fs, &submit, &dryrun_class, &m.dryrun, &why) < 0) {
 		fprintf(stderr, "%s\n", why);

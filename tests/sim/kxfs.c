@@ -33,6 +33,7 @@ struct kxfs {
 	struct fs *fs;
 	struct tree tree;
 	struct submit *submit, *dryrun;
+	struct node_dir_class root_class;
 	struct node_entry_def root[ROOT_NAMES];
 };
 
@@ -143,7 +144,9 @@ static int make(struct kxfs *k, char **why)
 	int err;
 
 	loop_new(&k->loop);
-	k->fs = fs_new(k->loop, &fs, &node_root_class, k->root);
+	k->root_class = (struct node_dir_class){.class = {.name = "root", NODE_DIR_OPS},
+						.entries = k->root};
+	k->fs = fs_new(k->loop, &fs, &k->root_class.class, &k->tree);
 	err = backend_new(k->loop, &config, &events, &k->backend, why);
 	if (err)
 		return err;
@@ -164,10 +167,10 @@ static int make(struct kxfs *k, char **why)
 	const struct node_entry_def root[] = {
 		{.name = "submit", .class = &submit_class, .object = k->submit},
 		{.name = "dryrun", .class = &dryrun_class, .object = k->dryrun},
-		{.name = "history", .class = &history_class, .object = &k->tree},
-		{.name = "jobs", .class = &jobs_class, .object = &k->tree},
-		{.name = ".kxfs", .class = &control_class.class, .object = &k->tree},
-		{.name = "list", .class = &list_jobs_table.text.class, .object = &k->tree},
+		{.name = "history", .class = &history_class},
+		{.name = "jobs", .class = &jobs_class},
+		{.name = ".kxfs", .class = &control_class.class},
+		{.name = "list", .class = &list_jobs_table.text.class},
 		{0},
 	};
 
