@@ -161,16 +161,22 @@ char *process_home(void)
 	return home && *home == '/' ? text_copy(home) : NULL;
 }
 
-char *process_submitter(void)
+char *process_user(uid_t uid)
 {
 	struct passwd pw, *found = NULL;
-	char buf[4096], host[HOST_NAME_MAX + 1] = "localhost", number[16];
+	char buf[4096];
 
-	if (getpwuid_r(getuid(), &pw, buf, sizeof(buf), &found) != 0)
-		found = NULL;
+	getpwuid_r(uid, &pw, buf, sizeof(buf), &found);
+	return found ? text_copy(found->pw_name) : NULL;
+}
+
+char *process_submitter(void)
+{
+	cleanup_free char *user = process_user(getuid());
+	char host[HOST_NAME_MAX + 1] = "localhost";
+
 	gethostname(host, sizeof(host) - 1);
-	snprintf(number, sizeof(number), "%u", (unsigned)getuid());
-	return text_print("%s@%s", found ? found->pw_name : number, host);
+	return user ? text_print("%s@%s", user, host) : text_print("%u@%s", getuid(), host);
 }
 
 /* --- programs --- */

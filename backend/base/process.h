@@ -2,8 +2,8 @@
 /*
  * Functions for processes. They parse /proc/PID/stat of a process or thread; get the id of this
  * boot, the limit of file descriptors, the user and their home; start programs; and delay the
- * signals that end a command. Any thread may call them. process_home, process_submitter and spawn_*
- * may wait.
+ * signals that end a command. Any thread may call them. process_home, process_user, process_submitter
+ * and spawn_* may wait.
  */
 #pragma once
 
@@ -67,6 +67,11 @@ rlim_t process_given_descriptors(void);
  * database has none. A read of the user database may wait for a server.
  */
 char *process_home(void);
+/*
+ * Return the name of the user UID, malloc'ed; NULL if the user database has none. A read of the
+ * user database may wait for a server.
+ */
+char *process_user(uid_t uid);
 /*
  * Return "user@host" for the user who runs kxfs, malloc'ed. The name comes from the user database.
  * A read of this database may wait for a server.

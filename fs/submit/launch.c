@@ -13,11 +13,11 @@
 #include "fs/submit/launch.h"
 
 #include <errno.h>
-#include <pwd.h>
 
 #include "backend/base/diag.h"
 #include "backend/base/lookup.h"
 #include "backend/base/loop.h"
+#include "backend/base/process.h"
 #include "fs/submit/writer.h"
 #include "fs/vfs/fs.h"
 #include "fs/vfs/park.h"
@@ -232,12 +232,8 @@ struct owner {
 static void owner_look(void *data)
 {
 	struct owner *o = data;
-	struct passwd pw, *found = NULL;
-	char buf[4096];
 
-	getpwuid_r(o->uid, &pw, buf, sizeof(buf), &found);
-	if (found)
-		o->name = text_copy(pw.pw_name);
+	o->name = process_user(o->uid);
 }
 
 static void owner_free(void *data)

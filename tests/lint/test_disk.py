@@ -48,7 +48,6 @@ OTHERS = {
     "fs/mount/doctor.c": "/proc, of a command that prints what it finds, and ends",
     "fs/mount/mountpoint.c": "/proc; the mount point, before the mount is up and when it is away",
     "fs/mount/session.c": "/proc",
-    "fs/submit/launch.c": "the name of a user, as a lookup",
     "fs/submit/writer.c": "/proc",
 }
 

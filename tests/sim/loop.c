@@ -427,6 +427,11 @@ int process_parse_stat(const char *text, struct process_stat *ret)
 	return -EINVAL;
 }
 
+char *process_user(uid_t uid)
+{
+	return NULL;
+}
+
 void process_boot(char ret[37])
 {
 	snprintf(ret, 37, "00000000-0000-4000-8000-%012u", sim_boots());
