@@ -388,26 +388,15 @@ int names_remove_error(struct names *all, const char *name)
 
 enum submit_name submit_name_kind(const char *name, char ret_base[NAME_MAX + 1])
 {
-	static const struct {
-		const char *suffix;
-		enum submit_name kind;
-	} kinds[] = {
-		{SUBMIT_JOB_SUFFIX, SUBMIT_NAME_JOB},
-		{SUBMIT_ERROR_SUFFIX, SUBMIT_NAME_ERROR},
-	};
-	size_t len = strlen(name);
+	const bool is_error = has_end(name, SUBMIT_ERROR_SUFFIX);
 
-	for (size_t i = 0; i < array_size(kinds) && len <= NAME_MAX; i++) {
-		size_t n = strlen(kinds[i].suffix);
-
-		if (len <= n || !streq(name + len - n, kinds[i].suffix))
-			continue;
-		memcpy(ret_base, name, len - n);
-		ret_base[len - n] = '\0';
-		if (kinds[i].kind == SUBMIT_NAME_ERROR || spec_name_submits(ret_base))
-			return kinds[i].kind;
-	}
-	return SUBMIT_NAME_FILE;
+	if (strlen(name) > NAME_MAX || (!is_error && !has_end(name, SUBMIT_JOB_SUFFIX)))
+		return SUBMIT_NAME_FILE;
+	snprintf(ret_base, NAME_MAX + 1, "%s", name);
+	*strrchr(ret_base, '.') = '\0';
+	if (is_error)
+		return SUBMIT_NAME_ERROR;
+	return spec_name_submits(ret_base) ? SUBMIT_NAME_JOB : SUBMIT_NAME_FILE;
 }
 
 int submit_name_check(const char *name)
