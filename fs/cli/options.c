@@ -279,11 +279,6 @@ static const char *find_backend(const struct spec_kinds *kinds, const char *text
 	return NULL;
 }
 
-static bool source_has_backend(const struct spec_kinds *kinds, const char *text)
-{
-	return find_backend(kinds, text) != NULL;
-}
-
 /*
  * Check TEXT, a SOURCE that does not begin with a known backend. Refuse TEXT if it looks like an
  * unknown backend, or like a backend without its colon. Return 0 if it may be the name of a
@@ -399,10 +394,10 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 	if (n == 0)
 		return refuse(-EINVAL, ret_text,
 			      "the mount point is missing: kxfs [OPTIONS] [SOURCE] MOUNTPOINT");
-	if (n == 1 && source_has_backend(&o->kinds, v[0]))
+	if (n == 1 && find_backend(&o->kinds, v[0]))
 		return refuse(-EINVAL, ret_text, "the mount point is missing: kxfs %s MOUNTPOINT",
 			      v[0]);
-	if (n == 2 && source_has_backend(&o->kinds, v[1]) && !source_has_backend(&o->kinds, v[0]))
+	if (n == 2 && find_backend(&o->kinds, v[1]) && !find_backend(&o->kinds, v[0]))
 		return refuse(-EINVAL, ret_text, "the source comes first: kxfs %s %s", v[1], v[0]);
 	if (n == 2 && (streq(v[0], "umount") || streq(v[0], "unmount")))
 		return refuse(

@@ -53,12 +53,11 @@ static bool parse_line(const char *line, struct mountinfo *ret)
 	*ret = (struct mountinfo){0};
 	if (sscanf(line, "%d %*d %u:%u %*s %ms", &ret->id, &ret->major, &ret->minor, &ret->path) !=
 		    4 ||
-	    !tail || sscanf(tail, " - %ms %ms", &ret->type, &ret->source) != 2) {
+	    !tail || sscanf(tail, " - %ms", &ret->type) != 1) {
 		mountinfo_clear(ret);
 		return false;
 	}
 	unescape(ret->path);
-	unescape(ret->source);
 	return true;
 }
 
@@ -154,7 +153,6 @@ void mountinfo_clear(struct mountinfo *m)
 {
 	free(m->path);
 	free(m->type);
-	free(m->source);
 	*m = (struct mountinfo){0};
 }
 

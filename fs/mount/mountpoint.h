@@ -54,7 +54,6 @@ struct mountinfo {
 	unsigned major, minor;
 	char *path; /* the path on which it is mounted */
 	char *type; /* "fuse.kxfs" */
-	char *source;
 };
 
 /* Set *RET to the mount that contains PATH; the caller clears it. Return 0 or a negative errno. */

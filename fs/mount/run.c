@@ -253,25 +253,11 @@ static int check(struct mount_run *r, char **why)
 	return err;
 }
 
-static void on_expired(void *data, const char *file, const char *digest)
+static void on_expired(void *tree, const char *file, const char *digest)
 {
-	const struct mount_run *r = data;
+	const struct mount_run *r = container_of(tree, struct mount_run, tree);
 
 	submit_expired(r->submit, file, digest);
-}
-
-static void on_job(void *data, const struct spec_job *old, const struct spec_job *job)
-{
-	struct mount_run *r = data;
-
-	tree_job_event(&r->tree, old, job);
-}
-
-static void on_log(void *data, struct log *log)
-{
-	struct mount_run *r = data;
-
-	tree_log_event(&r->tree, log);
 }
 
 /*
@@ -341,9 +327,9 @@ static int make(struct mount_run *r, char **why)
 	const struct backend_config backend = config_of(r);
 	const struct backend_events events = {
 		.expired = on_expired,
-		.job = on_job,
-		.log = on_log,
-		.data = r,
+		.job = tree_job_event,
+		.log = tree_log_event,
+		.data = &r->tree,
 	};
 	int err;
 
