@@ -335,38 +335,19 @@ void listing_free(struct listing *l)
 {
 	if (!l)
 		return;
+	for (size_t i = 0; i < l->n; i++)
+		free(l->names[i]);
 	free(l->names);
-	free(l->starts);
 	free(l);
-}
-
-/* Return a new capacity, for at least NEED items. ROOM is the current capacity. */
-static size_t listing_room(size_t room, size_t need)
-{
-	room = max_of(room, (size_t)64);
-	while (room < need)
-		room *= 2;
-	return room;
 }
 
 void listing_add(struct listing *l, const char *name)
 {
-	size_t len = strlen(name) + 1;
-
-	if (l->used + len > l->room) {
-		l->room = listing_room(l->room, l->used + len);
-		l->names = mem_grow(l->names, l->room, 1);
-	}
-	if (l->n == l->slots) {
-		l->slots = listing_room(l->slots, l->n + 1);
-		l->starts = mem_grow(l->starts, l->slots, sizeof(*l->starts));
-	}
-	memcpy(l->names + l->used, name, len);
-	l->starts[l->n++] = l->used;
-	l->used += len;
+	l->names = mem_more(l->names, l->n, sizeof(*l->names));
+	l->names[l->n++] = text_copy(name);
 }
 
 const char *listing_name(const struct listing *l, size_t i)
 {
-	return i < l->n ? l->names + l->starts[i] : NULL;
+	return i < l->n ? l->names[i] : NULL;
 }

@@ -31,10 +31,8 @@ struct node;
  * listing. So a reader neither skips nor repeats an entry, even while jobs are added and removed.
  */
 struct listing {
-	char *names; /* the names, NUL-terminated, one after the other */
-	size_t used, room;
-	size_t *starts; /* offset of each name in NAMES */
-	size_t n, slots;
+	char **names;
+	size_t n;
 };
 
 /* Make a listing that contains "." and "..". */
