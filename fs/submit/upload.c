@@ -86,11 +86,6 @@ struct upload {
 	uint64_t charged; /* how many bytes of all->scratch are for this file */
 	struct attr attr;
 	struct upload_writer *writers;
-	/*
-	 * While DISK is not SAVED, the disk lacks the bytes of SHOWN from LOW to HIGH, and perhaps
-	 * the size and the attributes.
-	 */
-	uint64_t low, high;
 	enum upload_disk disk;
 	/*
 	 * The next members are not under the lock. Only the queue uses them, and the code that runs
@@ -232,11 +227,8 @@ static struct content *content_to_change(struct upload *u, struct upload_writer 
 	return c;
 }
 
-/*
- * Record that the bytes of C from the offset OFF to the offset END have changed. If the flaw of C
- * does not apply any more, clear it.
- */
-static void changed(struct upload *u, struct content *c, uint64_t off, uint64_t end)
+/* Record that the bytes of C have changed. If the flaw of C does not apply any more, clear it. */
+static void changed(struct upload *u, struct content *c)
 {
 	c->version = ++u->all->versions;
 	c->state = CONTENT_NEW;
@@ -246,8 +238,6 @@ static void changed(struct upload *u, struct content *c, uint64_t off, uint64_t 
 	u->latest = c == u->shown ? NULL : c;
 	if (u->latest)
 		return;
-	u->low = u->low < u->high ? min_of(u->low, off) : off;
-	u->high = max_of(u->high, end);
 	set_changed(u);
 	charge(u);
 }
@@ -473,14 +463,13 @@ int upload_write(struct upload *u, struct upload_writer *w, const char *buf, siz
 		content_resize(u->all, c, end);
 	if (size)
 		memcpy(c->bytes + off, buf, size);
-	changed(u, c, (uint64_t)off, end);
+	changed(u, c);
 	return 0;
 }
 
 int upload_truncate(struct upload *u, struct upload_writer *w, off_t size)
 {
 	struct content *c;
-	uint64_t old;
 	int err;
 
 	lock_scope(u->all->lock);
@@ -488,13 +477,12 @@ int upload_truncate(struct upload *u, struct upload_writer *w, off_t size)
 	if (err)
 		return err;
 	c = content_to_change(u, w, size == 0);
-	old = c->size;
 	if (w)
 		w->dirty = true;
 	if (c == u->shown && size == 0)
 		u->loaded = true;
 	content_resize(u->all, c, (uint64_t)size);
-	changed(u, c, min_of(old, c->size), c->size);
+	changed(u, c);
 	return 0;
 }
 
@@ -517,8 +505,6 @@ bool upload_show(struct upload *u, struct upload_writer *w)
 	u->loaded = true;
 	set_changed(u);
 	u->latest = NULL;
-	u->low = 0;
-	u->high = u->shown->size;
 	charge(u);
 	return true;
 }
@@ -548,15 +534,9 @@ uint64_t upload_replace(struct upload *u, uint64_t version, const char *text)
 	lock_scope(u->all->lock);
 	touch(u, true);
 	set_changed(u);
-	if (u->shown->version != version) {
-		/*
-		 * The disk has TEXT now, but the file shows newer contents. So all of the newer
-		 * contents must be written.
-		 */
-		u->low = 0;
-		u->high = u->shown->size;
+	/* The disk has TEXT now. If the file shows newer contents, the next save writes these. */
+	if (u->shown->version != version)
 		return 0;
-	}
 	c = content_to_change(u, NULL, true);
 	content_set(u->all, c, text, strlen(text));
 	c->version = ++u->all->versions;
@@ -787,14 +767,14 @@ bool upload_is_saved(struct upload *u)
 	return u->disk == UPLOAD_SAVED;
 }
 
-/* A copy of what one save writes. BYTES is malloc'ed. */
-struct upload_part {
-	char *bytes;
-	uint64_t low, high, size;
+/* A copy of what one save writes. */
+struct upload_snapshot {
+	char *bytes; /* malloc'ed; NULL if they are not in memory, so only the attributes changed */
+	uint64_t size;
 	struct attr attr;
 };
 
-static bool take_part(struct upload *u, struct upload_part *ret)
+static bool take_snapshot(struct upload *u, struct upload_snapshot *ret)
 {
 	lock_scope(u->all->lock);
 	/*
@@ -805,12 +785,9 @@ static bool take_part(struct upload *u, struct upload_part *ret)
 		u->disk = UPLOAD_SAVED;
 	if (u->disk == UPLOAD_SAVED)
 		return false;
-	u->high = min_of(u->high, u->shown->size);
-	u->low = min_of(u->low, u->high);
-	*ret = (struct upload_part){NULL, u->low, u->high, u->shown->size, u->attr};
-	if (u->low < u->high)
-		ret->bytes = mem_copy(u->shown->bytes + u->low, u->high - u->low);
-	u->low = u->high = 0;
+	*ret = (struct upload_snapshot){NULL, u->shown->size, u->attr};
+	if (u->loaded)
+		ret->bytes = mem_copy(u->shown->size ? u->shown->bytes : "", u->shown->size);
 	u->disk = UPLOAD_SAVING;
 	return true;
 }
@@ -834,12 +811,14 @@ static int open_file(struct upload *u)
 	return fd;
 }
 
-static int save_part(struct upload *u, const struct upload_part *p)
+static int save_snapshot(struct upload *u, const struct upload_snapshot *p)
 {
 	int fd cleanup_fd = open_file(u);
 	struct stat st;
-	int err = fd < 0 ? fd : file_pwrite_all(fd, p->bytes, p->high - p->low, (off_t)p->low);
+	int err = min_of(fd, 0);
 
+	if (!err && p->bytes)
+		err = file_pwrite_all(fd, p->bytes, p->size, 0);
 	if (!err)
 		err = disk_stat(fd, "", &st);
 	if (!err && (uint64_t)st.st_size != p->size)
@@ -855,21 +834,18 @@ static int save_part(struct upload *u, const struct upload_part *p)
 
 int upload_save(struct upload *u)
 {
-	struct upload_part p;
+	struct upload_snapshot p;
 	int err;
 
-	if (!take_part(u, &p))
+	if (!take_snapshot(u, &p))
 		return 0;
-	err = save_part(u, &p);
+	err = save_snapshot(u, &p);
 	free(p.bytes);
 	lock_scope(u->all->lock);
-	if (err) {
-		u->low = 0;
-		u->high = u->shown->size;
+	if (err)
 		set_changed(u);
-	} else if (u->disk == UPLOAD_SAVING) {
+	else if (u->disk == UPLOAD_SAVING)
 		u->disk = UPLOAD_SAVED;
-	}
 	unload(u);
 	return err;
 }
