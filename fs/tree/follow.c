@@ -9,8 +9,7 @@
  *	      | read, or waits for more                        | the next bytes are on disk    | READS
  *	OPENS | the pool closes the log, opens the next one,   | done, or failed               | RESTS
  *	      | and reads its beginning                        |                               |
- *	READS | the pool reads on; the reader gets the bytes   | done, or failed               | RESTS
- *	      | that were read before                          |                               |
+ *	READS | the pool reads the next bytes                  | done, or failed               | RESTS
  *
  * An event only means that something has changed. Whenever follow answers a reader, it checks the
  * state of the log (log_peek) and of the job again. So it misses no change while the pool works. It
@@ -28,13 +27,6 @@
 
 enum follow_state { FOLLOW_RESTS, FOLLOW_OPENS, FOLLOW_READS };
 
-/* A chunk of the log: N bytes, which begin at the offset AT. */
-struct tail_chunk {
-	uint64_t at;
-	char *bytes;
-	size_t n, room;
-};
-
 struct tail_follow {
 	struct stream stream;
 	struct backend *backend;
@@ -48,8 +40,7 @@ struct tail_follow {
 	 * already the offset at which the next log starts.
 	 */
 	uint64_t base;
-	struct log_early early;	 /* bytes that were delivered before they were on disk */
-	struct tail_chunk given; /* the bytes that the reader gets while the pool fills READ */
+	struct log_early early; /* bytes that were delivered before they were on disk */
 
 	/*
 	 * In OPENS and READS, the pool owns the members below. Exception: in READS, the I/O thread
@@ -60,7 +51,10 @@ struct tail_follow {
 	const char *next;	    /* OPENS: the key of the next log */
 	struct log *log;	    /* NULL if none is open */
 	struct log_stat st;	    /* status of LOG at the last step */
-	struct tail_chunk read;	    /* the bytes of the last step */
+	/* The last step has read the N BYTES of LOG at the offset AT. BYTES is NULL at first. */
+	uint64_t at;
+	size_t n;
+	char *bytes;
 };
 
 static struct tail_follow *follow_of(struct stream *s)
@@ -70,22 +64,18 @@ static struct tail_follow *follow_of(struct stream *s)
 
 /* --- on the pool --- */
 
-/* Read the status of LOG, and up to FOLLOW_STEP bytes at f->read.at. */
+/* Read the status of LOG, and up to FOLLOW_STEP bytes at f->at. */
 static int follow_step(struct tail_follow *f)
 {
-	struct tail_chunk *c = &f->read;
 	ssize_t got;
 	int err = log_stat(f->log, &f->st);
 
-	if (err || c->at >= f->st.size)
+	if (err || f->at >= f->st.size)
 		return err;
-	c->n = (size_t)min_of(f->st.size - c->at, (uint64_t)FOLLOW_STEP);
-	if (c->n > c->room) {
-		c->bytes = mem_grow(c->bytes, c->n, 1);
-		c->room = c->n;
-	}
-	got = log_read(f->log, c->bytes, c->n, c->at);
-	c->n = (size_t)max_of(got, (ssize_t)0);
+	f->n = (size_t)min_of(f->st.size - f->at, (uint64_t)FOLLOW_STEP);
+	f->bytes = mem_grow(f->bytes, f->n, 1);
+	got = log_read(f->log, f->bytes, f->n, f->at);
+	f->n = (size_t)max_of(got, (ssize_t)0);
 	/* If log_read returns 0, the log was truncated: it is shorter than log_stat reported. */
 	return got < 0 ? (int)got : got == 0 ? -ENODATA : 0;
 }
@@ -122,23 +112,12 @@ static void follow_done(void *data)
 	stream_unhold(&f->stream);
 }
 
-static void chunk_clear(struct tail_chunk *c)
-{
-	free(c->bytes);
-	*c = (struct tail_chunk){0};
-}
-
-static bool chunk_has(const struct tail_chunk *c, uint64_t at)
-{
-	return at >= c->at && at - c->at < c->n;
-}
-
 /* Enter STATE, and start its work on the pool, which reads at the offset AT of the log. */
 static int follow_begin(struct tail_follow *f, enum follow_state state, uint64_t at)
 {
 	f->state = state;
-	f->read.at = at;
-	f->read.n = 0;
+	f->at = at;
+	f->n = 0;
 	f->work = (struct work){.run = follow_work, .done = follow_done, .data = f};
 	stream_hold(&f->stream);
 	work_start(&f->work, f->stream.fs->loop);
@@ -226,23 +205,11 @@ static int follow_switch(struct tail_follow *f, uint64_t size)
  */
 static size_t follow_give(struct tail_follow *f, const char **ret, size_t size, uint64_t at)
 {
-	uint64_t end;
-
-	if (f->state == FOLLOW_RESTS && chunk_has(&f->read, at)) {
-		struct tail_chunk passed = f->given;
-
-		f->given = f->read;
-		f->read = passed;
-		f->read.n = 0;
-	}
-	if (!chunk_has(&f->given, at))
+	if (f->state != FOLLOW_RESTS || at < f->at || at - f->at >= f->n)
 		return 0;
-	end = f->given.at + f->given.n;
-	if (f->state == FOLLOW_RESTS && f->read.n == 0 && !f->work.err && end < f->st.size)
-		follow_begin(f, FOLLOW_READS, end);
 	if (ret)
-		*ret = f->given.bytes + (at - f->given.at);
-	return (size_t)min_of((uint64_t)size, end - at);
+		*ret = f->bytes + (at - f->at);
+	return (size_t)min_of((uint64_t)size, f->at + f->n - at);
 }
 
 static ssize_t follow_read(struct stream *s, const char **ret, size_t size, uint64_t off)
@@ -278,8 +245,8 @@ static ssize_t follow_read(struct stream *s, const char **ret, size_t size, uint
 	log_peek(f->log, &st);
 	if (at < max_of(st.size, f->st.size) || (st.ended && !f->st.ended))
 		return follow_begin(f, FOLLOW_READS, at);
-	chunk_clear(&f->given);
-	chunk_clear(&f->read);
+	free(take_ptr(f->bytes));
+	f->n = 0;
 	if (log_is_cut(f->log))
 		return -ESTALE;
 	/*
@@ -302,8 +269,7 @@ static void follow_stop(struct stream *s)
 		loop_work(loop, unref_work, NULL, f->log);
 	else
 		log_unref(f->log);
-	free(f->given.bytes);
-	free(f->read.bytes);
+	free(f->bytes);
 	free(f->key);
 	free(f->uid);
 	free(f->replica);
