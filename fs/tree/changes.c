@@ -74,7 +74,7 @@ static void changes_add_lost(struct changes *c)
 	c->lost = 0;
 }
 
-static int changes_start(struct stream *s)
+static void changes_start(struct stream *s)
 {
 	struct changes *c = changes_of(s);
 	const struct spec_job **jobs = NULL;
@@ -88,7 +88,6 @@ static int changes_start(struct stream *s)
 	free(jobs);
 	changes_add_word(c, "SYNC", 0);
 	c->bound = c->len + CHANGES_MAX;
-	return 0;
 }
 
 static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uint64_t off)
@@ -150,7 +149,7 @@ bool changes_job_event(struct stream *s, const struct spec_job *old, const struc
 
 	if (s->class != &changes_stream)
 		return false;
-	if (s->err || !changes_differ(old, job))
+	if (!changes_differ(old, job))
 		return true;
 	if (c->len - c->head > c->bound) {
 		c->lost++;

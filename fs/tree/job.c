@@ -216,31 +216,10 @@ static int replica_list(struct fs *fs, struct node *dir, struct listing *l)
 
 static const struct node_class replica_class = {
 	.name = "replica",
-	.mode = S_IFDIR | 0755,
-	.size = sizeof(struct job_ref_node),
-	.getattr = job_ref_getattr,
+	JOB_REF_OPS,
 	.lookup = replica_lookup,
 	.list = replica_list,
-	.unlink = job_ref_unlink,
-	.rmdir = place_rmdir,
-	.free = job_ref_free,
 };
-
-/* Return a new reference to the node for the directory of the replica NAME in JOB_DIR. */
-static struct node *replica_node(struct fs *fs, struct node *job_dir, const char *name)
-{
-	const struct job_ref *job = job_ref_of(job_dir);
-	bool fresh;
-	struct node *node = node_get(fs, job_dir, &replica_class, name, &fresh);
-	struct job_ref *p = &container_of(node, struct job_ref_node, node)->ref;
-
-	if (fresh) {
-		*p = (struct job_ref){job->tree, text_copy(job->id), text_copy(job->uid),
-				      text_copy(name), job->history};
-		node_set_object(node, p);
-	}
-	return node;
-}
 
 /* --- the directory of a job --- */
 
@@ -297,7 +276,7 @@ static int job_lookup(struct fs *fs, struct node *dir, const char *name, struct 
 	job = job_ref_job(dir);
 	if (!job || !spec_job_replica(job, name))
 		return -ENOENT;
-	*ret = replica_node(fs, dir, name);
+	*ret = job_ref_get(fs, dir, &replica_class, name, job_ref_of(dir), name);
 	return 0;
 }
 
@@ -317,28 +296,15 @@ static int job_list(struct fs *fs, struct node *dir, struct listing *l)
 
 static const struct node_class job_class = {
 	.name = "job",
-	.mode = S_IFDIR | 0755,
-	.size = sizeof(struct job_ref_node),
-	.getattr = job_ref_getattr,
+	JOB_REF_OPS,
 	.lookup = job_lookup,
 	.list = job_list,
-	.unlink = job_ref_unlink,
-	.rmdir = place_rmdir,
-	.free = job_ref_free,
 };
 
 struct node *job_node(struct fs *fs, struct node *dir, const struct spec_job *job, bool history)
 {
 	char *tag cleanup_free = text_print("%s@%s", job->id, job->uid);
-	bool fresh;
-	struct node *node = node_get(fs, dir, &job_class, tag, &fresh);
+	const struct job_ref ref = {tree_of(dir), job->id, job->uid, NULL, history};
 
-	if (fresh) {
-		struct job_ref *p = &container_of(node, struct job_ref_node, node)->ref;
-
-		*p = (struct job_ref){tree_of(dir), text_copy(job->id), text_copy(job->uid), NULL,
-				      history};
-		node_set_object(node, p);
-	}
-	return node;
+	return job_ref_get(fs, dir, &job_class, tag, &ref, NULL);
 }

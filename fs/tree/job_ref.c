@@ -15,6 +15,21 @@
 #include "fs/vfs/text.h"
 #include "spec/base/mem.h"
 
+struct node *job_ref_get(struct fs *fs, struct node *dir, const struct node_class *class,
+			 const char *tag, const struct job_ref *ref, const char *replica)
+{
+	bool fresh;
+	struct node *node = node_get(fs, dir, class, tag, &fresh);
+	struct job_ref *p = &container_of(node, struct job_ref_node, node)->ref;
+
+	if (fresh) {
+		*p = (struct job_ref){ref->tree, text_copy(ref->id), text_copy(ref->uid),
+				      replica ? text_copy(replica) : NULL, ref->history};
+		node_set_object(node, p);
+	}
+	return node;
+}
+
 void job_ref_free(struct node *node)
 {
 	struct job_ref *p = &container_of(node, struct job_ref_node, node)->ref;

@@ -20,10 +20,7 @@ struct job_ref {
 	bool history;  /* true if the directory is in history/; false if it is in jobs/ */
 };
 
-/*
- * The node of the directory of a job or a replica. The code that makes the node sets REF, and makes
- * REF the object that the node represents.
- */
+/* The node of the directory of a job or a replica. It represents REF. */
 struct job_ref_node {
 	struct node node;
 	struct job_ref ref;
@@ -33,7 +30,12 @@ static inline const struct job_ref *job_ref_of(const struct node *node)
 {
 	return node->object;
 }
-/* The `free` operation of the classes that use struct job_ref_node. */
+/*
+ * Return a new reference to the node with CLASS and TAG in DIR, which represents a copy of REF with
+ * the replica REPLICA (may be NULL). CLASS has JOB_REF_OPS.
+ */
+struct node *job_ref_get(struct fs *fs, struct node *dir, const struct node_class *class,
+			 const char *tag, const struct job_ref *ref, const char *replica);
 void job_ref_free(struct node *node);
 
 /* True if UID is the uid of JOB, or was its uid while JOB was held. */
@@ -72,6 +74,11 @@ bool job_ref_state_is_gone(struct tree *t);
  */
 void job_ref_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
 void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
+
+/* Operations of the directory of a job or a replica. */
+#define JOB_REF_OPS                                                                                \
+	.mode = S_IFDIR | 0755, .size = sizeof(struct job_ref_node), .getattr = job_ref_getattr,   \
+	.unlink = job_ref_unlink, .rmdir = place_rmdir, .free = job_ref_free
 
 /* Return the actions on JOB that this mount allows, as a bit set of 1u << enum spec_action. */
 unsigned job_ref_allowed(const struct tree *t, const struct spec_job *job);

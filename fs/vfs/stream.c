@@ -63,15 +63,10 @@ size_t streams_count(struct fs *fs)
 
 /* --- I/O thread --- */
 
-static ssize_t stream_take(struct stream *s, const char **ret, size_t size, uint64_t off)
-{
-	return s->err ? s->err : s->class->read(s, ret, size, off);
-}
-
 /* True if kxfs could immediately answer a read that begins at the end of the last read. */
 static bool stream_is_ready(struct stream *s)
 {
-	ssize_t n = stream_take(s, NULL, 1, s->pos);
+	ssize_t n = s->class->read(s, NULL, 1, s->pos);
 
 	return n != -EAGAIN && n != -EINPROGRESS;
 }
@@ -84,7 +79,7 @@ static void stream_serve(struct stream *s)
 	DL_FOREACH_SAFE(s->reads, r, next) {
 		const char *bytes = NULL;
 		fuse_req_t req;
-		ssize_t n = stream_take(s, NULL, r->size, r->off);
+		ssize_t n = s->class->read(s, NULL, r->size, r->off);
 
 		if (n == -EINPROGRESS || (n == -EAGAIN && !r->nonblock))
 			return;
@@ -95,7 +90,7 @@ static void stream_serve(struct stream *s)
 		 */
 		req = park_claim(s->fs->park, r->ticket);
 		if (req && n > 0)
-			n = stream_take(s, &bytes, r->size, r->off);
+			n = s->class->read(s, &bytes, r->size, r->off);
 		if (req && n < 0)
 			fuse_reply_err(req, (int)-n);
 		else if (req && fuse_reply_buf(req, bytes, (size_t)n) == 0)
@@ -126,7 +121,8 @@ static void stream_on_open(void *data)
 	struct stream *s = data;
 
 	DL_APPEND(s->fs->streams->list, s);
-	s->err = s->class->start ? s->class->start(s) : 0;
+	if (s->class->start)
+		s->class->start(s);
 }
 
 void stream_hold(struct stream *s)

@@ -14,11 +14,8 @@ struct stream;
 /* The operations of one kind of stream. I/O thread. */
 struct stream_class {
 	size_t size; /* size of the structure that begins with struct stream */
-	/*
-	 * Start S. Return 0 or a negative errno. After an error, all reads of S return this error.
-	 * May be NULL.
-	 */
-	int (*start)(struct stream *s);
+	/* Called before all other functions. May be NULL. */
+	void (*start)(struct stream *s);
 	/*
 	 * Return how many bytes are available at OFF, at most SIZE. If RET is not NULL, set *RET to
 	 * their address, which is valid until the next call of a function of S. At the end of the
@@ -35,7 +32,6 @@ struct stream_read; /* a parked read */
 struct stream {
 	const struct stream_class *class;
 	struct fs *fs;
-	int err;       /* the error that `start` has returned, or 0 */
 	unsigned held; /* calls of stream_hold minus calls of stream_unhold; S is freed only at 0 */
 	bool closed;
 	struct stream_read *reads;
