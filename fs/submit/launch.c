@@ -98,7 +98,7 @@ static void launch_show_made(struct launch *l)
 static void launch_end(struct launch *l)
 {
 	struct submit *s = l->s;
-	bool current = upload_is_version(l->upload, l->version);
+	bool current = upload_shown(l->upload) == l->version;
 	/* Show the result of a dry run only if the file still shows the same contents. */
 	bool shown = !s->dry || (current && (l->err || l->made));
 	char name[NAME_MAX + 1];
@@ -182,7 +182,7 @@ static void launch_on_made(void *data, const struct backend_result *r)
 
 	l->err = r->err;
 	l->why = *r->text ? text_copy(r->text) : NULL;
-	if (l->err || !shown || !upload_is_version(l->upload, l->version)) {
+	if (l->err || !shown || upload_shown(l->upload) != l->version) {
 		launch_finish(l);
 		return;
 	}

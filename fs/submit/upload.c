@@ -543,12 +543,6 @@ uint64_t upload_replace(struct upload *u, uint64_t version, const char *text)
 	return c->version;
 }
 
-bool upload_is_version(struct upload *u, uint64_t version)
-{
-	lock_scope(u->all->lock);
-	return u->shown->version == version;
-}
-
 uint64_t upload_shown(struct upload *u)
 {
 	lock_scope(u->all->lock);

@@ -166,8 +166,6 @@ void upload_begin(struct upload *u, struct upload_writer *w);
  * already shows W's contents, return false.
  */
 bool upload_show(struct upload *u, struct upload_writer *w);
-/* True if VERSION is the version of the contents that the file shows. */
-bool upload_is_version(struct upload *u, uint64_t version);
 /* Return the version of the contents that the file shows. */
 uint64_t upload_shown(struct upload *u);
 enum content_state upload_state(struct upload *u);
