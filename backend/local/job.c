@@ -227,24 +227,11 @@ static void job_free(struct local_job *job)
 	group_leave(jobs->group);
 }
 
-struct cleaning {
-	struct work work;
-	char *dir;
-};
-
-static void clean_work(void *data)
+/* Runs on the pool. */
+static void clean_work(void *dir)
 {
-	struct cleaning *c = data;
-
-	task_clean(c->dir);
-}
-
-static void clean_done(void *data)
-{
-	struct cleaning *c = data;
-
-	free(c->dir);
-	free(c);
+	task_clean(dir);
+	free(dir);
 }
 
 /* --- events of the record --- */
@@ -304,16 +291,8 @@ static void on_settled(void *data)
 	if (!job->let_go && (!local_record_is_over(job->record) || job->live > 0))
 		return;
 	/* The record has the results of all helpers now, so the helpers' files are obsolete. */
-	if (local_record_is_done(job->record)) {
-		struct cleaning *c = new0(struct cleaning);
-
-		c->dir = text_copy(job->common.dir);
-		c->work = (struct work){.run = clean_work,
-					.done = clean_done,
-					.group = jobs->group,
-					.data = c};
-		work_start(&c->work, jobs->b->loop);
-	}
+	if (local_record_is_done(job->record))
+		loop_work(jobs->b->loop, clean_work, NULL, take_ptr(job->common.dir));
 	/* Close the output first, because the callback leaving() may remove the job's folder. */
 	output_job_close(take_ptr(job->common.output));
 	jobs->events.leaving(jobs->events.data, job);

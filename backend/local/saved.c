@@ -43,14 +43,13 @@ struct saved {
 	struct recover *recover;
 	struct group *group;
 	struct local_jobs *jobs;
-	struct expiry *expiry; /* removes old jobs; NULL when the mount is ending */
-	struct saved_update *changes;
-	bool busy; /* true if the first change in the queue is in progress */
+	struct expiry *expiry;	      /* removes old jobs; NULL when the mount is ending */
+	struct saved_update *changes; /* a queue; the first one is in progress */
 };
 
 /* --- changes --- */
 
-static void next_change(struct saved *saved);
+static void begin_change(struct saved_update *c);
 
 /*
  * Answer the request that waits for C, and begin the next change. The answer is success if ERR is
@@ -65,9 +64,9 @@ static void end_change(struct saved_update *c, int err, const char *text)
 	else if (text)
 		diag(DIAG_ERROR, "%s", text);
 	DL_DELETE(saved->changes, c);
-	saved->busy = false;
 	group_leave(saved->group);
-	next_change(saved);
+	if (saved->changes)
+		begin_change(saved->changes);
 	if (c->kind == SAVED_DROP && c->job)
 		expiry_dropped(saved->expiry, c->job->id, err);
 	else if (err == 0)
@@ -164,13 +163,10 @@ static void on_output_removed(void *data, int err)
 	return records_remove(c->entry, false, on_removed, c);
 }
 
-static void next_change(struct saved *saved)
+static void begin_change(struct saved_update *c)
 {
-	struct saved_update *c = saved->changes;
+	struct saved *saved = c->saved;
 
-	if (!c || saved->busy)
-		return;
-	saved->busy = true;
 	/* Look the job up: an earlier change in the queue may have moved or removed it. */
 	c->job = store_get_uid(saved->b->store, c->uid);
 	c->entry = c->job ? records_by_key(saved->b->records, spec_job_key(c->job)) : NULL;
@@ -195,7 +191,8 @@ void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
 	c->rq = rq;
 	group_enter(saved->group);
 	DL_APPEND(saved->changes, c);
-	next_change(saved);
+	if (saved->changes == c)
+		begin_change(c);
 }
 
 /* --- expiry --- */
