@@ -269,13 +269,10 @@ static void change_free(struct dir_change *c)
 static void dir_unlinked(void *data, int err)
 {
 	struct dir_change *c = data;
-	fuse_req_t req;
 
 	if (!err)
-		launch_removed(c->s, c->upload, c->process, c->ticket);
-	req = park_claim(c->s->fs->park, c->ticket);
-	if (req)
-		fuse_reply_err(req, -err);
+		launch_renamed(c->s, c->upload, NULL, c->process, c->ticket);
+	launch_reply_rename(c->s, c->ticket, err);
 	change_free(c);
 }
 

@@ -523,11 +523,3 @@ void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t 
 	names_move(s->names, u, name, launch_keeper(s, process, ticket), &loss);
 	launch_show_loss(s, &loss, process);
 }
-
-void launch_removed(struct submit *s, struct upload *u, pid_t process, uint64_t ticket)
-{
-	struct name_loss loss;
-
-	names_drop(s->names, u, launch_keeper(s, process, ticket), &loss);
-	launch_show_loss(s, &loss, process);
-}

@@ -33,18 +33,14 @@ void launch_wait(struct submit *s, struct upload *u, enum save_what what, fuse_r
 void launch_rename(struct submit *s, struct upload *u, const char *name, struct file_owner owner,
 		   pid_t process, uint64_t ticket);
 /*
- * Rename U to NAME in the tree. U was already renamed on disk, as PROCESS has requested with the
- * request TICKET. If a writer loses its file by this rename, explain that in a NAME.error.
+ * Rename U to NAME in the tree, or remove U's name if NAME is NULL. The same was already done on
+ * disk, as PROCESS has requested with the request TICKET. If a writer loses its file by this,
+ * explain that in a NAME.error.
  */
 void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t process,
 		    uint64_t ticket);
 /*
- * Remove U's name from the tree. U was already removed from the disk, as PROCESS has requested with
- * the request TICKET. If a writer loses its file by this removal, explain that in a NAME.error.
- */
-void launch_removed(struct submit *s, struct upload *u, pid_t process, uint64_t ticket);
-/*
- * Answer the rename request TICKET with ERR. Replace EINVAL, because mv would report that as
+ * Answer the request TICKET, a rename or an unlink, with ERR. Replace EINVAL, because mv would report that as
  * "cannot move to a subdirectory of itself".
  */
 void launch_reply_rename(struct submit *s, uint64_t ticket, int err);

@@ -152,7 +152,7 @@ void names_free(struct names *all)
 		struct name_loss none;
 
 		if (n->file)
-			names_drop(all, n->file, 0, &none);
+			names_move(all, n->file, NULL, 0, &none);
 	}
 	HASH_ITER(hh, all->table, n, next)
 		free_name(all, n);
@@ -241,46 +241,30 @@ bool names_of(struct names *all, const struct upload *u, char ret[NAME_MAX + 1])
 	return n;
 }
 
-void names_drop(struct names *all, struct upload *u, pid_t process, struct name_loss *ret)
-{
-	struct name *n;
-
-	ret->writer = 0;
-	{
-		lock_scope(all->lock);
-		n = find_file(all, u);
-		if (!n)
-			return;
-		displace(all, n, process, ret);
-		detach(all, n);
-		show(all, n);
-	}
-	upload_unref(u);
-}
-
 /*
- * Do what names_move does. Return the file that has lost the name TO, or NULL. The caller gets the
+ * Do what names_move does. Return the file that has lost its name, or NULL. The caller gets the
  * reference.
  */
 static struct upload *move(struct names *all, struct upload *u, const char *to, pid_t process,
 			   struct name_loss *ret)
 {
-	struct upload *lost = NULL;
+	struct upload *lost = to ? NULL : u;
 	struct name *n, *target;
 
 	lock_scope(all->lock);
 	n = find_file(all, u);
 	if (!n || streq(n->text, to))
 		return NULL;
-	target = make(all, to);
-	if (target->file) {
+	target = to ? make(all, to) : NULL;
+	if (target && target->file) {
 		displace(all, target, process, ret);
 		lost = detach(all, target);
 	}
-	if (spec_name_submits(n->text) && !spec_name_submits(to))
+	if (!to || (spec_name_submits(n->text) && !spec_name_submits(to)))
 		displace(all, n, process, ret);
 	detach(all, n);
-	attach(all, target, u);
+	if (target)
+		attach(all, target, u);
 	show(all, n);
 	return lost;
 }

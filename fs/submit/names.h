@@ -90,15 +90,11 @@ struct name_loss {
 };
 
 /*
- * If U has a name, remove it. Take U from all its writers, except those that PROCESS has opened. If
- * PROCESS is 0, take U from all writers. *RET reports a writer that has lost U.
- */
-void names_drop(struct names *all, struct upload *u, pid_t process, struct name_loss *ret);
-/*
- * Change the name of U to TO, as PROCESS has requested. If another file has this name, that file
- * loses it, and is taken from all its writers, except those that PROCESS has opened. If U's old
- * name is a submitting name and the new one is not, take U from its writers in the same way. *RET
- * reports a writer that has lost a file.
+ * Change the name of U to TO, or remove it if TO is NULL, as PROCESS has requested. If another file
+ * has this name, that file loses it, and is taken from all its writers, except those that PROCESS
+ * has opened. If U loses its name, or a submitting name becomes another one, take U from its
+ * writers in the same way. If PROCESS is 0, take the files from all writers. *RET reports a writer
+ * that has lost a file. If U has no name, do nothing.
  */
 void names_move(struct names *all, struct upload *u, const char *to, pid_t process,
 		struct name_loss *ret);

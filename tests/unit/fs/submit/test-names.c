@@ -122,7 +122,7 @@ static void test_move(void **state)
 	again = made(f, "x.yaml");
 	assert_string_not_equal(upload_tag(again), upload_tag(u));
 	assert_int_equal(names_make(f->names, f->files, "x.yaml", 0644, us, &again), -EEXIST);
-	names_drop(f->names, u, 0, &loss);
+	names_move(f->names, u, NULL, 0, &loss);
 	assert_int_equal(loss.writer, 0);
 	assert_null(names_file(f->names, "scratch"));
 }
@@ -149,7 +149,7 @@ static void test_loss(void **state)
 			upload_add_writer(u, &w, writer, 0);
 			assert_int_equal(upload_write(u, &w, "three", 5, 0), 0);
 			if (how == REMOVED)
-				names_drop(f->names, u, processes[i], &loss);
+				names_move(f->names, u, NULL, processes[i], &loss);
 			else if (how == REPLACED)
 				names_move(f->names, by, "x.yaml", processes[i], &loss);
 			else
@@ -165,8 +165,8 @@ static void test_loss(void **state)
 			assert_int_equal(upload_taken(u), how != RENAMED);
 			upload_remove_writer(u, &w);
 			upload_close(u);
-			names_drop(f->names, u, 0, &loss);
-			names_drop(f->names, by, 0, &loss);
+			names_move(f->names, u, NULL, 0, &loss);
+			names_move(f->names, by, NULL, 0, &loss);
 			upload_unref(u);
 			(void)names_remove_error(f->names, "x.yaml");
 		}
