@@ -114,28 +114,24 @@ static int job_render_why(struct fs *fs, struct node *node, char **ret, size_t *
 	return 0;
 }
 
+/* Return which text of the backend NODE shows: app.yaml or manifest.yaml. */
+static enum backend_text job_backend_which(const struct node *node)
+{
+	return node->class == &job_appdef_text.class ? BACKEND_APPDEF : BACKEND_MANIFEST;
+}
+
 /* Get a text from the backend, which may read it from disk. */
-static int job_backend_text(struct node *node, enum backend_text which, char **ret, size_t *ret_len)
+static int job_backend_text(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(node);
-	const struct tree *t = job_ref_of(node)->tree;
-	int err = job ? serve_disk_begin(t->fs) : -ENOENT;
+	int err = job ? serve_disk_begin(fs) : -ENOENT;
 
 	if (err)
 		return err;
-	err = backend_text(t->backend, job, which, ret, ret_len);
-	serve_disk_end(t->fs);
+	err = backend_text(job_ref_of(node)->tree->backend, job, job_backend_which(node), ret,
+			   ret_len);
+	serve_disk_end(fs);
 	return err;
-}
-
-static int job_render_manifest(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
-{
-	return job_backend_text(node, BACKEND_MANIFEST, ret, ret_len);
-}
-
-static int job_render_appdef(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
-{
-	return job_backend_text(node, BACKEND_APPDEF, ret, ret_len);
 }
 
 /*
@@ -174,19 +170,20 @@ static int job_events_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
-static int job_backend_getattr(struct node *node, enum backend_text which, struct stat *st)
+static int job_backend_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(node);
-	const struct tree *t = job_ref_of(node)->tree;
+	const enum backend_text which = job_backend_which(node);
+	struct backend *b = job_ref_of(node)->tree->backend;
 	size_t len = 0;
 	mode_t readable;
-	int err = job ? serve_disk_begin(t->fs) : -ENOENT;
+	int err = job ? serve_disk_begin(fs) : -ENOENT;
 
 	if (err)
 		return err;
-	err = backend_text_size(t->backend, job, which, &len);
-	readable = backend_text_readable(t->backend, job);
-	serve_disk_end(t->fs);
+	err = backend_text_size(b, job, which, &len);
+	readable = backend_text_readable(b, job);
+	serve_disk_end(fs);
 	if (err)
 		return err;
 	node_set_times(st, which == BACKEND_APPDEF ? job->created : job->changed, job->created);
@@ -197,16 +194,6 @@ static int job_backend_getattr(struct node *node, enum backend_text which, struc
 	st->st_mode &= ~(mode_t)(S_IRGRP | S_IROTH) | readable;
 	st->st_size = (off_t)len;
 	return 0;
-}
-
-static int job_manifest_getattr(struct fs *fs, struct node *node, struct stat *st)
-{
-	return job_backend_getattr(node, BACKEND_MANIFEST, st);
-}
-
-static int job_appdef_getattr(struct fs *fs, struct node *node, struct stat *st)
-{
-	return job_backend_getattr(node, BACKEND_APPDEF, st);
 }
 
 static void job_opened(struct node *node)
@@ -235,9 +222,9 @@ JOB_TEXT(job_status_text, job_render_status, job_ref_text_getattr, job_opened, f
 JOB_TEXT(job_json_text, job_render_json, job_ref_text_getattr, job_json_opened, false);
 JOB_TEXT(job_why_text, job_render_why, job_ref_text_getattr, job_opened, false);
 JOB_TEXT(job_usage_text, job_render_usage, job_ref_text_getattr, job_ref_usage_opened, false);
-JOB_TEXT(job_manifest_text, job_render_manifest, job_manifest_getattr, NULL, true);
+JOB_TEXT(job_manifest_text, job_backend_text, job_backend_getattr, NULL, true);
 JOB_TEXT(job_events_text, job_render_events, job_events_getattr, NULL, false);
-JOB_TEXT(job_appdef_text, job_render_appdef, job_appdef_getattr, NULL, true);
+JOB_TEXT(job_appdef_text, job_backend_text, job_backend_getattr, NULL, true);
 
 /* --- ctl: a read lists the possible actions, a write requests one of them --- */
 

@@ -61,7 +61,7 @@ ENTRIES = {
     "fs/mount/run.c": [(START, "clear")],
     "fs/tree/control.c": [(SERVE, "control_log")],
     "fs/tree/follow.c": [(SERVE, "follow_open")],
-    "fs/tree/job_text.c": [(SERVE, "job_appdef_getattr job_manifest_getattr job_render_appdef job_render_manifest")],
+    "fs/tree/job_text.c": [(SERVE, "job_backend_getattr job_backend_text")],
     "fs/tree/log_file.c": [(SERVE, "log_file_getattr log_file_open log_file_read")],
     "fs/vfs/ops.c": [(SERVE, "ops_statfs")],
 }
