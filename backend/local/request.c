@@ -525,42 +525,29 @@ static void make_record(struct local_submit *s, struct spec_app *app,
 	s->snapshot = spec_record_snapshot(s->rec);
 }
 
-/* Set the text of the error. If the document has caused the error, the text is set already. */
-static void explain(struct local_submit *s)
-{
-	if (!s->text)
-		s->text = text_print(
-			"%s: the job can't be recorded in %s: %s; nothing was launched\n",
-			s->rq->file, s->c->b->config.state_dir, strerror(-s->work.err));
-}
-
-static int submit_try(struct local_submit *s)
-{
-	cleanup(spec_app_freep) struct spec_app *app = NULL;
-	struct spec_terms terms cleanup(spec_terms_clear) = {0};
-	int err = parse(s, &app, &terms);
-
-	if (err < 0 || (s->asked && !s->looked))
-		return err;
-	err = choose_id(s, app->name);
-	if (!err)
-		make_record(s, take_ptr(app), &terms);
-	return err;
-}
-
 static void submit_work(void *data)
 {
 	struct local_submit *s = data;
+	cleanup(spec_app_freep) struct spec_app *app = NULL;
+	struct spec_terms terms cleanup(spec_terms_clear) = {0};
 
-	s->work.err = submit_try(s);
+	s->work.err = parse(s, &app, &terms);
+	if (s->work.err < 0 || (s->asked && !s->looked))
+		return;
+	s->work.err = choose_id(s, app->name);
+	if (!s->work.err)
+		make_record(s, take_ptr(app), &terms);
 }
 
 /* --- on the I/O thread --- */
 
 static void refuse(struct local_submit *s, int err)
 {
-	s->work.err = err;
-	explain(s);
+	/* If the document has caused the error, the text is set already. */
+	if (!s->text)
+		s->text = text_print(
+			"%s: the job can't be recorded in %s: %s; nothing was launched\n",
+			s->rq->file, s->c->b->config.state_dir, strerror(-err));
 	backend_answer(s->rq, err, NULL, s->text);
 	submit_free(s);
 }
