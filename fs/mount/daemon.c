@@ -80,7 +80,7 @@ static int wait_until_up(int fd, pid_t child, struct interrupt *interrupt)
 	return EXIT_FAILURE;
 }
 
-int daemon_fork(struct daemon *d, int *ret_status)
+int daemon_fork(int *ret_up_fd, int *ret_status)
 {
 	const pid_t parent = getpid();
 	struct interrupt interrupt;
@@ -106,7 +106,7 @@ int daemon_fork(struct daemon *d, int *ret_status)
 			raise(SIGTERM); /* the parent was killed before prctl */
 		close(fds[0]);
 		base_close_fd(&interrupt.fd);
-		d->up_fd = fds[1];
+		*ret_up_fd = fds[1];
 		return 0;
 	}
 	close(fds[1]);
@@ -115,9 +115,9 @@ int daemon_fork(struct daemon *d, int *ret_status)
 	return 1;
 }
 
-int daemon_ready(struct daemon *d)
+int daemon_ready(int up_fd)
 {
-	cleanup_fd int up = take_fd(&d->up_fd);
+	cleanup_fd int up = up_fd;
 	cleanup_fd int null = -1;
 
 	if (chdir("/") < 0)

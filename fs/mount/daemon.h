@@ -15,12 +15,6 @@
 
 #include "spec/base/base.h"
 
-struct daemon {
-	int up_fd; /* the pipe to the parent; -1 in the foreground */
-};
-
-#define DAEMON_INIT ((struct daemon){.up_fd = -1})
-
 /*
  * Call this before anything else in main. Make sure that the descriptors 0 to 2 are open, ignore
  * SIGPIPE, and close all descriptors above 2 except KEEP (-1 for none). A daemon must not keep a
@@ -29,7 +23,7 @@ struct daemon {
 void daemon_prepare(int keep);
 
 /*
- * Fork. In the child, return 0. In the parent, wait until the child is up or has failed, set
+ * Fork. In the child, set *RET_UP_FD to the pipe to the parent, and return 0. In the parent, wait until the child is up or has failed, set
  * *RET_STATUS to the exit status of the parent, and return 1. If no child could be made, return a
  * negative errno.
  *
@@ -38,14 +32,14 @@ void daemon_prepare(int keep);
  * signal, it ends without waiting. If the parent is killed before daemon_ready, the kernel sends
  * SIGTERM to the child. The child starts with SIGINT, SIGTERM and SIGHUP blocked.
  */
-int daemon_fork(struct daemon *d, int *ret_status);
+int daemon_fork(int *ret_up_fd, int *ret_status);
 
 /*
- * Report success to the parent, which then exits with success. Before that, leave the parent's
- * terminal, session and working directory. In the foreground, only change the working directory.
+ * Report success to the parent through UP_FD, and close UP_FD. The parent then exits with success. Before that, leave the parent's
+ * terminal, session and working directory. If UP_FD is -1, this process is in the foreground: only change the working directory.
  * Return 0 or a negative errno. After -EPIPE this process must end, because the parent was killed.
  */
-int daemon_ready(struct daemon *d);
+int daemon_ready(int up_fd);
 
 struct notify {
 	struct sockaddr_un address;

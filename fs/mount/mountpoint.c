@@ -113,7 +113,7 @@ int mountinfo_of(const char *path, struct mountinfo *ret)
 	return find(f, id, ret);
 }
 
-int mountinfo_process_has(int pid, const char *path, const char *type)
+bool mountinfo_process_lacks(int pid, const char *path)
 {
 	cleanup_free char *name = text_print("/proc/%d/mountinfo", pid);
 	cleanup_file FILE *f = fopen(name, "re");
@@ -121,14 +121,13 @@ int mountinfo_process_has(int pid, const char *path, const char *type)
 	size_t size = 0;
 	bool found = false;
 
-	if (!f)
-		return -EACCES;
-	while (!found && getline(&line, &size, f) > 0) {
+	while (f && !found && getline(&line, &size, f) > 0) {
 		cleanup_mountinfo struct mountinfo m;
 
-		found = parse_line(line, &m) && streq(m.path, path) && streq(m.type, type);
+		found = parse_line(line, &m) && streq(m.path, path) &&
+			streq(m.type, MOUNTPOINT_TYPE);
 	}
-	return found ? 0 : ferror(f) ? -EIO : -ENOENT;
+	return f && !found && !ferror(f);
 }
 
 bool mountinfo_is_there(const struct mountinfo *m)

@@ -60,11 +60,10 @@ struct mountinfo {
 int mountinfo_of(const char *path, struct mountinfo *ret);
 
 /*
- * Check if process PID sees a mount of TYPE at PATH, a path in the mount namespace of PID. Return 0
- * if it does, and -ENOENT if it does not. Return another negative errno if kxfs can't read the
- * mounts of PID.
+ * True if process PID sees no mount of kxfs at PATH, a path in the mount namespace of PID. False if
+ * kxfs can't read the mounts of PID.
  */
-int mountinfo_process_has(int pid, const char *path, const char *type);
+bool mountinfo_process_lacks(int pid, const char *path);
 
 /* True if M is still mounted anywhere, or if kxfs can't read the list of mounts. */
 bool mountinfo_is_there(const struct mountinfo *m);

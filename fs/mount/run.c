@@ -57,7 +57,7 @@ struct mount_run {
 	struct submit *submit, *dryrun;
 	struct node_dir_class root_class;
 	struct node_entry_def root[ROOT_MAX]; /* the entries of the mount's root */
-	struct daemon daemon;
+	int up_fd; /* the pipe to the parent (daemon_fork); -1 in the foreground */
 	struct notify notify;
 	struct state *state;
 	struct session *session;
@@ -454,7 +454,7 @@ static int report_ready(struct mount_run *r)
 		signal(SIGHUP, SIG_IGN);
 		diag_setup(o->log_level, false);
 	}
-	err = daemon_ready(&r->daemon);
+	err = daemon_ready(take_fd(&r->up_fd));
 	if (err)
 		return err;
 	diag(DIAG_INFO, "%s", what);
@@ -596,8 +596,7 @@ static int live(struct mount_run *r, char **why)
 
 int run(struct options *o)
 {
-	struct mount_run r cleanup(
-		clear) = {.options = o, .mountpoint_lock = -1, .daemon = DAEMON_INIT};
+	struct mount_run r cleanup(clear) = {.options = o, .mountpoint_lock = -1, .up_fd = -1};
 	cleanup_free char *why = NULL;
 	int status;
 	int err;
@@ -613,7 +612,7 @@ int run(struct options *o)
 		return EXIT_FAILURE;
 	}
 	if (!o->foreground) {
-		err = daemon_fork(&r.daemon, &status);
+		err = daemon_fork(&r.up_fd, &status);
 		if (err < 0)
 			fprintf(stderr, "kxfs: fork: %s\n", strerror(-err));
 		if (err > 0)

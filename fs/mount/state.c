@@ -219,7 +219,7 @@ static bool is_ending(const struct holder *h)
 {
 	return h->phase == STATE_ENDING ||
 	       (h->phase == STATE_MOUNTED && h->is_here && mountpoint_passed(h->mountpoint) < 0 &&
-		mountinfo_process_has(h->pid, h->mountpoint, MOUNTPOINT_TYPE) == -ENOENT);
+		mountinfo_process_lacks(h->pid, h->mountpoint));
 }
 
 /*
