@@ -2,8 +2,8 @@
 /*
  * Functions for processes. They parse /proc/PID/stat of a process or thread; get the id of this
  * boot, the limit of file descriptors, the user and their home; start programs; and delay the
- * signals that end a command. Any thread may call them. process_home, process_user, process_submitter
- * and spawn_* may wait.
+ * signals that end a command. Any thread may call them. process_home, process_user,
+ * process_submitter and spawn_* may wait.
  */
 #pragma once
 

@@ -89,8 +89,8 @@ void local_replica_begin(struct local_replica *rep);
 void local_replica_end(struct local_replica *rep);
 /*
  * End the program of REP, because the job will restart REP after a pause of DELAY_MS. After that,
- * the job must call local_replica_begin. Depending on the retry policy, the job first waits until REP, all replicas
- * of REP's role, or all replicas of the job are no longer live.
+ * the job must call local_replica_begin. Depending on the retry policy, the job first waits until
+ * REP, all replicas of REP's role, or all replicas of the job are no longer live.
  */
 void local_replica_restart(struct local_replica *rep, unsigned delay_ms);
 /* Drop the planned start of REP. Its program continues, and a later daemon takes it over. */

@@ -2,8 +2,8 @@
 /*
  * The jobs that are over. Each of them is only a record on disk and a snapshot in the store. This
  * object makes one change at a time: it moves a job to history/, removes it, or removes its output.
- * Users request such changes, and jobs/expiry.h requests them for old jobs. When kxfs starts, it parses the records of all local jobs, and resumes those that are not over.
- * I/O thread.
+ * Users request such changes, and jobs/expiry.h requests them for old jobs. When kxfs starts, it
+ * parses the records of all local jobs, and resumes those that are not over. I/O thread.
  */
 #pragma once
 

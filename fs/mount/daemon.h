@@ -23,9 +23,9 @@
 void daemon_prepare(int keep);
 
 /*
- * Fork. In the child, set *RET_UP_FD to the pipe to the parent, and return 0. In the parent, wait until the child is up or has failed, set
- * *RET_STATUS to the exit status of the parent, and return 1. If no child could be made, return a
- * negative errno.
+ * Fork. In the child, set *RET_UP_FD to the pipe to the parent, and return 0. In the parent, wait
+ * until the child is up or has failed, set *RET_STATUS to the exit status of the parent, and return
+ * 1. If no child could be made, return a negative errno.
  *
  * If the parent gets SIGINT, SIGTERM or SIGHUP, it sends SIGTERM to the child and waits for the
  * child's end. Then it ends itself by the signal that it has received. If the parent gets a second
@@ -35,9 +35,10 @@ void daemon_prepare(int keep);
 int daemon_fork(int *ret_up_fd, int *ret_status);
 
 /*
- * Report success to the parent through UP_FD, and close UP_FD. The parent then exits with success. Before that, leave the parent's
- * terminal, session and working directory. If UP_FD is -1, this process is in the foreground: only change the working directory.
- * Return 0 or a negative errno. After -EPIPE this process must end, because the parent was killed.
+ * Report success to the parent through UP_FD, and close UP_FD. The parent then exits with success.
+ * Before that, leave the parent's terminal, session and working directory. If UP_FD is -1, this
+ * process is in the foreground: only change the working directory. Return 0 or a negative errno.
+ * After -EPIPE this process must end, because the parent was killed.
  */
 int daemon_ready(int up_fd);
 

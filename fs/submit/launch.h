@@ -40,8 +40,8 @@ void launch_rename(struct submit *s, struct upload *u, const char *name, struct 
 void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t process,
 		    uint64_t ticket);
 /*
- * Answer the request TICKET, a rename or an unlink, with ERR. Replace EINVAL, because mv would report that as
- * "cannot move to a subdirectory of itself".
+ * Answer the request TICKET, a rename or an unlink, with ERR. Replace EINVAL, because mv would
+ * report that as "cannot move to a subdirectory of itself".
  */
 void launch_reply_rename(struct submit *s, uint64_t ticket, int err);
 
