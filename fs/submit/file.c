@@ -122,9 +122,7 @@ int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upl
 	handle_open(fs, &h->handle, file_closed, fi);
 	if (h->writable)
 		upload_add_writer(u, &h->writer, writer_process(fuse_req_ctx(req)->pid, NULL),
-				  taken);
-	if (made && h->writable)
-		upload_begin(u, &h->writer);
+				  taken, made);
 	if (empties) {
 		(void)upload_truncate(u, &h->writer, 0);
 		file_changed(h);

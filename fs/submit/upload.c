@@ -486,13 +486,6 @@ int upload_truncate(struct upload *u, struct upload_writer *w, off_t size)
 	return 0;
 }
 
-void upload_begin(struct upload *u, struct upload_writer *w)
-{
-	lock_scope(u->all->lock);
-	if (u->named == UPLOAD_SUBMITS)
-		w->content = content_new(u->all);
-}
-
 bool upload_show(struct upload *u, struct upload_writer *w)
 {
 	lock_scope(u->all->lock);
@@ -662,11 +655,14 @@ void upload_set_owner(struct upload *u, struct file_owner owner)
 
 /* --- writers --- */
 
-void upload_add_writer(struct upload *u, struct upload_writer *w, pid_t opener, unsigned taken)
+void upload_add_writer(struct upload *u, struct upload_writer *w, pid_t opener, unsigned taken,
+		       bool made)
 {
 	w->opener = opener;
 	lock_scope(u->all->lock);
 	w->lost = !u->named || taken != u->taken;
+	if (made && u->named == UPLOAD_SUBMITS)
+		w->content = content_new(u->all);
 	DL_APPEND(u->writers, w);
 }
 

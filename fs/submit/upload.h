@@ -157,11 +157,6 @@ void upload_set_flaw(struct upload *u, struct upload_writer *w, int flaw);
  */
 bool upload_is_whole(struct upload *u, const struct upload_writer *w);
 /*
- * Call this right after upload_add_writer, if the open of W has made the file U. If U has a
- * submitting name, give W contents of its own now, so that they never mix with writes of others.
- */
-void upload_begin(struct upload *u, struct upload_writer *w);
-/*
  * Make the file show what W has written, and return true. If W has written nothing, or if the file
  * already shows W's contents, return false.
  */
@@ -206,9 +201,12 @@ unsigned upload_taken(struct upload *u);
 /*
  * Add W to U's writers. OPENER is the process that has opened W, or 0 if unknown. TAKEN is the
  * value that upload_taken had when the kernel looked up the name. If another process has taken U
- * since then, or U has no name any more, W has lost the file.
+ * since then, or U has no name any more, W has lost the file. If the open of W has MADE the file,
+ * and its name is a submitting name, W gets contents of its own now, so that they never mix with
+ * writes of others.
  */
-void upload_add_writer(struct upload *u, struct upload_writer *w, pid_t opener, unsigned taken);
+void upload_add_writer(struct upload *u, struct upload_writer *w, pid_t opener, unsigned taken,
+		       bool made);
 void upload_remove_writer(struct upload *u, struct upload_writer *w);
 bool upload_has_writers(struct upload *u);
 /* Return how many writers of U were opened by PROCESS, not counting W. */

@@ -146,7 +146,7 @@ static void test_loss(void **state)
 			struct upload_writer w = {0};
 
 			assert_int_equal(upload_open(u, false), 0);
-			upload_add_writer(u, &w, writer, 0);
+			upload_add_writer(u, &w, writer, 0, false);
 			assert_int_equal(upload_write(u, &w, "three", 5, 0), 0);
 			if (how == REMOVED)
 				names_move(f->names, u, NULL, processes[i], &loss);

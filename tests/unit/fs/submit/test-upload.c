@@ -76,7 +76,7 @@ static void put(struct upload *u, const char *text, off_t off)
 {
 	struct upload_writer w = {0};
 
-	upload_add_writer(u, &w, 1, 0);
+	upload_add_writer(u, &w, 1, 0, false);
 	assert_int_equal(upload_write(u, &w, text, strlen(text), off), 0);
 	upload_show(u, &w);
 	upload_remove_writer(u, &w);
@@ -121,7 +121,7 @@ static void test_bounds(void **state)
 	const size_t n = array_size(scratch) - 1;
 	struct upload_writer w = {0};
 
-	upload_add_writer(u, &w, 1, 0);
+	upload_add_writer(u, &w, 1, 0, false);
 	assert_int_equal(upload_truncate(u, &w, SPEC_MAX_FILE), 0);
 	assert_int_equal(upload_truncate(u, &w, SPEC_MAX_FILE + 1), -EFBIG);
 	assert_int_equal(upload_flaw(u, &w), 0);
@@ -289,8 +289,8 @@ static void test_own_contents(void **state)
 	struct stat st;
 
 	put(u, "old", 0);
-	upload_add_writer(u, &a, 1, 0);
-	upload_add_writer(u, &b, 2, 0);
+	upload_add_writer(u, &a, 1, 0, false);
+	upload_add_writer(u, &b, 2, 0, false);
 	assert_int_equal(upload_truncate(u, &a, 0), 0);
 	assert_int_equal(upload_write(u, &a, "one", 3, 0), 0);
 	assert_int_equal(upload_write(u, &b, "er", 2, 3), 0);
@@ -327,8 +327,8 @@ static void test_scratch_is_shared(void **state)
 	struct upload *u = made(f, "scratch");
 	struct upload_writer a = {0}, b = {0};
 
-	upload_add_writer(u, &a, 1, 0);
-	upload_add_writer(u, &b, 2, 0);
+	upload_add_writer(u, &a, 1, 0, false);
+	upload_add_writer(u, &b, 2, 0, false);
 	assert_int_equal(upload_write(u, &a, "one", 3, 0), 0);
 	assert_int_equal(upload_write(u, &b, "!", 1, 3), 0);
 	assert_seen(u, &a, "one!");
@@ -344,8 +344,8 @@ static void test_launch(void **state)
 	struct upload *u = made(f, "x.yaml");
 	struct upload_writer a = {0}, b = {0};
 
-	upload_add_writer(u, &a, 1, 0);
-	upload_add_writer(u, &b, 1, 0);
+	upload_add_writer(u, &a, 1, 0, false);
+	upload_add_writer(u, &b, 1, 0, false);
 	assert_int_equal(upload_others(u, &a, 1), 1);
 	assert_int_equal(upload_others(u, &a, 2), 0);
 	assert_false(upload_is_dirty(u, &a));
@@ -378,7 +378,7 @@ static void test_state(void **state)
 	assert_false(upload_is_busy(u));
 	upload_set_state(u, version, CONTENT_LAUNCHING);
 	assert_true(upload_is_busy(u));
-	upload_add_writer(u, &w, 1, 0);
+	upload_add_writer(u, &w, 1, 0, false);
 	assert_int_equal(upload_write(u, &w, "two", 3, 0), 0);
 	/* Contents that are still being written are not shown yet. */
 	upload_set_state(u, version, CONTENT_LAUNCHED);
@@ -404,8 +404,8 @@ static void test_displaced(void **state)
 	struct upload *u = made(f, "x.yaml");
 	struct upload_writer a = {0}, b = {0};
 
-	upload_add_writer(u, &a, 1, 0);
-	upload_add_writer(u, &b, 2, 0);
+	upload_add_writer(u, &a, 1, 0, false);
+	upload_add_writer(u, &b, 2, 0, false);
 	assert_int_equal(displace(f, u, 1), 0); /* nothing was written yet */
 	assert_int_equal(upload_write(u, &a, "one", 3, 0), 0);
 	assert_int_equal(displace(f, u, 1), 0); /* process 1 is the writer itself */
@@ -431,11 +431,11 @@ static void test_opened_late(void **state)
 	struct upload_writer late = {0}, next = {0};
 
 	displace(f, u, 1);
-	upload_add_writer(u, &late, 2, 0);
+	upload_add_writer(u, &late, 2, 0, false);
 	assert_false(upload_may_write(u, &late));
 	assert_int_equal(upload_truncate(u, &late, 0), 0); /* O_TRUNC */
 	assert_true(upload_is_lost(u, &late));
-	upload_add_writer(u, &next, 3, upload_taken(u));
+	upload_add_writer(u, &next, 3, upload_taken(u), false);
 	assert_true(upload_may_write(u, &next));
 	upload_remove_writer(u, &late);
 	upload_remove_writer(u, &next);
