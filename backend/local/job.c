@@ -50,6 +50,7 @@ struct local_jobs {
 	struct backend *b;
 	struct group *group;
 	struct local_jobs_events events;
+	struct tasks *tasks;
 	struct local_replicas *replicas;
 	struct local_job *all;
 	struct orphan *orphans;
@@ -333,15 +334,18 @@ static bool is_for_one(const struct spec_role *role)
 static bool take_restart(struct local_job *job, const struct local_replica *rep)
 {
 	const struct spec_role *role = spec_role_of(job, rep);
-	const struct local_replica *first = job->reps[role_of(job, rep)->first];
-	unsigned *used;
+	size_t i = role_of(job, rep)->first;
+	struct spec_plan *plan;
 
 	if (!role)
 		return false;
-	used = &local_replica_plan(is_for_one(role) ? rep : first)->restarts;
-	if (*used >= role->max_retries)
+	/* The first replica of a role counts the restarts of the whole role. */
+	if (is_for_one(role))
+		i = (size_t)(local_replica_record(rep) - job->rec->job->replicas);
+	plan = &local_record_spec(job->record)->plans[i];
+	if (plan->restarts >= role->max_retries)
 		return false;
-	(*used)++;
+	plan->restarts++;
 	job->rec->job->retries++;
 	atomic_fetch_add(&job->jobs->n_restarts, 1);
 	return true;
@@ -502,13 +506,8 @@ static void on_lives(void *data, struct local_replica *rep, bool live)
 	struct local_job *job = data;
 	struct role *role = role_of(job, rep);
 
-	if (live) {
-		job->live++;
-		role->live++;
-	} else {
-		job->live--;
-		role->live--;
-	}
+	job->live += live ? 1 : (size_t)-1;
+	role->live += live ? 1 : (size_t)-1;
 }
 
 uint64_t local_job_end(struct local_job *job, enum spec_goal goal)
@@ -651,7 +650,7 @@ struct task_found *local_job_find_attempts(struct local_jobs *jobs, const struct
 	struct task_found *found = new0_n(struct task_found, rec->job->n_replicas);
 
 	for (size_t i = 0; i < rec->job->n_replicas; i++)
-		local_replica_find_attempt(jobs->replicas, dir, rec, i, &found[i]);
+		local_replica_find_attempt(jobs->tasks, dir, rec, i, &found[i]);
 	return found;
 }
 
@@ -745,7 +744,8 @@ struct local_jobs *local_jobs_new(struct backend *b, struct group *group,
 	jobs->b = b;
 	jobs->group = group;
 	jobs->limits = *limits;
-	jobs->replicas = local_replicas_new(b->loop, group, b->config.grace_ms);
+	jobs->tasks = tasks_new(b->loop, group);
+	jobs->replicas = local_replicas_new(b->loop, jobs->tasks, b->config.grace_ms);
 	records_set_part(b->records, RECORD_PLAN, plan_part, jobs);
 	records_set_part(b->records, RECORD_SNAPSHOT, snapshot_part, jobs);
 	records_set_written(b->records, on_rewritten, jobs);
@@ -780,6 +780,7 @@ void local_jobs_free(struct local_jobs *jobs)
 		job_free(job);
 	orphans_release(&jobs->orphans);
 	local_replicas_free(jobs->replicas);
+	tasks_free(jobs->tasks);
 	free(jobs);
 }
 
@@ -813,7 +814,7 @@ void local_jobs_stop(struct local_jobs *jobs, bool linger)
 			local_job_end(job, SPEC_GOAL_STOP);
 	}
 	if (linger || !jobs->in_charge)
-		local_replicas_outlive(jobs->replicas);
+		tasks_outlive(jobs->tasks);
 }
 
 void local_jobs_leave(struct local_jobs *jobs)
@@ -831,12 +832,12 @@ static void on_orphan_ended(void *data)
 
 void local_jobs_add_orphan(struct local_jobs *jobs, struct orphan *orphan)
 {
-	orphan_watch(&jobs->orphans, orphan, local_jobs_tasks(jobs), on_orphan_ended, jobs);
+	orphan_watch(&jobs->orphans, orphan, on_orphan_ended, jobs);
 }
 
 struct tasks *local_jobs_tasks(const struct local_jobs *jobs)
 {
-	return local_replicas_tasks(jobs->replicas);
+	return jobs->tasks;
 }
 
 uint64_t local_jobs_gpus(const struct local_jobs *jobs)

@@ -663,11 +663,6 @@ const struct spec_replica *local_replica_record(const struct local_replica *rep)
 	return rep->rec;
 }
 
-struct spec_plan *local_replica_plan(const struct local_replica *rep)
-{
-	return rep->plan;
-}
-
 /* --- an attempt of an earlier daemon --- */
 
 /* True if replica I had an attempt that may have run when the last daemon ended. */
@@ -688,8 +683,8 @@ static int has_printed(const char *dir, const struct spec_record *rec, size_t i)
 	return err == -ENOENT ? 0 : err ? err : st.st_size > 0;
 }
 
-void local_replica_find_attempt(struct local_replicas *all, const char *dir,
-				const struct spec_record *rec, size_t i, struct task_found *ret)
+void local_replica_find_attempt(struct tasks *tasks, const char *dir, const struct spec_record *rec,
+				size_t i, struct task_found *ret)
 {
 	cleanup_free char *name = task_name(rec, i);
 	int printed;
@@ -697,7 +692,7 @@ void local_replica_find_attempt(struct local_replicas *all, const char *dir,
 	ret->fd = -1;
 	if (!is_open(rec, i))
 		return;
-	task_find(all->tasks, dir, name, ret);
+	task_find(tasks, dir, name, ret);
 	/*
 	 * After a power cut the helper's file may be missing or old, but output proves that the
 	 * attempt was started.
@@ -836,36 +831,25 @@ void local_replica_free(struct local_replica *rep)
 	free(rep);
 }
 
-struct local_replicas *local_replicas_new(struct loop *loop, struct group *group, unsigned grace_ms)
+struct local_replicas *local_replicas_new(struct loop *loop, struct tasks *tasks, unsigned grace_ms)
 {
 	struct local_replicas *all = new0(struct local_replicas);
 
 	all->loop = loop;
+	all->tasks = tasks;
 	all->grace_ms = grace_ms;
-	all->tasks = tasks_new(loop, group);
 	return all;
 }
 
 void local_replicas_free(struct local_replicas *all)
 {
-	tasks_free(all->tasks);
 	free(all);
-}
-
-struct tasks *local_replicas_tasks(const struct local_replicas *all)
-{
-	return all->tasks;
 }
 
 void local_replicas_begin(struct local_replicas *all)
 {
 	all->begun = true;
 	post_queue(all);
-}
-
-void local_replicas_outlive(struct local_replicas *all)
-{
-	tasks_outlive(all->tasks);
 }
 
 void local_replicas_metrics(struct local_replicas *all, FILE *out)

@@ -48,18 +48,15 @@ struct local_replica_job {
 };
 
 /*
- * Make the data that all replicas of a backend share. Helpers enter GROUP. GRACE_MS is the time
- * between SIGTERM and SIGKILL.
+ * Make the data that all replicas of a backend share. GRACE_MS is the time between SIGTERM and
+ * SIGKILL.
  */
-struct local_replicas *local_replicas_new(struct loop *loop, struct group *group,
+struct local_replicas *local_replicas_new(struct loop *loop, struct tasks *tasks,
 					  unsigned grace_ms);
-/* Call this after the loop has stopped and all replicas are freed. Running programs continue. */
+/* Call this after all replicas are freed. */
 void local_replicas_free(struct local_replicas *all);
-struct tasks *local_replicas_tasks(const struct local_replicas *all);
 /* Begin to start the replicas in the queue. */
 void local_replicas_begin(struct local_replicas *all);
-/* Let running programs continue after the backend has stopped. */
-void local_replicas_outlive(struct local_replicas *all);
 /* Print metrics for .kxfs/metrics. Any thread. */
 void local_replicas_metrics(struct local_replicas *all, FILE *out);
 
@@ -67,12 +64,8 @@ void local_replicas_metrics(struct local_replicas *all, FILE *out);
 struct local_replica *local_replica_new(const struct local_replica_job *job, size_t i);
 /* Free REP; its program continues. */
 void local_replica_free(struct local_replica *rep);
-/*
- * local_replica_record returns the part of the job's snapshot that describes REP.
- * local_replica_plan returns the part of the job's plan that describes REP.
- */
+/* Return the part of the job's snapshot that describes REP. */
 const struct spec_replica *local_replica_record(const struct local_replica *rep);
-struct spec_plan *local_replica_plan(const struct local_replica *rep);
 /*
  * Return the path of the file into which the program of REP's newest attempt may write a structured
  * error, malloc'ed.
@@ -135,8 +128,8 @@ void local_replica_close_log(struct local_replica *rep);
  * Find the state of the newest attempt of replica I, which an earlier daemon has run. DIR is the
  * job's folder. On the pool.
  */
-void local_replica_find_attempt(struct local_replicas *all, const char *dir,
-				const struct spec_record *rec, size_t i, struct task_found *ret);
+void local_replica_find_attempt(struct tasks *tasks, const char *dir, const struct spec_record *rec,
+				size_t i, struct task_found *ret);
 /*
  * Continue REP with the attempt FOUND, which an earlier daemon has started. Take ownership of the
  * descriptor in FOUND.

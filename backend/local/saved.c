@@ -315,7 +315,7 @@ static void read_stray(struct recover *r, const char *key)
 {
 	const struct backend_config *config = &r->saved->b->config;
 	cleanup_free char *dir = file_path(config->state_dir, key, NULL), *place = NULL;
-	struct orphan *o = orphan_find(local_jobs_tasks(r->saved->jobs), config->state_dir, key);
+	struct orphan *o = orphan_find(local_jobs_tasks(r->saved->jobs), dir);
 
 	if (o) {
 		diag(DIAG_WARNING,

@@ -656,6 +656,7 @@ struct helper_of {
 };
 
 struct orphan {
+	struct tasks *tasks;
 	char *dir;
 	struct helper_of *v;
 	size_t n;
@@ -669,22 +670,16 @@ struct orphan {
 
 /* --- orphans --- */
 
-struct search {
-	struct tasks *tasks;
-	struct orphan *o;
-};
-
 static int find_one(void *data, int at, const char *name, unsigned char type)
 {
-	struct search *s = data;
-	struct orphan *o = s->o;
+	struct orphan *o = data;
 	cleanup_free char *task = NULL;
 	struct task_found found;
 
 	if (!has_end(name, HELPER_SOCK))
 		return 0;
 	task = mem_copy(name, strlen(name) - strlen(HELPER_SOCK));
-	task_find(s->tasks, o->dir, task, &found);
+	task_find(o->tasks, o->dir, task, &found);
 	if (found.state != TASK_RUNS && found.state != TASK_UNKNOWN)
 		return 0;
 	o->gpus |= helper_gpus_read(o->dir, task);
@@ -693,17 +688,17 @@ static int find_one(void *data, int at, const char *name, unsigned char type)
 	return 0;
 }
 
-struct orphan *orphan_find(struct tasks *tasks, const char *state_dir, const char *key)
+struct orphan *orphan_find(struct tasks *tasks, const char *dir)
 {
-	struct search s = {tasks, new0(struct orphan)};
-	cleanup_free char *folder = NULL;
+	cleanup_free char *folder = text_print("%s/" HELPER_DIR, dir);
+	struct orphan *o = new0(struct orphan);
 
-	s.o->dir = file_path(state_dir, key, NULL);
-	folder = text_print("%s/" HELPER_DIR, s.o->dir);
-	(void)disk_list(AT_FDCWD, folder, find_one, &s);
-	if (s.o->n)
-		return s.o;
-	orphan_free(s.o);
+	o->tasks = tasks;
+	o->dir = text_copy(dir);
+	(void)disk_list(AT_FDCWD, folder, find_one, o);
+	if (o->n)
+		return o;
+	orphan_free(o);
 	return NULL;
 }
 
@@ -735,8 +730,7 @@ static void on_orphan_ended(void *data, const struct task_end *end)
 	return fn(arg);
 }
 
-void orphan_watch(struct orphan **list, struct orphan *o, struct tasks *tasks, loop_fn fn,
-		  void *data)
+void orphan_watch(struct orphan **list, struct orphan *o, loop_fn fn, void *data)
 {
 	static const struct task_events events = {.ended = on_orphan_ended};
 
@@ -750,7 +744,7 @@ void orphan_watch(struct orphan **list, struct orphan *o, struct tasks *tasks, l
 		const int fd = h->fd;
 
 		h->fd = -1;
-		h->task = task_adopt(tasks, o->dir, h->name, fd, &events, h);
+		h->task = task_adopt(o->tasks, o->dir, h->name, fd, &events, h);
 	}
 }
 

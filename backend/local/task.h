@@ -113,15 +113,14 @@ void task_clean(const char *dir);
  */
 struct orphan;
 
-/* Return the orphan in the folder STATE/output/KEY; NULL if no helper lives there. On the pool. */
-struct orphan *orphan_find(struct tasks *tasks, const char *state_dir, const char *key);
+/* Return the orphan in the job's folder DIR; NULL if no helper lives there. On the pool. */
+struct orphan *orphan_find(struct tasks *tasks, const char *dir);
 void orphan_free(struct orphan *o); /* O must not be in the list of orphan_watch. */
 /*
  * Add O to LIST, and take ownership of O. When all helpers of O have ended, free O, and call
  * FN(DATA). I/O thread.
  */
-void orphan_watch(struct orphan **list, struct orphan *o, struct tasks *tasks, loop_fn fn,
-		  void *data);
+void orphan_watch(struct orphan **list, struct orphan *o, loop_fn fn, void *data);
 /* Count the orphans of LIST in SLOTS: each orphan uses one slot, and its GPUs. */
 void orphans_take(const struct orphan *list, struct spec_slots *slots);
 /* Free the orphans of LIST. Their programs continue. */

@@ -68,19 +68,6 @@ void local_record_runs(struct local_record *r)
 
 /* --- task.h --- */
 
-struct tasks *tasks_new(struct loop *loop, struct group *group)
-{
-	return NULL;
-}
-
-void tasks_free(struct tasks *tasks)
-{
-}
-
-void tasks_outlive(struct tasks *tasks)
-{
-}
-
 struct task *task_start(struct tasks *tasks, const struct task_config *config,
 			const struct task_events *events, void *data)
 {
