@@ -86,15 +86,6 @@ void launch_reply_rename(struct submit *s, uint64_t ticket, int err)
 
 /* --- the reply; I/O thread --- */
 
-/* Make the file show the manifest that the dry run has returned. */
-static void launch_show_made(struct launch *l)
-{
-	uint64_t version = upload_replace(l->upload, l->version, l->made);
-
-	upload_set_state(l->upload, version, CONTENT_LAUNCHED);
-	save_soon(l->s, l->upload);
-}
-
 static void launch_end(struct launch *l)
 {
 	struct submit *s = l->s;
@@ -106,8 +97,11 @@ static void launch_end(struct launch *l)
 	/* After a dry run the contents are NEW again, so that a user can repeat the dry run. */
 	upload_set_state(l->upload, l->version, l->err || s->dry ? CONTENT_NEW : CONTENT_LAUNCHED);
 	upload_concluded(l->upload, l->number, !l->err);
-	if (l->made)
-		launch_show_made(l);
+	if (l->made) {
+		upload_set_state(l->upload, upload_replace(l->upload, l->version, l->made),
+				 CONTENT_LAUNCHED);
+		save_soon(s, l->upload);
+	}
 	if (!shown)
 		names_abandoned(s->names, l->name);
 	else if (l->err)

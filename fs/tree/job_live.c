@@ -89,11 +89,10 @@ static const struct node_entry_def files_table[] = {
 	{0},
 };
 
+#define LIVE_DIR_OPS NODE_DIR_OPS, .getattr = job_ref_getattr, .unlink = job_ref_unlink
+
 const struct node_dir_class live_files_class = {
-	.class = {.name = "live-files",
-		  NODE_DIR_OPS,
-		  .getattr = job_ref_getattr,
-		  .unlink = job_ref_unlink},
+	.class = {.name = "live-files", LIVE_DIR_OPS},
 	.entries = files_table,
 };
 
@@ -124,9 +123,6 @@ static const struct node_entry_def links_table[] = {
 };
 
 const struct node_dir_class live_links_class = {
-	.class = {.name = "live-links",
-		  NODE_DIR_OPS,
-		  .getattr = job_ref_getattr,
-		  .unlink = job_ref_unlink},
+	.class = {.name = "live-links", LIVE_DIR_OPS},
 	.entries = links_table,
 };

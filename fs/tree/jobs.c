@@ -131,24 +131,12 @@ static void jobs_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const c
 	fuse_reply_err(req, jobs_is_file(dir, name, strlen(name)) ? 0 : EPERM);
 }
 
-const struct node_class jobs_class = {
-	.name = "jobs",
-	.mode = S_IFDIR | 0755,
-	.getattr = jobs_getattr,
-	.lookup = jobs_lookup,
-	.list = jobs_list,
-	.rmdir = jobs_rmdir,
-};
+#define JOBS_OPS                                                                                   \
+	.mode = S_IFDIR | 0755, .getattr = jobs_getattr, .lookup = jobs_lookup, .list = jobs_list, \
+	.unlink = jobs_unlink, .rmdir = jobs_rmdir
 
-const struct node_class history_class = {
-	.name = "history",
-	.mode = S_IFDIR | 0755,
-	.getattr = jobs_getattr,
-	.lookup = jobs_lookup,
-	.list = jobs_list,
-	.unlink = jobs_unlink,
-	.rmdir = jobs_rmdir,
-};
+const struct node_class jobs_class = {.name = "jobs", JOBS_OPS};
+const struct node_class history_class = {.name = "history", JOBS_OPS};
 
 /* --- archive: a link to this namespace's directory in the archive --- */
 
