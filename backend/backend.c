@@ -383,19 +383,16 @@ int backend_text_size(struct backend *b, const struct spec_job *job, enum backen
 {
 	cleanup_free char *text = NULL;
 	unsigned readable;
-	int err;
+	int err = -ENOENT;
 
-	if (which != BACKEND_APPDEF)
-		return backend_text(b, job, which, &text, ret_len);
-	if (!job->has_appdef)
+	if (which == BACKEND_APPDEF && !job->has_appdef)
 		return -ENOENT;
 	/*
 	 * If a job was submitted elsewhere, the job's Kubernetes object has the document, and this
 	 * disk does not.
 	 */
-	if (!job->own)
-		return backend_text(b, job, which, &text, ret_len);
-	err = record_file_stat(b->config.state_dir, spec_job_key(job), ret_len, &readable);
+	if (which == BACKEND_APPDEF && job->own)
+		err = record_file_stat(b->config.state_dir, spec_job_key(job), ret_len, &readable);
 	return err == -ENOENT ? backend_text(b, job, which, &text, ret_len) : err;
 }
 
