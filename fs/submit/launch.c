@@ -133,8 +133,8 @@ static void launch_on_renamed(void *data, int err)
 }
 
 /*
- * Called with the backend's result. If the backend has accepted a launch by rename, and the request
- * still waits, rename the file on disk. Otherwise end the launch.
+ * If the backend has accepted a launch by rename, and the request still waits, rename the file on
+ * disk. Otherwise end the launch.
  */
 static void launch_finish(struct launch *l)
 {
@@ -142,15 +142,6 @@ static void launch_finish(struct launch *l)
 		save_file(l->s, l->upload, SAVE_RENAME, l->name, launch_on_renamed, l);
 	else
 		launch_end(l);
-}
-
-static void launch_on_reply(void *data, const struct backend_result *r)
-{
-	struct launch *l = data;
-
-	l->err = r->err;
-	l->why = *r->text ? text_copy(r->text) : NULL;
-	launch_finish(l);
 }
 
 static void launch_on_text(void *data, int err)
@@ -164,24 +155,31 @@ static void launch_on_text(void *data, int err)
 }
 
 /*
- * Called with the result of a dry run. If the file has a submitting name, replace the contents of
- * the file by the manifest.
+ * True if the file of L still shows the contents that were launched, and has a submitting name or
+ * is about to get one.
  */
-static void launch_on_made(void *data, const struct backend_result *r)
+static bool launch_is_shown(const struct launch *l)
+{
+	char name[NAME_MAX + 1];
+	bool submits = (l->rename && park_waits(l->s->fs->park, l->ticket)) ||
+		       (names_of(l->s->names, l->upload, name) && spec_name_submits(name));
+
+	return submits && upload_shown(l->upload) == l->version;
+}
+
+/* Called with the backend's result. In dryrun/, replace the contents of the file by the manifest. */
+static void launch_on_reply(void *data, const struct backend_result *r)
 {
 	struct launch *l = data;
-	char name[NAME_MAX + 1];
-	bool shown = (l->rename && park_waits(l->s->fs->park, l->ticket)) ||
-		     (names_of(l->s->names, l->upload, name) && spec_name_submits(name));
 
 	l->err = r->err;
 	l->why = *r->text ? text_copy(r->text) : NULL;
-	if (l->err || !shown || upload_shown(l->upload) != l->version) {
+	if (l->s->dry && !l->err && launch_is_shown(l)) {
+		l->made = text_copy(r->manifest);
+		save_file(l->s, l->upload, SAVE_TEXT, l->made, launch_on_text, l);
+	} else {
 		launch_finish(l);
-		return;
 	}
-	l->made = text_copy(r->manifest);
-	save_file(l->s, l->upload, SAVE_TEXT, l->made, launch_on_text, l);
 }
 
 /* --- the request; I/O thread --- */
@@ -209,7 +207,7 @@ static void launch_send(struct launch *l)
 	};
 
 	if (l->s->dry)
-		backend_dry_run(config->backend, &submission, launch_on_made, l);
+		backend_dry_run(config->backend, &submission, launch_on_reply, l);
 	else
 		backend_submit(config->backend, &submission, launch_on_reply, l);
 }
