@@ -37,6 +37,7 @@ struct change {
 	struct inode *was;  /* NULL: the name was free */
 	struct inode *from; /* the source directory of a rename */
 	char *from_name;
+	unsigned from_syncs; /* the value of FROM's SYNCS at the rename */
 };
 
 struct inode {
@@ -51,6 +52,7 @@ struct inode {
 	size_t n_entries;
 	struct change *changes;
 	size_t n_changes;
+	unsigned syncs;		    /* how often it was synced */
 	void *socket;		    /* the listener, if this inode is a socket */
 	struct sim_process *locked; /* the process that locked it last */
 };
@@ -132,7 +134,7 @@ static void change(struct inode *dir, const char *name, struct inode *inode, str
 	sim_of_world();
 	const struct entry *e = find(dir, name);
 	struct change c = {text_copy(name), e ? e->inode : NULL, from,
-			   from_name ? text_copy(from_name) : NULL};
+			   from_name ? text_copy(from_name) : NULL, from ? from->syncs : 0};
 
 	dir->changes = mem_grow(dir->changes, dir->n_changes + 1, sizeof(c));
 	dir->changes[dir->n_changes++] = c;
@@ -454,6 +456,7 @@ static void keep(struct inode *i)
 		free(i->changes[k].from_name);
 	}
 	i->n_changes = 0;
+	i->syncs++;
 }
 
 int disk_sync(int fd)
@@ -741,6 +744,20 @@ static void undo(struct inode *dir, size_t k)
 	}
 }
 
+/*
+ * Return the number of changes of DIR that a power cut can't undo. A rename is one transaction, so
+ * a sync of its source directory also keeps the new name, and all earlier changes of DIR.
+ */
+static size_t n_kept(const struct inode *dir)
+{
+	size_t n = dir->n_changes;
+
+	while (n && !(dir->changes[n - 1].from &&
+		      dir->changes[n - 1].from->syncs > dir->changes[n - 1].from_syncs))
+		n--;
+	return n;
+}
+
 void sim_disk_power_cut(void)
 {
 	struct inode **v = NULL;
@@ -748,12 +765,14 @@ void sim_disk_power_cut(void)
 
 	for (size_t i = 0; i < array_size(mounts); i++)
 		collect(mounts[i].root, &v, &n);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		size_t kept = n_kept(v[i]), lost = v[i]->n_changes - kept;
+
 		if (S_ISDIR(v[i]->mode))
-			undo(v[i],
-			     v[i]->n_changes ? sim_random(SIM_DISK) % (v[i]->n_changes + 1) : 0);
+			undo(v[i], kept + (lost ? sim_random(SIM_DISK) % (lost + 1) : 0));
 		else
 			cut_file(v[i]);
+	}
 	for (size_t i = 0; i < n; i++)
 		keep(v[i]);
 	free(v);
