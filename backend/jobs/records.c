@@ -897,12 +897,6 @@ static void load_work(void *data)
 		job_files_skip(l->rs->files, l->damaged[i].name);
 		free(l->damaged[i].name);
 	}
-	/*
-	 * Sync the removal of damaged records. After a power cut a damaged record must not come
-	 * back, because a later launch may get a lower number than the damaged record has.
-	 */
-	if (l->n_damaged && !l->rs->passive)
-		(void)file_sync_dir(dir);
 }
 
 static void load_done(void *data)
