@@ -65,14 +65,20 @@ static bool count_ends(struct spec_placed_pods pods, const struct spec_job_view 
 }
 
 /*
- * True if the controller will restart the job. ENDS shows how the job's replicas ended. Some
- * controllers do not report when the current attempt began (BEGAN is 0). Such a controller has
- * begun a restart if it has deleted a failed pod.
+ * True if the controller will restart the job, or may do so. ENDS shows how the job's replicas
+ * ended. Some controllers do not report when the current attempt began (BEGAN is 0). Such a
+ * controller has begun a restart if it has deleted a failed pod. While the job is not confirmed,
+ * its number of retries does not show that none is left: if etcd was restored from a backup, the
+ * number may be lower now, and the pods may be newer than the known one.
  */
-static bool goes_on(const struct spec_job_view *v, const struct ends *ends)
+static bool goes_on(const struct spec_job_view *v, const struct ends *ends,
+		    const struct spec_view_context *ctx)
 {
+	bool unsure = ctx->stale_since && !(ctx->before && ctx->before->finished);
+
 	return ends->failed > 0 && v->restarts && ends->succeeded < v->minimum &&
-	       ((ends->gone && !v->began) || v->max_retries == 0 || v->retries < v->max_retries);
+	       ((ends->gone && !v->began) || v->max_retries == 0 || v->retries < v->max_retries ||
+		unsure);
 }
 
 struct spec_standing spec_standing_of(const struct spec_job_view *view,
@@ -103,7 +109,7 @@ struct spec_standing spec_standing_of(const struct spec_job_view *view,
 	 */
 	if (ctx->reader->pods_decide != SPEC_PODS_DECIDE_END || !s.phase ||
 	    s.phase->state != SPEC_RUNNING || view->hidden || !count_ends(pods, view, &ends) ||
-	    goes_on(view, &ends))
+	    goes_on(view, &ends, ctx))
 		return s;
 	s.failed = ends.failed > 0;
 	s.over = true;

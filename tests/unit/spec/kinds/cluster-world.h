@@ -28,6 +28,7 @@ struct world {
 	const struct spec_job *last;
 	int64_t now;   /* in seconds */
 	int64_t since; /* when kxfs first saw the job, in ns */
+	int64_t stale_since;
 	/* The other known objects. */
 	struct spec_group_view *group;
 	struct spec_queue_view *queue;
@@ -93,6 +94,7 @@ static inline void world_look(struct world *w)
 		.backend = world_kind(w)->name,
 		.namespace = "ns",
 		.now = ++w->now * SECOND,
+		.stale_since = w->stale_since,
 		.own = true,
 		.history = w->left,
 		.since = w->since,

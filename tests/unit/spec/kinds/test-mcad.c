@@ -352,6 +352,28 @@ static void test_made_since(void **state)
 	world_clear(&w);
 }
 
+/*
+ * While the job is not confirmed, a failed pod may belong to an earlier attempt than kxfs knows,
+ * because etcd was restored from a backup.
+ */
+static void test_unconfirmed(void **state)
+{
+	struct world w = {.stale_since = SECOND};
+
+	job(&w, ONE, REQUEUED(1, 1),
+	    "'state':'Running','numberOfRequeueings':1,'conditions':[" PUT_BACK("15") "]");
+	pod(&w, "p20", "0", "0", "Failed", ENDED(4));
+	assert_job(&w, SPEC_RUNNING, "Error", "main-0: exit code 4");
+	w.stale_since = 0;
+	world_look(&w);
+	assert_job(&w, SPEC_FAILED, "Error", "main-0: exit code 4");
+	/* A job that has ended remains so when it is not confirmed any more. */
+	w.stale_since = 2 * SECOND;
+	world_look(&w);
+	assert_job(&w, SPEC_FAILED, "Error", "main-0: exit code 4");
+	world_clear(&w);
+}
+
 /* If the user sets no limit, MCAD requeues the job as often as needed. */
 static void test_requeued_without_end(void **state)
 {
@@ -457,6 +479,7 @@ int main(void)
 		cmocka_unit_test(test_made_since),     cmocka_unit_test(test_requeued_without_end),
 		cmocka_unit_test(test_not_requeued),   cmocka_unit_test(test_enough),
 		cmocka_unit_test(test_roles),	       cmocka_unit_test(test_of_others),
+		cmocka_unit_test(test_unconfirmed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
