@@ -107,6 +107,7 @@ struct backend {
 	 * thread.
 	 */
 	bool up, stopping;
+	unsigned n_stopped; /* number of parts that have stopped (backend_stopped) */
 	/* numbers of requests of each kind that have [0] succeeded, [1] failed */
 	atomic_ullong answered[BACKEND_N_REQUESTS][2];
 };
@@ -215,43 +216,26 @@ static inline void backend_started(void *backend, int err, const char *text)
 		held_begin(b->held, backend_ready, b);
 }
 
-static inline void backend_all_stopped(void *data)
-{
-	struct backend *b = data;
-
-	wait_set(&b->stopped, 0, NULL);
-}
-
-static inline void backend_output_stopped(void *data)
-{
-	struct backend *b = data;
-
-	if (b->archive)
-		archive_stop(b->archive, backend_all_stopped, b);
-	else
-		backend_all_stopped(b);
-}
-
-static inline void backend_records_stopped(void *data)
-{
-	struct backend *b = data;
-
-	output_stop(b->output, backend_output_stopped, b);
-}
-
-static inline void backend_held_stopped(void *data)
-{
-	struct backend *b = data;
-
-	records_stop(b->records, backend_records_stopped, b);
-}
-
-/* Report that the implementation has stopped and has no operation in progress. */
+/*
+ * Report that the implementation has stopped and has no operation in progress. Each call stops the
+ * next of the other parts, which calls this function again when it has stopped.
+ */
 static inline void backend_stopped(void *backend)
 {
 	struct backend *b = backend;
 
-	held_stop(b->held, backend_held_stopped, b);
+	switch (b->n_stopped++) {
+	case 0:
+		return held_stop(b->held, backend_stopped, b);
+	case 1:
+		return records_stop(b->records, backend_stopped, b);
+	case 2:
+		return output_stop(b->output, backend_stopped, b);
+	case 3:
+		if (b->archive)
+			return archive_stop(b->archive, backend_stopped, b);
+	}
+	wait_set(&b->stopped, 0, NULL);
 }
 
 /* Call backend_events.expired for the job whose record has the key KEY. */
