@@ -825,21 +825,24 @@ struct held_making {
 	struct record *r;
 	struct work work;
 	bool left; /* true if records_make failed, but the record may reappear after a power cut */
-	char *manifest;
 	char *text; /* the error text of the answer */
 };
+
+static void making_free(struct held_making *m)
+{
+	spec_head_free(m->head);
+	spec_held_free(m->rec);
+	spec_job_unref(m->shape);
+	free(m->text);
+	free(m);
+}
 
 static void making_end(struct held_making *m, int err, const char *id, const char *text)
 {
 	struct backend_request *rq = m->rq;
 	cleanup_free char *why = text ? text_copy(text) : NULL;
 
-	spec_head_free(m->head);
-	spec_held_free(m->rec);
-	spec_job_unref(m->shape);
-	free(m->manifest);
-	free(m->text);
-	free(m);
+	making_free(m);
 	return backend_answer(rq, err, id, why);
 }
 
@@ -985,26 +988,12 @@ static void on_made(void *data, int err)
 	return making_end(m, 0, head->id, NULL);
 }
 
-static void shape_work(void *data)
-{
-	struct held_making *m = data;
-
-	m->shape = spec_held_shape(m->rq->text, m->rq->len, m->h->b->config.home);
-}
-
-static void shape_done(void *data)
-{
-	struct held_making *m = data;
-	const struct backend_request *rq = m->rq;
-	const struct record_rest rest = {rq->text, rq->len, m->manifest, strlen(m->manifest)};
-
-	m->head->more->parts[RECORD_HOLD] = spec_held_part(m->rec);
-	m->r = records_make(m->h->b->records, take_ptr(m->head), &rest, &m->left, on_made, m);
-}
-
 static void on_dry_run(void *data, const struct backend_result *result)
 {
 	struct held_making *m = data;
+	const struct backend_request *rq = m->rq;
+	const struct record_rest rest = {rq->text, rq->len, result->manifest,
+					 strlen(result->manifest)};
 	struct spec_head *head = m->head;
 	struct held *h = m->h;
 	const struct spec_job *other cleanup_job = NULL;
@@ -1025,10 +1014,8 @@ static void on_dry_run(void *data, const struct backend_result *result)
 	spec_set(&head->id, result->id);
 	spec_set(&head->backend, result->backend);
 	spec_set(&head->more->namespace, result->namespace);
-	m->manifest = text_copy(result->manifest);
-	m->work =
-		(struct work){.run = shape_work, .done = shape_done, .group = &h->group, .data = m};
-	work_start(&m->work, h->b->loop);
+	head->more->parts[RECORD_HOLD] = spec_held_part(m->rec);
+	m->r = records_make(h->b->records, take_ptr(m->head), &rest, &m->left, on_made, m);
 }
 
 static bool take_job(const struct spec_job *job, struct spec_held_after *ret)
@@ -1108,6 +1095,7 @@ static void look_work(void *data)
 	}
 	if (!rec)
 		return;
+	m->shape = spec_held_shape(rq->text, rq->len, m->h->b->config.home);
 	m->head = head = backend_head(rq);
 	head->state = RECORD_HELD;
 	for (size_t i = 0; i < array_size(head->more->seed) && !m->work.err; i++)
@@ -1127,9 +1115,7 @@ static void look_done(void *data)
 	if (m->rec && rq->kind == BACKEND_SUBMIT)
 		return backend_pass_held(b, m->head, BACKEND_DRY_RUN, false, rq->text, rq->len,
 					 on_dry_run, m);
-	spec_head_free(m->head);
-	spec_held_free(m->rec);
-	free(m);
+	making_free(m);
 	return backend_pass(rq);
 }
 
