@@ -90,12 +90,6 @@
 
 enum entry_state { ENTRY_RESTS, ENTRY_COMMITS, ENTRY_LAUNCHES, ENTRY_SENDS, ENTRY_REMOVES };
 
-/* A request that waits until the operation on its entry has ended. */
-struct held_waiting {
-	struct backend_request *rq;
-	struct held_waiting *next;
-};
-
 struct held_entry {
 	struct held *h;
 	struct record *r;      /* pinned, except while the record is being removed */
@@ -125,11 +119,11 @@ struct held_entry {
 	 * appear until loop_now_ms() reaches this time.
 	 */
 	uint64_t asked;
-	char *refusal;	      /* why the last launch was refused, or NULL */
-	struct backoff again; /* the pauses after refused launches */
-	uint64_t next;	      /* loop_now_ms() when the next step is due */
-	int64_t from, until;  /* see struct spec_held_progress */
-	struct held_waiting *waiting;
+	char *refusal;			 /* why the last launch was refused, or NULL */
+	struct backoff again;		 /* the pauses after refused launches */
+	uint64_t next;			 /* loop_now_ms() when the next step is due */
+	int64_t from, until;		 /* see struct spec_held_progress */
+	struct backend_request *waiting; /* requests that wait for the end of the operation */
 	/* The pool uses WORK, TEXT and LEN in LAUNCHES. */
 	struct work work;
 	char *text;
@@ -335,12 +329,11 @@ static bool is_busy(const struct held_entry *e)
 
 static void resume(struct held_entry *e)
 {
-	struct held_waiting *p;
+	struct backend_request *rq;
 
-	while ((p = e->waiting)) {
-		LL_DELETE(e->waiting, p);
-		loop_post(e->h->b->loop, held_run, p->rq);
-		free(p);
+	while ((rq = e->waiting)) {
+		LL_DELETE(e->waiting, rq);
+		loop_post(e->h->b->loop, held_run, rq);
 	}
 }
 
@@ -824,7 +817,7 @@ struct held_making {
 	struct spec_job *shape;
 	struct record *r;
 	struct work work;
-	bool left; /* true if records_make failed, but the record may reappear after a power cut */
+	bool left;  /* true if records_make failed, but the record may reappear after a power cut */
 	char *text; /* the error text of the answer */
 };
 
@@ -1172,7 +1165,6 @@ static bool takes(struct held *h, struct backend_request *rq)
 	const struct spec_job *job cleanup_job = NULL;
 	struct held_entry *e = NULL;
 	struct held_making *m;
-	struct held_waiting *p;
 
 	if (rq->kind == BACKEND_SUBMIT || rq->kind == BACKEND_DRY_RUN) {
 		if (!may_hold(rq))
@@ -1193,9 +1185,7 @@ static bool takes(struct held *h, struct backend_request *rq)
 	if (!e || (!job->held && (!is_busy(e) || !e->rec)))
 		return false;
 	if (is_busy(e) && e->state != ENTRY_SENDS) {
-		p = new0(struct held_waiting);
-		p->rq = rq;
-		LL_APPEND(e->waiting, p);
+		LL_APPEND(e->waiting, rq);
 	} else if (rq->kind == BACKEND_FORGET) {
 		remove_record(e, rq);
 	} else if (rq->kind == BACKEND_CANCEL && state_of(e) == RECORD_SUBMITTING &&
@@ -1397,7 +1387,7 @@ struct held *held_new(struct backend *b)
 void held_stop(struct held *h, loop_fn fn, void *data)
 {
 	struct held_entry *e;
-	struct held_waiting *p;
+	struct backend_request *rq;
 
 	h->phase = HELD_STOPS;
 	loop_timer_stop(&h->timer);
@@ -1405,10 +1395,9 @@ void held_stop(struct held *h, loop_fn fn, void *data)
 		note_ran(h);
 	loop_timer_stop(&h->ran_timer);
 	DL_FOREACH2(h->list, e, next_entry)
-		while ((p = e->waiting)) {
-			LL_DELETE(e->waiting, p);
-			backend_answer(p->rq, -ENOTCONN, NULL, "kxfs is shutting down");
-			free(p);
+		while ((rq = e->waiting)) {
+			LL_DELETE(e->waiting, rq);
+			backend_answer(rq, -ENOTCONN, NULL, "kxfs is shutting down");
 		}
 	group_when_empty(&h->group, fn, data);
 }

@@ -150,6 +150,7 @@ struct backend_request {
 	backend_reply_fn reply;
 	bool (*waits)(void *data); /* see struct backend_submission */
 	void *data;
+	struct backend_request *next; /* the next request that waits for the same job (held.c) */
 };
 
 /* Reply to RQ with ERR, ID and TEXT, then free RQ. ID and TEXT may be NULL. */
