@@ -453,7 +453,6 @@ static void on_removed(void *data, int err)
 	struct held_entry *e = data;
 	struct held *h = e->h;
 	struct backend_request *asker = take_ptr(e->asker);
-	const struct spec_job *job cleanup_job = NULL;
 
 	if (err) {
 		record_pin(e->r);
@@ -807,6 +806,42 @@ void held_changed(struct held *h, const struct spec_job *old, const struct spec_
 	consider_within(h, SOON_MS);
 }
 
+/* --- the time at which kxfs last ran --- */
+
+/* Touch RAN_FILE to record that kxfs is running. Runs on the pool. */
+static void ran_work(void *data)
+{
+	struct held *h = data;
+	cleanup_free char *path = text_print("%s/" RAN_FILE, h->b->config.state_dir);
+	cleanup_fd int fd = disk_open(AT_FDCWD, path, O_WRONLY | O_CREAT);
+
+	/* Ignore errors: RAN_FILE only serves to report for how long kxfs was not running. */
+	if (fd >= 0)
+		(void)disk_touch(fd, "", -1);
+}
+
+static void ran_done(void *data)
+{
+	struct held *h = data;
+
+	h->noting = false;
+}
+
+/* Touch RAN_FILE now, and then every RAN_MS while any entry exists. */
+static void note_ran(void *data)
+{
+	struct held *h = data;
+
+	if (!h->list)
+		return;
+	loop_timer_set(&h->ran_timer, RAN_MS);
+	if (h->noting) /* the disk hangs */
+		return;
+	h->noting = true;
+	h->ran = (struct work){.run = ran_work, .done = ran_done, .group = &h->group, .data = h};
+	work_start(&h->ran, h->b->loop);
+}
+
 /* --- makings --- */
 
 struct held_making {
@@ -854,6 +889,8 @@ static struct held_entry *entry_new(struct held *h, struct record *r, struct spe
 	record_pin(r);
 	HASH_ADD_KEYPTR(hh, h->all, record_head(r)->key, strlen(record_head(r)->key), e);
 	DL_APPEND2(h->list, e, prev, next_entry);
+	if (!loop_timer_is_set(&h->ran_timer) && !is_stopping(h))
+		note_ran(h);
 	return e;
 }
 
@@ -916,46 +953,6 @@ void held_answered(struct held *h, struct record *r, const struct held_answer *a
 	return rest(e);
 }
 
-/*
- * Touch RAN_FILE to record that kxfs is running. Runs on the pool, every RAN_MS while any entry
- * exists.
- */
-static void ran_work(void *data)
-{
-	struct held *h = data;
-	cleanup_free char *path = text_print("%s/" RAN_FILE, h->b->config.state_dir);
-	cleanup_fd int fd = disk_open(AT_FDCWD, path, O_WRONLY | O_CREAT);
-
-	/* Ignore errors: RAN_FILE only serves to report for how long kxfs was not running. */
-	if (fd >= 0)
-		(void)disk_touch(fd, "", -1);
-}
-
-static void ran_done(void *data)
-{
-	struct held *h = data;
-
-	h->noting = false;
-}
-
-static void note_ran(struct held *h)
-{
-	h->noting = true;
-	h->ran = (struct work){.run = ran_work, .done = ran_done, .group = &h->group, .data = h};
-	work_start(&h->ran, h->b->loop);
-	loop_timer_set(&h->ran_timer, RAN_MS);
-}
-
-static void on_ran_timer(void *data)
-{
-	struct held *h = data;
-
-	if (h->list && !h->noting)
-		note_ran(h);
-	else if (h->list)
-		loop_timer_set(&h->ran_timer, RAN_MS);
-}
-
 static void on_made(void *data, int err)
 {
 	struct held_making *m = data;
@@ -976,8 +973,6 @@ static void on_made(void *data, int err)
 	e = entry_new(h, m->r, take_ptr(m->rec), take_ptr(m->shape));
 	show(e, loop_time_ns());
 	consider_within(h, 0);
-	if (!loop_timer_is_set(&h->ran_timer))
-		note_ran(h);
 	return making_end(m, 0, head->id, NULL);
 }
 
@@ -1313,8 +1308,6 @@ static void load_done(void *data)
 	if (!is_stopping(h))
 		h->phase = h->phase == HELD_LAUNCHES ? HELD_LAUNCHES : HELD_SHOWS;
 	consider_within(h, 0);
-	if (h->list && !is_stopping(h) && !loop_timer_is_set(&h->ran_timer))
-		note_ran(h);
 	free(l->v);
 	free(l);
 	return fn(arg);
@@ -1380,7 +1373,7 @@ struct held *held_new(struct backend *b)
 	records_set_part(b->records, RECORD_HOLD, hold_part, h);
 	group_init(&h->group, b->loop);
 	loop_timer_init(&h->timer, b->loop, look_now, h);
-	loop_timer_init(&h->ran_timer, b->loop, on_ran_timer, h);
+	loop_timer_init(&h->ran_timer, b->loop, note_ran, h);
 	return h;
 }
 
@@ -1391,8 +1384,7 @@ void held_stop(struct held *h, loop_fn fn, void *data)
 
 	h->phase = HELD_STOPS;
 	loop_timer_stop(&h->timer);
-	if (h->list && !h->noting)
-		note_ran(h);
+	note_ran(h);
 	loop_timer_stop(&h->ran_timer);
 	DL_FOREACH2(h->list, e, next_entry)
 		while ((rq = e->waiting)) {
