@@ -8,20 +8,14 @@
  *	state   | what is in progress              | what ends it            | next
  *	IDLE    | a timer                          | it fires; a kind is not | GROUPS
  *	        |                                  | served any more         |
- *	GROUPS  | GET of the API groups            | its reply               | RULES, PROBES; IDLE
+ *	GROUPS  | GET of the API groups            | its reply               | PROBES; IDLE
  *	        |                                  |                         | after a failure
- *	RULES   | a review of the user's rules     | its reply               | PROBES
- *	PROBES  | a list of one job of each kind   | the last reply          | IDLE
- *	        | that may be shown                |                         |
+ *	PROBES  | a list of one job of each served | the last reply          | IDLE
+ *	        | kind that is not shown           |                         |
  *
  * A kind is excluded only if its probe gets a 403 or 404. After any other error the kind is shown,
  * and its watch reports the error. If the server refuses the list of API groups, kxfs probes each
  * kind.
- *
- * If nothing changes, a survey costs at most two requests. If one kind is excluded, the survey
- * probes that kind again. If several kinds are excluded, a review of the user's rules shows which
- * of them the user may list now. If the server can't report all rules, each survey probes one of
- * the excluded kinds.
  */
 #include "backend/kube/kinds.h"
 
@@ -31,7 +25,6 @@
 #include "backend/base/lock.h"
 #include "backend/base/print.h"
 #include "spec/api/refusal.h"
-#include "spec/api/review.h"
 #include "spec/base/mem.h"
 
 /* kxfs makes a survey every SURVEY_MS. So it shows a newly installed kind within ten minutes. */
@@ -39,33 +32,30 @@
 #define DEADLINE_MS 30000
 #define GROUPS_MAX  (4u << 20)
 #define PROBE_MAX   (4u << 20)
-#define RULES_MAX   (4u << 20)
 
 /* One of the kinds that SOURCE selects. The kind may have several versions. */
 struct kind_slot {
 	struct kinds *k;
-	const struct spec_kind *served; /* the version that the cluster serves, or NULL */
-	/*
-	 * The version of the kind that the current probe lists. If no probe is in progress: the
-	 * version that the last probe listed; NULL if there was no probe.
-	 */
-	const struct spec_kind *probing;
+	/* The version that the cluster serves, or NULL. Changes only between the probes. */
+	const struct spec_kind *served;
 	struct http_request *request;
-	bool wanted;   /* true if this survey must probe the kind */
-	char *refused; /* the server's refusal to list the kind, or NULL; kinds.lock protects it */
+	/*
+	 * The version that the server refuses to list, and the text of the refusal; NULL if it does
+	 * not refuse it. kinds.lock protects both.
+	 */
+	const struct spec_kind *refused_kind;
+	char *refused;
 };
 
 struct kinds {
 	struct kinds_config config;
-	enum { IDLE, GROUPS, RULES, PROBES, STOPPED } state;
-	struct http_request *request; /* the request in GROUPS and RULES */
+	enum { IDLE, GROUPS, PROBES, STOPPED } state;
+	struct http_request *request; /* the request in GROUPS */
 	struct loop_timer timer;      /* runs in IDLE */
 	struct kind_slot slots[SPEC_MAX_KINDS];
 	size_t n_slots;
-	size_t n_probes;    /* number of probes in progress */
-	size_t last_probed; /* index of the excluded slot that kxfs probed last */
-	bool no_rules;	    /* true if the server can't report all rules of the user */
-	bool found;	    /* true if the first survey has ended */
+	size_t n_probes; /* number of probes in progress */
+	bool found;	 /* true if the first survey has ended */
 	/* true if kxfs has made an early survey since the last regular survey */
 	bool early;
 	/*
@@ -152,15 +142,14 @@ static void set_refused(struct kind_slot *at, char *text)
 	world_set_refused(k->config.world, type_of(at), text ? at->served : NULL);
 	free(at->refused);
 	at->refused = text;
-	if (!at->served)
-		at->probing = NULL;
+	at->refused_kind = text ? at->served : NULL;
 }
 
 static void on_probed(void *data, const struct http_reply *reply)
 {
 	struct kind_slot *at = data;
 	struct kinds *k = at->k;
-	const struct spec_kind *kind = at->probing;
+	const struct spec_kind *kind = at->served;
 	cleanup_free char *resource = spec_asked_resource(kind->plural, kind->api_version);
 	const struct spec_asked asked = {
 		.verb = "list",
@@ -194,10 +183,6 @@ static void probe(struct kind_slot *at)
 			   k->config.namespace, at->served->plural);
 
 	k->n_probes++;
-	{
-		lock_scope(&k->lock);
-		at->probing = at->served;
-	}
 	at->request = http_send(k->config.http, &(struct http_call){
 							.method = HTTP_GET,
 							.path = path,
@@ -209,71 +194,15 @@ static void probe(struct kind_slot *at)
 						});
 }
 
-/* True if the last probe of AT's kind has excluded the kind. */
-static bool is_kept_out(const struct kind_slot *at)
+/* Probe each served kind that is not shown. Stop showing kinds that are no longer served. */
+static void probe_all(struct kinds *k)
 {
-	return at->served && at->served == at->probing &&
-	       world_kind(at->k->config.world, type_of(at)) != at->served;
-}
-
-/*
- * Probe all slots whose WANTED is true. If IN_TURN is true, also probe one excluded slot: the next
- * one after LAST_PROBED.
- */
-static void probe_all(struct kinds *k, bool in_turn)
-{
-	for (size_t i = 1; in_turn && i <= k->n_slots; i++) {
-		size_t next = (k->last_probed + i) % k->n_slots;
-
-		if (!is_kept_out(&k->slots[next]))
-			continue;
-		k->slots[next].wanted = true;
-		k->last_probed = next;
-		break;
-	}
 	k->state = PROBES;
 	/*
 	 * Count one more probe until all probes are sent, so that N_PROBES does not become 0 too
 	 * early.
 	 */
 	k->n_probes = 1;
-	for (size_t i = 0; i < k->n_slots; i++)
-		if (k->slots[i].wanted)
-			probe(&k->slots[i]);
-	if (--k->n_probes == 0)
-		surveyed(k);
-}
-
-static void on_rules(void *data, const struct http_reply *reply)
-{
-	struct kinds *k = data;
-	int err = http_succeeded(reply) ? 0 : -EINVAL;
-
-	k->request = NULL;
-	for (size_t i = 0; i < k->n_slots && !err; i++) {
-		struct kind_slot *at = &k->slots[i];
-		cleanup_free char *group = NULL;
-
-		if (!is_kept_out(at))
-			continue;
-		group = text_print("%.*s", (int)strcspn(at->served->api_version, "/"),
-				   at->served->api_version);
-		err = spec_rules_reply(reply->body, reply->len, group, at->served->plural, "list",
-				       &at->wanted);
-	}
-	k->no_rules = err && !reply->err;
-	probe_all(k, err);
-}
-
-/*
- * Find out which of the served kinds this user is allowed to list. OPEN is true if the cluster has
- * returned its API groups.
- */
-static void check_rights(struct kinds *k, bool open)
-{
-	cleanup_free char *body = spec_rules_ask(k->config.namespace);
-	size_t kept_out = 0;
-
 	for (size_t i = 0; i < k->n_slots; i++) {
 		struct kind_slot *at = &k->slots[i];
 		const struct spec_kind *shown = world_kind(k->config.world, type_of(at));
@@ -282,24 +211,11 @@ static void check_rights(struct kinds *k, bool open)
 			set_refused(at, NULL);
 		if (shown && at->served != shown)
 			set_slot(at, NULL);
-		kept_out += is_kept_out(at);
-		at->wanted = at->served && at->served != shown && !is_kept_out(at);
+		if (at->served && at->served != shown)
+			probe(at);
 	}
-	if (kept_out < 2 || !open || k->no_rules) {
-		probe_all(k, true);
-		return;
-	}
-	k->state = RULES;
-	k->request = http_send(k->config.http, &(struct http_call){
-						       .method = HTTP_POST,
-						       .path = SPEC_RULES_PATH,
-						       .body = body,
-						       .len = strlen(body),
-						       .deadline_ms = DEADLINE_MS,
-						       .max_body = RULES_MAX,
-						       .done = on_rules,
-						       .data = k,
-					       });
+	if (--k->n_probes == 0)
+		surveyed(k);
 }
 
 static void on_groups(void *data, const struct http_reply *reply)
@@ -327,16 +243,11 @@ static void on_groups(void *data, const struct http_reply *reply)
 	if (err >= 0) {
 		for (size_t i = 0; i < k->n_slots; i++)
 			k->slots[i].served = served[i];
-		check_rights(k, !closed);
-		return;
+		return probe_all(k);
 	}
-	if (k->found) { /* the served kinds are unknown, so keep all slots as they are */
-		if (closed)
-			check_rights(k, false);
-		else
-			surveyed(k);
-		return;
-	}
+	/* The served kinds are unknown, so keep all slots as they are. */
+	if (k->found)
+		return closed ? probe_all(k) : surveyed(k);
 	if (!http_succeeded(reply))
 		err = http_refusal(reply, &asked, &text);
 	report_found(k, err, text ? text : "the server's list of its APIs can't be read");
@@ -447,10 +358,8 @@ void kinds_refused(struct kinds *k, struct watches_refused *list)
 
 		{
 			lock_scope(&k->lock);
-			if (at->refused) {
-				kind = at->probing;
-				text = text_copy(at->refused);
-			}
+			kind = at->refused_kind;
+			text = kind ? text_copy(at->refused) : NULL;
 		}
 		if (!kind)
 			continue;

@@ -43,53 +43,6 @@ int spec_review_reply(const char *json, size_t len, bool *ret_allowed)
 	return 0;
 }
 
-char *spec_rules_ask(const char *namespace)
-{
-	struct json_object *o cleanup_json = spec_tree_map();
-
-	spec_tree_text(o, "apiVersion", "authorization.k8s.io/v1");
-	spec_tree_text(o, "kind", "SelfSubjectRulesReview");
-	spec_tree_text(spec_tree_add(o, "spec", spec_tree_map()), "namespace", namespace);
-	return spec_tree_print(o);
-}
-
-/* True if the list KEY of RULE contains WORD or "*". */
-static bool names(const struct spec_value *rule, const char *key, const char *word)
-{
-	const struct spec_value *list = spec_read_list(rule, key);
-
-	for (size_t i = 0; i < spec_read_count(list); i++) {
-		const char *text = spec_read_at(list, i)->text;
-
-		if (streq(text, word) || streq(text, "*"))
-			return true;
-	}
-	return false;
-}
-
-int spec_rules_reply(const char *json, size_t len, const char *group, const char *resource,
-		     const char *verb, bool *ret_allowed)
-{
-	struct spec_value *o cleanup_free = NULL;
-	int err = spec_value_parse_map(json, len, &o);
-	const struct spec_value *status = err ? NULL : spec_read_map(o, "status");
-	const struct spec_value *rules = spec_read_list(status, "resourceRules");
-
-	if (!rules)
-		return -EINVAL;
-	if (spec_read_bool(status, "incomplete"))
-		return -ENODATA;
-	*ret_allowed = false;
-	for (size_t i = 0; i < spec_read_count(rules); i++) {
-		const struct spec_value *rule = spec_read_at(rules, i);
-
-		*ret_allowed |= names(rule, "verbs", verb) && names(rule, "apiGroups", group) &&
-				names(rule, "resources", resource) &&
-				!spec_read_count(spec_read_list(rule, "resourceNames"));
-	}
-	return 0;
-}
-
 int spec_version_reply(const char *json, size_t len, char **ret)
 {
 	struct spec_value *o cleanup_free = NULL;

@@ -283,17 +283,6 @@ def test_killed_among_a_hundred(kx, world, pytestconfig):
     assert all("app.yaml" in mount.ls("jobs", name) for name in world.jobs()), "each is ours"
 
 
-def test_rules(world, limited):
-    """A single request returns all rights of a user. So a mount of several kinds can ask for all of
-    them together."""
-    client = api.from_kubeconfig(world.cluster.kubectl_path, limited)
-    status = client.post("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
-                         {"spec": {"namespace": world.namespace}})["status"]
-    assert status["incomplete"] is False
-    assert any("batch" in rule["apiGroups"] and "jobs" in rule["resources"] and "list" in rule["verbs"]
-               for rule in status["resourceRules"])
-
-
 def test_all_accepted(world):
     """The server's strict dry run accepts every AppDef of tests/golden that becomes a Job."""
     made, refused = 0, {}

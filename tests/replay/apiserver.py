@@ -79,7 +79,6 @@ class ApiServer:
         self.tokens = {"test-token": "tester"}  # token -> user
         self.passwords = {}  # user -> password
         self.forbidden = []  # filters as for Request.is_, also user=; the server replies to matching requests with 403
-        self.rules_incomplete = False  # true if the server can't list all rights of a user
         self.bookmark_every = 60.0
         self.date = None  # the server's clock for the header Date, or None for the real time
         self.requests = []
@@ -316,8 +315,6 @@ class ApiServer:
             self._authorize(req)
             if req.resource is st.REVIEWS:
                 return self._review(req)
-            if req.resource is st.RULES:
-                return self._rules(req)
             return self.api.answer(req)
         except replies.Reply as reply:
             return reply
@@ -355,21 +352,6 @@ class ApiServer:
                                if (r.group, r.plural) == (wanted["group"], wanted["resource"])), None)
         refused = any(asked.is_(**rule) for rule in list(self.forbidden))
         return replies.json_reply({**review, "status": {"allowed": not refused}}, 201)
-
-    def _rules(self, req):
-        """Reply with all rights of the user, according to `forbidden`."""
-        review = admission.decode(req.body)
-        asked = Request("", "", "", {})
-        asked.user, asked.namespace = req.user, review["spec"]["namespace"]
-
-        def may(resource, verb):
-            asked.resource, asked.verb = resource, verb
-            return not any(asked.is_(**rule) for rule in list(self.forbidden))
-
-        rules = [{"verbs": [verb for verb in r.verbs if may(r, verb)], "apiGroups": [r.group], "resources": [r.plural]}
-                 for r in self.api.resources]
-        return replies.json_reply({**review, "status": {"resourceRules": rules, "nonResourceRules": [],
-                                                        "incomplete": self.rules_incomplete}}, 201)
 
     def _respond(self, req, reply):
         req.code = reply.code

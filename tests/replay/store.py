@@ -61,8 +61,6 @@ PYTORCHJOBS, MPIJOBS, RAYJOBS = (KIND_FILES[name] for name in ("pytorchjob", "mp
 RAYCLUSTERS = next(part for part in KIND_PARTS["rayjob"] if part.kind == "RayCluster")
 REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview",
                    namespaced=False, custom=False, verbs=["create"])
-RULES = Resource("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview",
-                 namespaced=False, custom=False, verbs=["create"])
 
 
 def kueue(version):
@@ -80,7 +78,7 @@ OLD_KUEUE = kueue("v1beta1")
 METRICS, OLD_METRICS = (Resource("metrics.k8s.io", version, "pods", "PodMetrics", custom=False, verbs=["get", "list"])
                         for version in ("v1", "v1beta1"))
 VOLCANO = (JOBS, COMMANDS, PODGROUPS, QUEUES)
-CORE = (PODS, EVENTS, REVIEWS, RULES)
+CORE = (PODS, EVENTS, REVIEWS)
 
 
 def encode(resource, obj):

@@ -413,32 +413,23 @@ def test_one_comes(server, passing):
         "jobs.batch.volcano.sh"]
 
 
-@pytest.mark.parametrize("incomplete", [False, True])
-def test_cost_of_refusals(server, passing, incomplete):
-    """Three forbidden kinds cost no more than one: at most twelve requests in an hour, and one in ten minutes."""
-    server.rules_incomplete = incomplete
+def test_refused_kinds(server, passing):
+    """Each survey requests the list of each forbidden kind again, and nothing else. It shows all that are permitted."""
     refused = (st.JOBS, st.NEW_APPWRAPPERS, st.JOBSETS)
     server.forbidden.extend({"resource": r.plural, "group": r.group} for r in refused)
     kx, pass_ = passing()
     assert [one["kind"] for one in info(kx)["kinds"]] == ["job"]
 
     def asked():
-        return sum(req.path == "/apis" or req.resource is st.RULES or req.resource in refused
-                   for req in list(server.requests))
+        return sum(req.path == "/apis" or req.resource in refused for req in list(server.requests))
 
-    if incomplete:
-        pass_()
-        wait_for(lambda: asked() == 7, what="the first turn")
     before = asked()
-    for i in range(6):
+    for i in range(3):
         pass_()
-        wait_for(lambda n=i: asked() == before + 2 * (n + 1), what="what a survey asks")
+        wait_for(lambda n=i: asked() == before + 4 * (n + 1), what="what a survey asks")
     assert {one["resource"] for one in info(kx)["refused"]} == {r.qualified for r in refused}
     server.forbidden.clear()
-    for _ in range(3 if incomplete else 1):
-        before = asked()
-        pass_()
-        wait_for(lambda n=before: asked() >= n + 2, what="what a survey asks")
+    pass_()
     wait_for(lambda: len(info(kx)["kinds"]) == 4, what="all kinds")
 
 

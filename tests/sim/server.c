@@ -1055,29 +1055,6 @@ static void list_groups(struct server_reply *ret)
 	ret->status = 200;
 }
 
-/* Reply with the mounting user's rights on each kind of jobs. */
-static void list_rules(struct server_reply *ret)
-{
-	FILE *f = text_stream(&ret->body, &ret->len);
-	const char *comma = "";
-
-	fputs("{\"kind\":\"SelfSubjectRulesReview\",\"status\":{\"incomplete\":false,"
-	      "\"nonResourceRules\":[],\"resourceRules\":[",
-	      f);
-	for (size_t i = N_COLLECTIONS - 1; i < n_resources; i++) {
-		const struct resource *of = &resources[i];
-
-		if (of->trouble == FORBIDDEN)
-			continue;
-		fprintf(f, "%s{\"verbs\":[\"*\"],\"apiGroups\":[\"%.*s\"],\"resources\":[\"%s\"]}",
-			comma, (int)strcspn(of->api, "/"), of->api, of->controller->plural);
-		comma = ",";
-	}
-	fputs("]}}", f);
-	text_stream_close(f);
-	ret->status = 201;
-}
-
 /* Handle a request that is not about one resource. Return false if PATH is not such a request. */
 static bool is_answered(const char *method, const char *path, struct server_reply *ret)
 {
@@ -1098,10 +1075,6 @@ static bool is_answered(const char *method, const char *path, struct server_repl
 	}
 	if (get && streq(path, "/apis")) {
 		list_groups(ret);
-		return true;
-	}
-	if (!get && streq(path, SPEC_RULES_PATH)) {
-		list_rules(ret);
 		return true;
 	}
 	for (size_t i = 0; i < n_resources && get; i++) {

@@ -13,7 +13,6 @@
 #include "spec/base/mem.h"
 #include "tests/unit/table.h"
 
-#define HOUR_MS	  3600000u
 #define SURVEY_MS 600000u
 #define VOLCANO	  "batch.volcano.sh/v1alpha1"
 #define MCAD	  "workload.codeflare.dev/v1beta1"
@@ -190,125 +189,30 @@ static void test_refused_and_gone(void **state)
 	assert_done("found 0, job");
 }
 
-#define ALL	  VOLCANO " " WRAPPER " " JOBSET " batch/v1"
-#define MAY(list) "{\"status\":{\"resourceRules\":[" list "]}}"
-#define MAY_LIST(group, plural)                                                                    \
-	"{\"verbs\":[\"list\"],\"apiGroups\":[\"" group "\"],\"resources\":[\"" plural "\"]}"
-
-/*
- * Run the first survey. It finds all kinds, and the user may list all except the N REFUSED ones.
- * REFUSED must be in the order of the requests.
- */
-static void find_but(const char *const *refused, size_t n)
+#define ALL VOLCANO " " WRAPPER " " JOBSET " batch/v1"
+/* Each survey requests the list of each refused kind again, and of no other kind. */
+static void test_several_refused(void **state)
 {
 	kinds_start(rig.k);
 	serve(ALL);
-	for (size_t i = 0; i < n; i++)
-		answer(refused[i], 403, "{}");
-	while (fake.requests)
-		answer("limit=1", 200, "{}");
-}
-
-/*
- * kxfs notices a changed right within ten minutes, with at most 12 requests per hour. If only one
- * kind is refused, each survey requests that kind.
- */
-static void test_cost(void **state)
-{
-	size_t before;
-	uint64_t end;
-
-	find_but((const char *[]){"/jobsets"}, 1);
-	before = fake.n_sent;
-	for (end = fake.now + HOUR_MS; fake.now < end;) {
-		fake_pass(SURVEY_MS);
-		serve(ALL);
-		answer("/jobsets", 403, "{}");
-	}
-	assert_int_equal(fake.n_sent - before, 12);
-	assert_done("found 0, volcano, appwrapper, job");
-}
-
-/*
- * If several kinds are refused, kxfs requests the rules of the user instead. It then lists and
- * shows a kind that the rules permit.
- */
-static void test_cost_of_several(void **state)
-{
-	size_t before;
-	uint64_t end;
-
-	find_but((const char *[]){"/jobsets", "appwrappers", "batch.volcano.sh"}, 3);
-	before = fake.n_sent;
-	for (end = fake.now + HOUR_MS; fake.now < end;) {
-		fake_pass(SURVEY_MS);
-		serve(ALL);
-		answer("selfsubjectrulesreviews", 201, MAY(MAY_LIST("batch", "jobs")));
-	}
-	assert_int_equal(fake.n_sent - before, 12);
-	fake_pass(SURVEY_MS);
-	serve(ALL);
-	answer("selfsubjectrulesreviews", 201,
-	       MAY(MAY_LIST("jobset.x-k8s.io", "jobsets") "," MAY_LIST("*", "pods")));
-	answer("/jobsets", 200, "{}");
-	assert_null(fake.requests);
-	assert_done("found 0, job, switch, changed");
-	assert_ptr_equal(world_kind(rig.w, WORLD_JOBS + 2), test_kind("jobset"));
-}
-
-/*
- * If the server can't return all rules, each survey requests one of the refused kinds, in rotation.
- * A newly installed kind is requested immediately.
- */
-static void test_cost_in_turn(void **state)
-{
-	static const char *const turn[] = {"/jobsets", "batch.volcano.sh", "appwrappers"};
-	size_t before;
-
-	find_but(turn, 3);
-	fake_pass(SURVEY_MS);
-	serve(ALL);
-	answer("selfsubjectrulesreviews", 201,
-	       "{\"status\":{\"resourceRules\":[],\"incomplete\":true}}");
+	answer("/jobsets", 403, "{}");
 	answer("appwrappers", 403, "{}");
-	before = fake.n_sent;
-	for (size_t i = 0; i < 6; i++) {
-		fake_pass(SURVEY_MS);
-		serve(ALL);
-		answer(turn[i % 3], 403, "{}");
-	}
-	assert_int_equal(fake.n_sent - before, 12);
-	fake_pass(SURVEY_MS);
-	serve(VOLCANO " " WRAPPER " batch/v1");
 	answer("batch.volcano.sh", 403, "{}");
-	assert_done("found 0, job, changed"); /* JobSets were removed from the cluster */
+	answer("/batch/v1", 200, "{}");
+	assert_done("found 0, job");
 	fake_pass(SURVEY_MS);
 	serve(ALL);
 	answer("/jobsets", 200, "{}");
 	answer("appwrappers", 403, "{}");
+	answer("batch.volcano.sh", 403, "{}");
 	assert_null(fake.requests);
 	assert_done("switch, changed");
-}
-
-/* If the request for the rules fails, kxfs treats the server as one without that API. */
-static void test_rules_fail(void **state)
-{
-	find_but((const char *[]){"/jobsets", "appwrappers"}, 2);
+	assert_ptr_equal(world_kind(rig.w, WORLD_JOBS + 2), test_kind("jobset"));
 	fake_pass(SURVEY_MS);
-	serve(ALL);
-	fake_end(fake_find("rulesreviews"),
-		 &(struct http_reply){.err = -EHOSTUNREACH, .text = "away"});
-	fake_run();
-	answer("appwrappers", 403, "{}");
-	fake_pass(SURVEY_MS);
-	serve(ALL);
-	answer("selfsubjectrulesreviews", 403, "{}");
-	answer("/jobsets", 403, "{}");
-	fake_pass(SURVEY_MS);
-	serve(ALL);
-	answer("appwrappers", 403, "{}");
+	serve(VOLCANO " " JOBSET " batch/v1"); /* AppWrappers were removed from the cluster */
+	answer("batch.volcano.sh", 403, "{}");
 	assert_null(fake.requests);
-	assert_done("found 0, volcano, job");
+	assert_done("changed");
 }
 
 /*
@@ -373,10 +277,11 @@ static void test_closed(void **state)
 		answer(path, 404, "{}");
 	}
 	assert_done("found 0, job");
-	fake_pass(SURVEY_MS); /* each survey requests one of them */
+	fake_pass(SURVEY_MS); /* each survey requests all kinds that are not shown */
 	answer("/apis", 403, "{}");
+	answer("batch.volcano.sh", 403, "{}");
 	answer(WRAPPER, 404, "{}");
-	assert_null(fake.requests);
+	assert_null(fake_find("/batch/v1"));
 }
 
 static void test_nothing(void **state)
@@ -412,10 +317,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_found, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_and_gone, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_cost, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_cost_of_several, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_cost_in_turn, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_rules_fail, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_several_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failure, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_closed, setup, teardown),

@@ -520,44 +520,6 @@ static void test_reply(void **state)
 	assert_int_equal(reply("", &allowed), -EINVAL);
 }
 
-/* Return 1 if RULES permit listing jobs of the group batch, 0 if not, 2 if that is unknown. */
-static int rules(const char *rules)
-{
-	cleanup_free char *text = text_print("{\"status\":{%s}}", rules);
-	bool allowed = false;
-	int err = spec_rules_reply(text, strlen(text), "batch", "jobs", "list", &allowed);
-
-	return err ? err : allowed;
-}
-
-#define RULE(verb, group, resource)                                                                \
-	"{\"verbs\":[\"get\",\"" verb "\"],\"apiGroups\":[\"" group                                \
-	"\"],\"resources\":[\"pods\",\"" resource "\"]"
-
-static void test_rules(void **state)
-{
-	cleanup_free char *ask = spec_rules_ask("training");
-
-	assert_string_equal(ask, "{\"apiVersion\":\"authorization.k8s.io/v1\","
-				 "\"kind\":\"SelfSubjectRulesReview\","
-				 "\"spec\":{\"namespace\":\"training\"}}");
-	assert_int_equal(rules("\"resourceRules\":[],\"incomplete\":false"), 0);
-	assert_int_equal(rules("\"resourceRules\":[" RULE("list", "batch", "jobs") "}]"), 1);
-	assert_int_equal(rules("\"resourceRules\":[" RULE("*", "*", "*") "}]"), 1);
-	assert_int_equal(rules("\"resourceRules\":[" RULE("watch", "batch", "jobs") "}]"), 0);
-	assert_int_equal(rules("\"resourceRules\":[" RULE("list", "", "jobs") "}]"), 0);
-	assert_int_equal(rules("\"resourceRules\":[" RULE("list", "batch", "jobs/status") "}]"), 0);
-	assert_int_equal(rules("\"resourceRules\":[" RULE(
-				 "list", "batch", "jobs") ",\"resourceNames\":[\"one\"]},3]"),
-			 0);
-	assert_int_equal(rules("\"resourceRules\":[" RULE("list", "batch",
-							  "jobs") "}],\"incomplete\":true"),
-			 -ENODATA);
-	assert_int_equal(rules("\"allowed\":true"), -EINVAL);
-	assert_int_equal(spec_rules_reply("[]", 2, "batch", "jobs", "list", &(bool){false}),
-			 -EINVAL);
-}
-
 static void test_version(void **state)
 {
 	static const char good[] = "{\"major\":\"1\",\"gitVersion\":\"v1.30.2\"}";
@@ -586,7 +548,7 @@ int main(void)
 		cmocka_unit_test(test_many_fields), cmocka_unit_test(test_forbidden_everywhere),
 		cmocka_unit_test(test_resource),    cmocka_unit_test(test_did_nothing),
 		cmocka_unit_test(test_ask),	    cmocka_unit_test(test_reply),
-		cmocka_unit_test(test_rules),	    cmocka_unit_test(test_version),
+		cmocka_unit_test(test_version),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
