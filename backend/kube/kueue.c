@@ -76,7 +76,6 @@ struct kueue {
 	const char *version;
 	struct wanted *queues;
 	size_t n_queues;
-	bool posted;
 	char *refused; /* the server's refusal to return positions, or NULL */
 };
 
@@ -350,17 +349,6 @@ static void next_queue(void *data)
 	free(name);
 }
 
-static void on_wanted(void *data)
-{
-	struct kueue *k = data;
-
-	{
-		lock_scope(&k->lock);
-		k->posted = false;
-	}
-	next_queue(k);
-}
-
 void kueue_wanted(struct kueue *k, const char *name)
 {
 	bool post = false;
@@ -379,15 +367,14 @@ void kueue_wanted(struct kueue *k, const char *name)
 			q->name = text_copy(name);
 			DL_APPEND(k->queues, q);
 			k->n_queues++;
-			post = !k->posted;
-			k->posted |= post;
+			post = true;
 		}
 		if (q)
 			q->read = loop_now_ms();
 	}
 	/* If the queue was wanted already, the timer is set already. */
 	if (post)
-		loop_post(k->config.loop, on_wanted, k);
+		loop_post(k->config.loop, next_queue, k);
 }
 
 /* --- life --- */

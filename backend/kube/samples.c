@@ -49,21 +49,25 @@ struct samples {
 	bool stopped;
 	struct lock lock; /* protects all members below it */
 	uint64_t read;	  /* loop_now_ms() when a user last read samples; 0 if never */
-	bool posted;	  /* true if on_wanted is posted to the loop */
 	/* the version of the API that returned the last list; NULL if the list failed */
 	const char *source;
 	char *failed;	/* the reason why there are no samples; NULL if there are samples */
 	bool forbidden; /* true if the reason in FAILED is that the user lacks a right */
 };
 
-static void request_next(struct samples *l);
+static void request_next(void *data);
+
+/* True if a user has read samples in the last WANTED_MS. The caller must hold L's lock. */
+static bool is_read(const struct samples *l)
+{
+	return l->read && loop_now_ms() - l->read < WANTED_MS;
+}
 
 static bool is_wanted(struct samples *l)
 {
 	lock_scope(&l->lock);
 
-	return l->running == SOME_CAPTURED ||
-	       (l->running == SOME_RUN && l->read && loop_now_ms() - l->read < WANTED_MS);
+	return l->running == SOME_CAPTURED || (l->running == SOME_RUN && is_read(l));
 }
 
 static void pause_for(struct samples *l, uint64_t ms)
@@ -198,8 +202,9 @@ static void on_timer(void *data)
 }
 
 /* If samples are wanted, send the next request now, or at NOT_BEFORE if that is later. */
-static void request_next(struct samples *l)
+static void request_next(void *data)
 {
+	struct samples *l = data;
 	const struct http_call ask = {
 		.method = HTTP_GET,
 		.path = "/apis/" SPEC_METRICS_GROUP,
@@ -229,29 +234,18 @@ void samples_set_running(struct samples *l, bool any, bool captured)
 	request_next(l);
 }
 
-static void on_wanted(void *data)
-{
-	struct samples *l = data;
-
-	{
-		lock_scope(&l->lock);
-		l->posted = false;
-	}
-	request_next(l);
-}
-
 void samples_wanted(struct samples *l)
 {
-	bool post;
+	bool was_read;
 
 	{
 		lock_scope(&l->lock);
+		was_read = is_read(l);
 		l->read = max_of(loop_now_ms(), (uint64_t)1);
-		post = !l->posted;
-		l->posted = true;
 	}
-	if (post)
-		loop_post(l->config.loop, on_wanted, l);
+	/* After an earlier read, the next request is planned already. */
+	if (!was_read)
+		loop_post(l->config.loop, request_next, l);
 }
 
 /* --- life --- */
