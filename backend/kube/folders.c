@@ -371,11 +371,12 @@ static void removal_free(struct folder_removal *r, int err)
 }
 
 /*
- * End the removal R with the result ERR. If R has removed all files, free the entry, and end the
- * other removals of the entry. Otherwise start the next removal of the entry.
+ * End a removal with the result ERR. If it has removed all files, free the entry, and end the other
+ * removals of the entry. Otherwise start the next removal of the entry.
  */
-static void removal_ended(struct folder_removal *r, int err)
+static void removal_ended(void *data, int err)
 {
+	struct folder_removal *r = data;
 	struct folder_entry *e = find(r->f, r->key);
 	struct folder_removal *next, *rest = NULL;
 
@@ -398,11 +399,6 @@ static void removal_ended(struct folder_removal *r, int err)
 		removal_free(r, 0);
 }
 
-static void on_removed(void *data, int err)
-{
-	removal_ended(data, err);
-}
-
 /*
  * Called when the removal of the record has ended. ERR is 0 if the record was removed, or if there
  * was no record. In this case remove the output next. Otherwise end R with ERR.
@@ -413,7 +409,7 @@ static void on_unlinked(void *data, int err)
 
 	if (err || !find(r->f, r->key))
 		return removal_ended(r, err);
-	output_job_remove(r->f->config.output, r->key, on_removed, r);
+	output_job_remove(r->f->config.output, r->key, removal_ended, r);
 }
 
 static void drop_record(struct folder_removal *r);
@@ -471,16 +467,29 @@ static void drop_record(struct folder_removal *r)
 		on_drop_recorded(r, 0);
 }
 
+/* Return the record of KEY; NULL if there is none, or if another object removes it. */
+static struct record *removable(const struct folders *f, const char *key)
+{
+	struct record *r = records_by_key(f->config.records, key);
+
+	return r && !record_is_going(r) && record_head(r)->state != RECORD_HELD ? r : NULL;
+}
+
 static void removal_start(struct folder_removal *r)
 {
-	struct record *record = records_by_key(r->f->config.records, r->key);
+	struct record *record = removable(r->f, r->key);
 
 	if (!r->all)
 		return drop_record(r);
-	if (record && !record_is_going(record) && record_head(record)->state != RECORD_HELD)
+	if (record)
 		records_remove(record, false, on_unlinked, r);
 	else
 		on_unlinked(r, 0);
+}
+
+static void nothing_there(void *data)
+{
+	removal_free(data, 0);
 }
 
 void folders_remove(struct folders *f, const char *key, folders_fn done, void *data)
@@ -488,16 +497,13 @@ void folders_remove(struct folders *f, const char *key, folders_fn done, void *d
 	struct folder_entry *e = find(f, key);
 	struct folder_removal *r = removal_new(f, key, done, data);
 
+	if (!e && !removable(f, key))
+		return loop_post(f->config.loop, nothing_there, r);
 	r->all = true;
 	if (e)
 		LL_APPEND(e->removals, r);
 	if (!e || e->removals == r)
 		removal_start(r);
-}
-
-static void nothing_dropped(void *data)
-{
-	removal_free(data, 0);
 }
 
 void folders_drop_output(struct folders *f, const char *key, folders_fn done, void *data)
@@ -506,7 +512,7 @@ void folders_drop_output(struct folders *f, const char *key, folders_fn done, vo
 	struct folder_removal *r = removal_new(f, key, done, data);
 
 	if (!e)
-		return loop_post(f->config.loop, nothing_dropped, r);
+		return loop_post(f->config.loop, nothing_there, r);
 	LL_APPEND(e->removals, r);
 	if (e->removals != r)
 		return;

@@ -116,8 +116,8 @@ int folders_claim(struct folders *f, const struct spec_job_view *view);
  */
 void folders_save(struct folders *f, const char *uid, bool now);
 /*
- * Remove the record of KEY, then the output of KEY, then call DONE. If DONE is NULL, log errors
- * instead.
+ * Remove the record and the output of KEY, if there are any, then call DONE, never from within this
+ * function. If DONE is NULL, log errors instead.
  */
 void folders_remove(struct folders *f, const char *key, folders_fn done, void *data);
 /*

@@ -212,17 +212,10 @@ static void on_removed(void *data, int err)
 	free(r);
 }
 
-/* Called if the job had no files on disk, so there was nothing to remove. */
-static void on_none(void *data)
-{
-	on_removed(data, 0);
-}
-
 /* If WHOLE is true, remove JOB; otherwise remove only JOB's output. */
 static void begin(struct removals *all, const struct spec_job *job, bool whole,
 		  struct backend_request *rq)
 {
-	const char *key = spec_job_key(job);
 	struct kube_removal *r = new0(struct kube_removal);
 
 	*r = (struct kube_removal){
@@ -234,12 +227,10 @@ static void begin(struct removals *all, const struct spec_job *job, bool whole,
 	};
 	all->n++;
 	capture_forget(all->capture, job->uid);
-	if (!folders_find(all->folders, key).key)
-		loop_post(all->b->loop, on_none, r);
-	else if (whole)
-		folders_remove(all->folders, key, on_removed, r);
+	if (whole)
+		folders_remove(all->folders, spec_job_key(job), on_removed, r);
 	else
-		folders_drop_output(all->folders, key, on_removed, r);
+		folders_drop_output(all->folders, spec_job_key(job), on_removed, r);
 	/*
 	 * Publish may have kept the job only because of this output. In this case publish forgets
 	 * the job now.
