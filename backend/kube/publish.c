@@ -261,6 +261,15 @@ static void on_words(void *data, const char *words)
 }
 
 /*
+ * True if kxfs has known for only a short time that the job of S has ended. Events about the ends
+ * of the job's runs may then still arrive.
+ */
+static bool is_early(const struct publish_shown *s)
+{
+	return !s->ended || loop_now_ms() - s->ended < LATE_MS;
+}
+
+/*
  * If the pods of a failed job have no last words, take the last words from the end of a log: the
  * log of the replica that failed first. JOB is the new snapshot of S. If CAPTURED is true, the logs
  * of JOB are captured. In this case wait until that log is complete. Until then, the job has no
@@ -292,17 +301,7 @@ static void find_last_words(struct publish *p, struct publish_shown *s, struct s
 	}
 	if (s->words.state == WORDS_READING ||
 	    (captured && !log->complete && !(begun ? over : log->gap > 0)))
-		job->unexplained |=
-			!p->stale_since && (!s->ended || loop_now_ms() - s->ended < LATE_MS);
-}
-
-/*
- * True if kxfs has known for only a short time that the job of S has ended. Events about the ends
- * of the job's runs may then still arrive.
- */
-static bool is_early(const struct publish_shown *s)
-{
-	return !s->ended || loop_now_ms() - s->ended < LATE_MS;
+		job->unexplained |= !p->stale_since && is_early(s);
 }
 
 /*
@@ -485,22 +484,13 @@ static void save(struct publish *p, struct publish_shown *s, bool sampled)
 	folders_save(p->config.folders, s->uid, has_left(s));
 }
 
-/*
- * True if at least one log of JOB is incomplete and must be marked as truncated. Call this only if
- * no more output of JOB will be captured.
- */
-static bool lacks_ends(const struct publish *p, const struct spec_job *job)
+/* True if kxfs has captured the output of JOB, and has not removed it. */
+static bool has_output(const struct publish *p, const struct spec_job *job)
 {
-	if (!is_wanted(p, job) || folders_find(p->config.folders, spec_job_key(job)).dropped)
-		return false;
-	for (size_t i = 0; i < job->n_replicas; i++)
-		for (size_t j = 0; j < job->replicas[i].n_logs; j++)
-			if (!job->replicas[i].logs[j].complete &&
-			    !job->replicas[i].logs[j].lost_end)
-				return true;
-	return false;
+	return is_wanted(p, job) && !folders_find(p->config.folders, spec_job_key(job)).dropped;
 }
 
+/* Mark the incomplete logs of JOB as truncated, because no more output of JOB will be captured. */
 static void lose_ends(struct spec_job *job)
 {
 	for (size_t i = 0; i < job->n_replicas; i++)
@@ -518,7 +508,7 @@ static void make_history(struct publish *p, const struct spec_job *old)
 		capture_merge_again(p->config.capture, old, true);
 	job->history = true;
 	job->changed = loop_time_ns();
-	if (lacks_ends(p, old))
+	if (has_output(p, old))
 		lose_ends(job);
 	if (!spec_state_is_final(job->state)) {
 		job->state = SPEC_CANCELLED;
@@ -845,7 +835,7 @@ static void end_history(struct publish *p, const struct spec_job *old)
 {
 	struct spec_job *job;
 
-	if (!lacks_ends(p, old))
+	if (spec_job_has_ends(old) || !has_output(p, old))
 		return;
 	job = spec_job_copy(old);
 	lose_ends(job);

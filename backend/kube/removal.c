@@ -250,27 +250,16 @@ void kube_forget(struct backend *b, struct backend_request *rq)
 
 /* --- removals because of age or size --- */
 
-/* True if each log of JOB is complete or has LOST_END set. */
-static bool has_its_ends(const struct spec_job *job)
-{
-	for (size_t i = 0; i < job->n_replicas; i++)
-		for (size_t k = 0; k < job->replicas[i].n_logs; k++)
-			if (!job->replicas[i].logs[k].complete &&
-			    !job->replicas[i].logs[k].lost_end)
-				return false;
-	return true;
-}
-
 /*
  * True if JOB has or had output, all its followed logs have ended, and its snapshot is up to date.
- * While the mount is ending, each log must also be complete or have LOST_END set, because the next
- * mount may fetch the rest of any other log.
+ * While the mount is ending, each log must also have its end, because the next mount may fetch the
+ * rest of any other log.
  */
 bool kube_is_settled(struct backend *b, const struct spec_job *job)
 {
 	const struct removals *all = kube_parts_of(b)->removals;
 
-	return (all->expiry || has_its_ends(job)) && folders_holds(all->folders, job) &&
+	return (all->expiry || spec_job_has_ends(job)) && folders_holds(all->folders, job) &&
 	       capture_is_over(all->capture, job->uid) && publish_has_shown(all->publish, job->uid);
 }
 

@@ -143,6 +143,16 @@ void spec_log_lose_end(struct spec_log *log)
 	log->lost_end = true;
 }
 
+bool spec_job_has_ends(const struct spec_job *job)
+{
+	for (size_t i = 0; i < job->n_replicas; i++)
+		for (size_t j = 0; j < job->replicas[i].n_logs; j++)
+			if (!job->replicas[i].logs[j].complete &&
+			    !job->replicas[i].logs[j].lost_end)
+				return false;
+	return true;
+}
+
 void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *from)
 {
 	const char *container = from->container ? from->container : "";

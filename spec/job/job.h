@@ -355,6 +355,8 @@ struct spec_job *spec_job_copy(const struct spec_job *from);
 struct spec_job *spec_job_pack(struct spec_job *from);
 /* Record that the output after the captured part of LOG is lost. A second call has no effect. */
 void spec_log_lose_end(struct spec_log *log);
+/* True if each log of JOB is complete, or its end is known to be lost. */
+bool spec_job_has_ends(const struct spec_job *job);
 /*
  * Add a log to R, as the newest log of CONTAINER. NULL or "" is the replica's own container, whose
  * logs are the first in the list.
