@@ -110,7 +110,7 @@ static void on_review(void *data, const struct http_reply *reply)
 		http_succeeded(reply) && spec_review_reply(reply->body, reply->len, &allowed) == 0;
 
 	k->review = NULL;
-	world_set_fixed(k->config.world, known && !allowed);
+	world_set_kueue(k->config.world, WORLD_KUEUE_FIXED, known && !allowed);
 	if (known && !allowed)
 		loop_timer_set(&k->retry, FORBIDDEN_MS);
 }
@@ -156,7 +156,7 @@ static void on_group(void *data, const struct http_reply *reply)
 		loop_timer_set(&k->retry, status == 403 ? FORBIDDEN_MS : AGAIN_MS);
 	if (k->state == ABSENT)
 		loop_timer_set(&k->retry, ABSENT_MS);
-	world_set_kueue_absent(k->config.world, k->state == ABSENT);
+	world_set_kueue(k->config.world, WORLD_KUEUE_ABSENT, k->state == ABSENT);
 	if (version) {
 		lock_scope(&k->lock);
 		k->version = version;
@@ -223,7 +223,7 @@ static void positions_failed(struct kueue *k, const struct http_reply *reply)
 	if (forbidden)
 		http_refusal(reply, &asked, &text);
 	set_refused(k, text);
-	world_set_kueue_away(k->config.world, away);
+	world_set_kueue(k->config.world, WORLD_KUEUE_AWAY, away);
 	k->not_before = loop_now_ms() + (forbidden ? FORBIDDEN_MS : away ? AWAY_MS : AGAIN_MS);
 }
 
@@ -237,10 +237,10 @@ static void on_positions(void *data, const struct http_reply *reply)
 	if (http_succeeded(reply) &&
 	    spec_queue_positions_parse(reply->body, reply->len, &v, &n) == 0) {
 		set_refused(k, NULL);
-		world_set_kueue_away(k->config.world, false);
+		world_set_kueue(k->config.world, WORLD_KUEUE_AWAY, false);
 		world_set_positions(k->config.world, k->asked, v, n);
 	} else if (!reply->err && reply->status == 404) {
-		world_set_kueue_away(k->config.world, false);
+		world_set_kueue(k->config.world, WORLD_KUEUE_AWAY, false);
 		/* The queue does not exist, or its ClusterQueue does not exist. */
 		world_set_positions(k->config.world, k->asked, NULL, 0);
 	} else {
@@ -289,7 +289,7 @@ static void forget_unwanted(struct kueue *k, uint64_t now)
 		/*
 		 * kxfs now sends no requests that could show whether the API server can reach Kueue
 		 */
-		world_set_kueue_away(k->config.world, false);
+		world_set_kueue(k->config.world, WORLD_KUEUE_AWAY, false);
 }
 
 /*

@@ -178,7 +178,7 @@ struct world {
 	struct passed *passed;
 	struct loop_timer tick; /* runs while the world must report a job later */
 	bool stopped;
-	struct spec_kueue_facts kueue; /* only the members FIXED, AWAY and ABSENT are used */
+	bool kueue[WORLD_N_KUEUE];
 	/*
 	 * True if a queue was deleted. The world must then report the jobs whose queue is unknown.
 	 */
@@ -1385,36 +1385,20 @@ struct spec_kueue_facts world_kueue(const struct world *w, const struct world_jo
 		.known = w->statuses[WORLD_WORKLOADS] == WORLD_CONFIRMED,
 		.workload = object ? object->view : NULL,
 		.position = container_of(job, const struct job, j)->position,
-		.fixed = w->kueue.fixed,
-		.away = w->kueue.away,
-		.absent = w->kueue.absent,
+		.fixed = w->kueue[WORLD_KUEUE_FIXED],
+		.away = w->kueue[WORLD_KUEUE_AWAY],
+		.absent = w->kueue[WORLD_KUEUE_ABSENT],
 	};
 }
 
-/* Set FACT, a fact about Kueue that any job may show, to NOW. Report all jobs if it changes. */
-static void set_kueue_fact(struct world *w, bool *fact, bool now)
+void world_set_kueue(struct world *w, enum world_kueue fact, bool now)
 {
-	if (now == *fact)
+	if (now == w->kueue[fact])
 		return;
-	*fact = now;
+	w->kueue[fact] = now;
 	for (struct job *job = w->jobs; job; job = job->hh.next)
 		if (job->j.view)
 			changed(job);
-}
-
-void world_set_fixed(struct world *w, bool fixed)
-{
-	set_kueue_fact(w, &w->kueue.fixed, fixed);
-}
-
-void world_set_kueue_away(struct world *w, bool away)
-{
-	set_kueue_fact(w, &w->kueue.away, away);
-}
-
-void world_set_kueue_absent(struct world *w, bool absent)
-{
-	set_kueue_fact(w, &w->kueue.absent, absent);
 }
 
 void world_set_positions(struct world *w, const char *name, const struct spec_queue_position *v,

@@ -215,15 +215,15 @@ struct spec_kueue_facts world_kueue(const struct world *w, const struct world_jo
  */
 void world_set_positions(struct world *w, const char *name, const struct spec_queue_position *v,
 			 size_t n);
-/* Record whether this user lacks the right to patch Workloads (FIXED). */
-void world_set_fixed(struct world *w, bool fixed);
-/*
- * Record whether the API server was unable to reach Kueue (AWAY), according to its last reply about
- * Kueue.
- */
-void world_set_kueue_away(struct world *w, bool away);
-/* Record whether the server lacks Kueue's API (ABSENT). */
-void world_set_kueue_absent(struct world *w, bool absent);
+/* Facts about Kueue that any job may show. */
+enum world_kueue {
+	WORLD_KUEUE_FIXED,  /* this user lacks the right to patch Workloads */
+	WORLD_KUEUE_AWAY,   /* the API server could not reach Kueue when it last replied about it */
+	WORLD_KUEUE_ABSENT, /* the server lacks Kueue's API */
+	WORLD_N_KUEUE
+};
+/* Record whether FACT is true now. Initially no fact is true. */
+void world_set_kueue(struct world *w, enum world_kueue fact, bool now);
 /*
  * Record whether JOB was published as not started yet (WAITS). If so, a change of its queue or its
  * group also counts as a change of JOB.

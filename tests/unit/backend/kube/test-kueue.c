@@ -25,11 +25,6 @@ void watches_start_kueue(struct watches *w, const char *version)
 	note("start %s", version ? version : "none");
 }
 
-void world_set_fixed(struct world *w, bool fixed)
-{
-	note("%s", fixed ? "fixed" : "free");
-}
-
 /* These tests never read queue positions. */
 void world_set_positions(struct world *w, const char *name, const struct spec_queue_position *v,
 			 size_t n)
@@ -37,14 +32,12 @@ void world_set_positions(struct world *w, const char *name, const struct spec_qu
 	fail();
 }
 
-void world_set_kueue_away(struct world *w, bool away)
+void world_set_kueue(struct world *w, enum world_kueue fact, bool now)
 {
-	fail();
-}
-
-void world_set_kueue_absent(struct world *w, bool absent)
-{
-	if (absent)
+	assert_int_not_equal(fact, WORLD_KUEUE_AWAY);
+	if (fact == WORLD_KUEUE_FIXED)
+		note("%s", now ? "fixed" : "free");
+	else if (now)
 		note("absent");
 }
 
