@@ -378,7 +378,6 @@ static void on_read(void *data, const struct http_reply *reply)
 	struct kube_control *c = data;
 	const struct spec_asked asked = request_asked(&c->r, "get", c->name);
 	cleanup_free char *text = NULL;
-	enum world_type type = world_type_of(c->k->world, c->r.kind);
 	struct spec_kueue_facts kueue;
 	const struct world_job *job;
 	int err;
@@ -392,9 +391,7 @@ static void on_read(void *data, const struct http_reply *reply)
 			refuse(c, err, text);
 		return;
 	}
-	job = type == WORLD_N_TYPES ? NULL
-				    : world_reply(c->k->world, type, reply->body, reply->len,
-						  watches_version(c->k->watches, type));
+	job = watches_reply(c->k->watches, c->r.kind, reply->body, reply->len);
 	if (!job) {
 		refuse(c, -ENOENT, "the job was deleted meanwhile");
 	} else if (!streq(job->uid, c->uid)) {

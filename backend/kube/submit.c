@@ -256,22 +256,11 @@ static void refuse(struct kube_submit *s, int err)
 
 static void launched(struct kube_submit *s, const char *object, size_t len)
 {
-	enum world_type type = world_type_of(s->k->world, s->kind);
-	const struct world_job *job = len && type != WORLD_N_TYPES
-					      ? world_reply(s->k->world, type, object, len,
-							    watches_version(s->k->watches, type))
-					      : NULL;
+	const struct world_job *job =
+		len ? watches_reply(s->k->watches, s->kind, object, len) : NULL;
 
-	if (job) {
-		watches_replied(s->k->watches, type, job->view->resource_version);
+	if (job)
 		publish_now(s->k->publish, job);
-	} else if (len && type != WORLD_N_TYPES) {
-		/*
-		 * The watch has already passed the version of this object without reporting the
-		 * object. So the server may have been restored from a backup.
-		 */
-		watches_doubt(s->k->watches, type);
-	}
 	conclude(s, 0, NULL);
 	request_answer(&s->r, 0, s->m->id, NULL);
 }

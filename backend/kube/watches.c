@@ -703,21 +703,26 @@ void watches_free(struct watches *w)
 
 /* --- for other parts --- */
 
-void watches_replied(struct watches *w, enum world_type type, const char *version)
+const struct world_job *watches_reply(struct watches *w, const struct spec_kind *kind,
+				      const char *json, size_t len)
 {
-	if (w->all[type].watch)
-		watch_replied(w->all[type].watch, version);
-}
+	enum world_type type = world_type_of(w->config.world, kind);
+	const struct world_job *job;
+	struct watch *watch;
 
-void watches_doubt(struct watches *w, enum world_type type)
-{
-	if (w->all[type].watch)
-		watch_doubt(w->all[type].watch);
-}
-
-const char *watches_version(const struct watches *w, enum world_type type)
-{
-	return watch_version(w->all[type].watch);
+	if (type == WORLD_N_TYPES)
+		return NULL;
+	watch = w->all[type].watch;
+	job = world_reply(w->config.world, type, json, len, watch_version(watch));
+	if (watch && job)
+		watch_replied(watch, job->view->resource_version);
+	else if (watch)
+		/*
+		 * The watch has already passed the version of this object without reporting the
+		 * object. So the server may have been restored from a backup.
+		 */
+		watch_doubt(watch);
+	return job;
 }
 
 char *watches_offline(struct watches *w)

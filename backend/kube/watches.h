@@ -75,20 +75,12 @@ void watches_stop(struct watches *w);
 void watches_free(struct watches *w); /* NULL is allowed */
 
 /*
- * Call this when the reply to a request contained a job of TYPE. VERSION is the resource version of
- * this job.
+ * Put the job of KIND that JSON contains into the world. JSON is from the reply to a request.
+ * Return the job as it is now. Return NULL if JSON can't be parsed, if the job is already deleted,
+ * or if the mount does not show KIND any more.
  */
-void watches_replied(struct watches *w, enum world_type type, const char *version);
-/*
- * Make the watch of the jobs of TYPE compare its resource version with the server's. Call this if
- * the server may have been restored from a backup.
- */
-void watches_doubt(struct watches *w, enum world_type type);
-/*
- * The watch of the jobs of TYPE has reported everything up to some resource version. Return this
- * version. Return "" while the watch relists.
- */
-const char *watches_version(const struct watches *w, enum world_type type);
+const struct world_job *watches_reply(struct watches *w, const struct spec_kind *kind,
+				      const char *json, size_t len);
 /*
  * Return the reason why the server can't be reached, malloc'ed. Return NULL if the watches of jobs
  * and pods show that it can be reached. The caller needs the server, so also make failing watches
