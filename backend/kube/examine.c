@@ -145,8 +145,7 @@ static void version_replied(struct examine *e, const struct http_reply *reply)
 
 	if (reply->err || reply->status == 401) {
 		print_refusal(e, reply, "/version");
-		enter(e, OVER);
-		return;
+		return enter(e, OVER);
 	}
 	if (reply->status == 200 && spec_version_reply(reply->body, reply->len, &version) == 0)
 		say(e, BACKEND_FINE, "%s answers: Kubernetes %s", e->connection.server, version);
@@ -169,15 +168,11 @@ static void served_over(struct examine *e)
 		    "the cluster serves no %s: is it the right cluster? If so, ask its "
 		    "administrator to install them",
 		    jobs);
-		enter(e, OVER);
-		return;
+		return enter(e, OVER);
 	}
-	for (size_t i = 0; i < e->n_kinds; i++) {
-		if (e->kinds[i]->in_kueue) {
-			enter(e, KUEUE);
-			return;
-		}
-	}
+	for (size_t i = 0; i < e->n_kinds; i++)
+		if (e->kinds[i]->in_kueue)
+			return enter(e, KUEUE);
 	enter(e, METRICS);
 }
 
@@ -197,8 +192,7 @@ static void served_replied(struct examine *e, const struct http_reply *reply)
 			say(e, BACKEND_WRONG, "the server's list of its APIs can't be read");
 		else
 			print_refusal(e, reply, "/apis");
-		enter(e, OVER);
-		return;
+		return enter(e, OVER);
 	}
 	for (int i = 0; i < n; i++) {
 		if (!kinds[i])
@@ -322,8 +316,7 @@ static void right_replied(struct examine *e, const struct http_reply *reply)
 	if (!http_succeeded(reply) || spec_review_reply(reply->body, reply->len, &allowed) < 0) {
 		say(e, BACKEND_LACKS, "the server does not report the user's rights (%s)",
 		    reply->err ? reply->text : "the server refuses to review this user's rights");
-		enter(e, OVER);
-		return;
+		return enter(e, OVER);
 	}
 	e->missing[e->verb++] = !allowed;
 	if (e->verb == array_size(right->verbs) || !right->verbs[e->verb]) {
@@ -332,10 +325,8 @@ static void right_replied(struct examine *e, const struct http_reply *reply)
 		e->i = right_from(e, e->i + 1);
 		e->verb = 0;
 	}
-	if (e->i < e->n_rights) {
-		ask(e);
-		return;
-	}
+	if (e->i < e->n_rights)
+		return ask(e);
 	if (!e->may_list)
 		say(e, BACKEND_WRONG,
 		    "this user may not list jobs of any kind: check the namespace, or ask the "
@@ -345,60 +336,37 @@ static void right_replied(struct examine *e, const struct http_reply *reply)
 
 /* --- requests, one after the other --- */
 
+static const struct {
+	const char *path; /* NULL in QUEUES, whose path depends on an earlier reply */
+	void (*replied)(struct examine *e, const struct http_reply *reply);
+} steps[OVER] = {
+	[VERSION] = {"/version", version_replied},
+	[SERVED] = {"/apis", served_replied},
+	[KUEUE] = {"/apis/" SPEC_KUEUE_GROUP, kueue_replied},
+	[QUEUES] = {NULL, queues_replied},
+	[METRICS] = {"/apis/" SPEC_METRICS_GROUP, metrics_replied},
+	[RIGHTS] = {SPEC_REVIEW_PATH, right_replied},
+};
+
 static void on_reply(void *data, const struct http_reply *reply)
 {
 	struct examine *e = data;
 
 	e->request = NULL;
-	switch (e->state) {
-	case VERSION:
-		version_replied(e, reply);
-		break;
-	case SERVED:
-		served_replied(e, reply);
-		break;
-	case KUEUE:
-		kueue_replied(e, reply);
-		break;
-	case QUEUES:
-		queues_replied(e, reply);
-		break;
-	case METRICS:
-		metrics_replied(e, reply);
-		break;
-	case RIGHTS:
-		right_replied(e, reply);
-		break;
-	case OVER:
-		break;
-	}
-}
-
-static char *path_of(const struct examine *e)
-{
-	switch (e->state) {
-	case VERSION:
-		return text_copy("/version");
-	case SERVED:
-		return text_copy("/apis");
-	case KUEUE:
-		return text_copy("/apis/" SPEC_KUEUE_GROUP);
-	case QUEUES:
-		return text_print("/apis/%s/namespaces/%s/localqueues?limit=100", e->kueue,
-				  e->connection.namespace);
-	case METRICS:
-		return text_copy("/apis/" SPEC_METRICS_GROUP);
-	default:
-		return text_copy(SPEC_REVIEW_PATH);
-	}
+	if (e->state != OVER)
+		steps[e->state].replied(e, reply);
 }
 
 static void ask(struct examine *e)
 {
-	cleanup_free char *path = path_of(e), *body = NULL;
+	cleanup_free char *queues =
+		e->state == QUEUES ? text_print("/apis/%s/namespaces/%s/localqueues?limit=100",
+						e->kueue, e->connection.namespace)
+				   : NULL;
+	cleanup_free char *body = NULL;
 	struct http_call call = {
 		.method = HTTP_GET,
-		.path = path,
+		.path = queues ? queues : steps[e->state].path,
 		.deadline_ms = DEADLINE_MS,
 		.max_body = REPLY_MAX,
 		/* no retry in VERSION: an unreachable server must be reported immediately */
