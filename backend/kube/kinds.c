@@ -48,7 +48,10 @@ struct kind_slot {
 };
 
 struct kinds {
-	struct kinds_config config;
+	struct watches_access access;
+	const struct spec_kinds *known;
+	const char *source;
+	struct kinds_events events;
 	enum { IDLE, GROUPS, PROBES, STOPPED } state;
 	struct http_request *request; /* the request in GROUPS */
 	struct loop_timer timer;      /* runs in IDLE */
@@ -75,7 +78,7 @@ static enum world_type type_of(const struct kind_slot *at)
 static void report_found(struct kinds *k, int err, const char *text)
 {
 	k->found = true;
-	k->config.events.found(k->config.events.data, err, text);
+	k->events.found(k->events.data, err, text);
 }
 
 /* Make the slot AT show the jobs of KIND. If KIND is NULL, make AT show no jobs. */
@@ -83,7 +86,7 @@ static void set_slot(struct kind_slot *at, const struct spec_kind *kind)
 {
 	struct kinds *k = at->k;
 	enum world_type type = type_of(at);
-	const struct spec_kind *old = world_kind(k->config.world, type);
+	const struct spec_kind *old = world_kind(k->access.world, type);
 
 	if (kind == old)
 		return;
@@ -95,8 +98,8 @@ static void set_slot(struct kind_slot *at, const struct spec_kind *kind)
 		diag(DIAG_WARNING, "the cluster no longer serves %s of %s", old->plural,
 		     old->api_version);
 	if (old)
-		watches_drop(k->config.watches, type);
-	world_set_kind(k->config.world, type, kind);
+		watches_drop(k->access.watches, type);
+	world_set_kind(k->access.world, type, kind);
 }
 
 /* End the survey, and report its result. */
@@ -109,17 +112,17 @@ static void surveyed(struct kinds *k)
 	k->state = IDLE;
 	loop_timer_set(&k->timer, SURVEY_MS);
 	if (k->found && k->survey == CHANGED)
-		watches_switch(k->config.watches);
+		watches_switch(k->access.watches);
 	/* publish then settles the jobs of an earlier mount whose kind is no longer served */
 	if (k->found && k->survey != SAME)
-		k->config.events.changed(k->config.events.data);
+		k->events.changed(k->events.data);
 	if (k->found)
 		return;
-	if (world_kinds(k->config.world, kinds) > 0) {
+	if (world_kinds(k->access.world, kinds) > 0) {
 		report_found(k, 0, "");
 		return;
 	}
-	jobs = spec_kinds_text(k->config.kinds, k->config.source);
+	jobs = spec_kinds_text(k->known, k->source);
 	why = text_print("the cluster serves no %s\n"
 			 "Is it the right cluster? If so, ask its administrator to install them.",
 			 jobs);
@@ -139,7 +142,7 @@ static void set_refused(struct kind_slot *at, char *text)
 
 	if (at->refused && !text && !at->served && k->survey == SAME)
 		k->survey = UNSERVED;
-	world_set_refused(k->config.world, type_of(at), text ? at->served : NULL);
+	world_set_refused(k->access.world, type_of(at), text ? at->served : NULL);
 	free(at->refused);
 	at->refused = text;
 	at->refused_kind = text ? at->served : NULL;
@@ -154,7 +157,7 @@ static void on_probed(void *data, const struct http_reply *reply)
 	const struct spec_asked asked = {
 		.verb = "list",
 		.resource = resource,
-		.namespace = k->config.namespace,
+		.namespace = k->access.namespace,
 		.name = "",
 	};
 	char *text = NULL;
@@ -180,10 +183,10 @@ static void probe(struct kind_slot *at)
 	struct kinds *k = at->k;
 	cleanup_free char *path =
 		text_print("/apis/%s/namespaces/%s/%s?limit=1", at->served->api_version,
-			   k->config.namespace, at->served->plural);
+			   k->access.namespace, at->served->plural);
 
 	k->n_probes++;
-	at->request = http_send(k->config.http, &(struct http_call){
+	at->request = http_send(k->access.http, &(struct http_call){
 							.method = HTTP_GET,
 							.path = path,
 							.deadline_ms = DEADLINE_MS,
@@ -205,7 +208,7 @@ static void probe_all(struct kinds *k)
 	k->n_probes = 1;
 	for (size_t i = 0; i < k->n_slots; i++) {
 		struct kind_slot *at = &k->slots[i];
-		const struct spec_kind *shown = world_kind(k->config.world, type_of(at));
+		const struct spec_kind *shown = world_kind(k->access.world, type_of(at));
 
 		if (!at->served)
 			set_refused(at, NULL);
@@ -234,12 +237,9 @@ static void on_groups(void *data, const struct http_reply *reply)
 
 	k->request = NULL;
 	if (closed)
-		err = k->found ? -EACCES
-			       : spec_kinds_served(k->config.kinds, NULL, 0, k->config.source,
-						   served);
+		err = k->found ? -EACCES : spec_kinds_served(k->known, NULL, 0, k->source, served);
 	else if (http_succeeded(reply))
-		err = spec_kinds_served(k->config.kinds, reply->body, reply->len, k->config.source,
-					served);
+		err = spec_kinds_served(k->known, reply->body, reply->len, k->source, served);
 	if (err >= 0) {
 		for (size_t i = 0; i < k->n_slots; i++)
 			k->slots[i].served = served[i];
@@ -269,7 +269,7 @@ static void survey(void *data)
 	loop_timer_stop(&k->timer);
 	k->state = GROUPS;
 	k->survey = SAME;
-	k->request = http_send(k->config.http, &call);
+	k->request = http_send(k->access.http, &call);
 }
 
 static void on_survey(void *data)
@@ -293,15 +293,19 @@ void kinds_unserved(struct kinds *k)
 	survey(k);
 }
 
-struct kinds *kinds_new(const struct kinds_config *config)
+struct kinds *kinds_new(const struct watches_access *access, const struct spec_kinds *known,
+			const char *source, const struct kinds_events *events)
 {
 	const struct spec_kind *newest[SPEC_MAX_KINDS];
 	struct kinds *k = new0(struct kinds);
 
-	k->config = *config;
+	k->access = *access;
+	k->known = known;
+	k->source = source;
+	k->events = *events;
 	k->lock = (struct lock)LOCK_INIT;
-	loop_timer_init(&k->timer, config->loop, on_survey, k);
-	k->n_slots = (size_t)spec_kinds_served(config->kinds, NULL, 0, config->source, newest);
+	loop_timer_init(&k->timer, access->loop, on_survey, k);
+	k->n_slots = (size_t)spec_kinds_served(known, NULL, 0, source, newest);
 	for (size_t i = 0; i < k->n_slots; i++)
 		k->slots[i].k = k;
 	return k;
@@ -330,15 +334,15 @@ void kinds_free(struct kinds *k)
 void kinds_info(struct kinds *k, FILE *out)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
-	size_t n = world_kinds(k->config.world, kinds);
+	size_t n = world_kinds(k->access.world, kinds);
 
 	if (n)
 		print_text(out, "default_kind", spec_kind_default(kinds, n)->name);
 	fputs(n ? "kinds:\n" : "kinds: []\n", out);
 	for (size_t i = 0; i < n; i++) {
 		cleanup_free char *trouble =
-			watches_trouble(k->config.watches,
-					world_type_of(k->config.world, kinds[i]));
+			watches_trouble(k->access.watches,
+					world_type_of(k->access.world, kinds[i]));
 
 		fprintf(out, "- kind: %s\n", kinds[i]->name);
 		print_text(out, "  api", kinds[i]->api_version);

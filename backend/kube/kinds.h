@@ -22,20 +22,12 @@ struct kinds_events {
 	void *data;
 };
 
-/* All members are borrowed. */
-struct kinds_config {
-	struct loop *loop;
-	struct http *http;
-	struct world *world;
-	struct watches *watches;
-	const struct spec_kinds *kinds; /* all kinds that kxfs knows */
-	/* the mount's SOURCE; "" selects all KINDS, any other value selects some of them */
-	const char *source;
-	const char *namespace;
-	struct kinds_events events;
-};
-
-struct kinds *kinds_new(const struct kinds_config *config);
+/*
+ * KNOWN are all kinds that kxfs knows; it is borrowed. SOURCE is the mount's SOURCE, also borrowed:
+ * "" selects all of KNOWN, any other value selects some of them.
+ */
+struct kinds *kinds_new(const struct watches_access *access, const struct spec_kinds *known,
+			const char *source, const struct kinds_events *events);
 void kinds_start(struct kinds *k);
 /*
  * Check early which kinds the server serves. Call this when a watch reports that the server no

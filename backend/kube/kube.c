@@ -230,6 +230,7 @@ static void make_parts(struct kube *k, struct backend *b)
 {
 	struct kube_parts *parts = &k->parts;
 	const char *namespace = k->connection.namespace;
+	struct watches_access access;
 
 	k->user = spec_label_user(b->config.submitter);
 	parts->b = b;
@@ -279,32 +280,17 @@ static void make_parts(struct kube *k, struct backend *b)
 		.own_queue = own_queue(&b->config),
 		.events = {on_listed, backend_started, on_unserved, b},
 	});
-	k->kinds = kinds_new(&(struct kinds_config){
-		.loop = b->loop,
-		.http = k->http,
-		.world = parts->world,
-		.watches = parts->watches,
-		.kinds = b->config.kinds,
-		.source = b->config.kind,
-		.namespace = namespace,
-		.events = {on_found, on_kinds_changed, k},
-	});
-	parts->kueue = kueue_new(&(struct kueue_config){
+	access = (struct watches_access){
 		.loop = b->loop,
 		.http = k->http,
 		.world = parts->world,
 		.watches = parts->watches,
 		.namespace = namespace,
-	});
-	parts->samples = samples_new(&(struct samples_config){
-		.loop = b->loop,
-		.http = k->http,
-		.world = parts->world,
-		.watches = parts->watches,
-		.namespace = namespace,
-		.sampled = publish_sampled,
-		.data = parts->publish,
-	});
+	};
+	k->kinds = kinds_new(&access, b->config.kinds, b->config.kind,
+			     &(struct kinds_events){on_found, on_kinds_changed, k});
+	parts->kueue = kueue_new(&access);
+	parts->samples = samples_new(&access, publish_sampled, parts->publish);
 	parts->requests = requests_new(b->loop, k->http, &k->group, namespace);
 	parts->removals = removals_new(b, parts->folders, parts->capture, parts->publish);
 }

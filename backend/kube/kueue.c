@@ -59,7 +59,7 @@ struct wanted {
 };
 
 struct kueue {
-	struct kueue_config config;
+	struct watches_access access;
 	enum { UNASKED, ASKING, WAITING, SERVED, ABSENT } state;
 	/* Runs in WAITING and ABSENT. In SERVED it runs until the next review. */
 	struct loop_timer retry;
@@ -93,7 +93,7 @@ static void send_get(struct kueue *k, const char *path, size_t max_body,
 		.data = k,
 	};
 
-	k->request = http_send(k->config.http, &call);
+	k->request = http_send(k->access.http, &call);
 }
 
 /* --- whether the cluster has Kueue --- */
@@ -110,7 +110,7 @@ static void on_review(void *data, const struct http_reply *reply)
 		http_succeeded(reply) && spec_review_reply(reply->body, reply->len, &allowed) == 0;
 
 	k->review = NULL;
-	world_set_kueue(k->config.world, WORLD_KUEUE_FIXED, known && !allowed);
+	world_set_kueue(k->access.world, WORLD_KUEUE_FIXED, known && !allowed);
 	if (known && !allowed)
 		loop_timer_set(&k->retry, FORBIDDEN_MS);
 }
@@ -122,7 +122,7 @@ static void on_review(void *data, const struct http_reply *reply)
 static void ask_right(struct kueue *k)
 {
 	cleanup_free char *body =
-		spec_review_ask(SPEC_KUEUE_GROUP, "workloads", "patch", k->config.namespace);
+		spec_review_ask(SPEC_KUEUE_GROUP, "workloads", "patch", k->access.namespace);
 	const struct http_call call = {
 		.method = HTTP_POST,
 		.path = SPEC_REVIEW_PATH,
@@ -135,7 +135,7 @@ static void ask_right(struct kueue *k)
 		.data = k,
 	};
 
-	k->review = http_send(k->config.http, &call);
+	k->review = http_send(k->access.http, &call);
 }
 
 static void on_group(void *data, const struct http_reply *reply)
@@ -156,7 +156,7 @@ static void on_group(void *data, const struct http_reply *reply)
 		loop_timer_set(&k->retry, status == 403 ? FORBIDDEN_MS : AGAIN_MS);
 	if (k->state == ABSENT)
 		loop_timer_set(&k->retry, ABSENT_MS);
-	world_set_kueue(k->config.world, WORLD_KUEUE_ABSENT, k->state == ABSENT);
+	world_set_kueue(k->access.world, WORLD_KUEUE_ABSENT, k->state == ABSENT);
 	if (version) {
 		lock_scope(&k->lock);
 		k->version = version;
@@ -165,7 +165,7 @@ static void on_group(void *data, const struct http_reply *reply)
 		diag(DIAG_INFO, "the cluster serves %s", version);
 		ask_right(k);
 	}
-	return watches_start_kueue(k->config.watches, version);
+	return watches_start_kueue(k->access.watches, version);
 }
 
 static void find_kueue(void *data)
@@ -182,7 +182,7 @@ void kueue_start(struct kueue *k)
 {
 	if (k->state != UNASKED || k->stopped)
 		return;
-	watches_await_kueue(k->config.watches);
+	watches_await_kueue(k->access.watches);
 	find_kueue(k);
 }
 
@@ -212,18 +212,18 @@ static void positions_failed(struct kueue *k, const struct http_reply *reply)
 {
 	const struct spec_asked asked = {.verb = "get",
 					 .resource = resource,
-					 .namespace = k->config.namespace,
+					 .namespace = k->access.namespace,
 					 .name = ""};
 	char *text = NULL;
 	bool forbidden = !reply->err && reply->status == 403;
 	bool away = !reply->err && reply->status >= 502 && reply->status <= 504;
 
 	if (k->asked)
-		world_set_positions(k->config.world, k->asked, NULL, 0);
+		world_set_positions(k->access.world, k->asked, NULL, 0);
 	if (forbidden)
 		http_refusal(reply, &asked, &text);
 	set_refused(k, text);
-	world_set_kueue(k->config.world, WORLD_KUEUE_AWAY, away);
+	world_set_kueue(k->access.world, WORLD_KUEUE_AWAY, away);
 	k->not_before = loop_now_ms() + (forbidden ? FORBIDDEN_MS : away ? AWAY_MS : AGAIN_MS);
 }
 
@@ -237,12 +237,12 @@ static void on_positions(void *data, const struct http_reply *reply)
 	if (http_succeeded(reply) &&
 	    spec_queue_positions_parse(reply->body, reply->len, &v, &n) == 0) {
 		set_refused(k, NULL);
-		world_set_kueue(k->config.world, WORLD_KUEUE_AWAY, false);
-		world_set_positions(k->config.world, k->asked, v, n);
+		world_set_kueue(k->access.world, WORLD_KUEUE_AWAY, false);
+		world_set_positions(k->access.world, k->asked, v, n);
 	} else if (!reply->err && reply->status == 404) {
-		world_set_kueue(k->config.world, WORLD_KUEUE_AWAY, false);
+		world_set_kueue(k->access.world, WORLD_KUEUE_AWAY, false);
 		/* The queue does not exist, or its ClusterQueue does not exist. */
-		world_set_positions(k->config.world, k->asked, NULL, 0);
+		world_set_positions(k->access.world, k->asked, NULL, 0);
 	} else {
 		positions_failed(k, reply);
 	}
@@ -282,14 +282,14 @@ static void forget_unwanted(struct kueue *k, uint64_t now)
 			none = !k->queues;
 		}
 		if (name)
-			world_set_positions(k->config.world, name, NULL, 0);
+			world_set_positions(k->access.world, name, NULL, 0);
 		free(name);
 	} while (name);
 	if (none)
 		/*
 		 * kxfs now sends no requests that could show whether the API server can reach Kueue
 		 */
-		world_set_kueue(k->config.world, WORLD_KUEUE_AWAY, false);
+		world_set_kueue(k->access.world, WORLD_KUEUE_AWAY, false);
 }
 
 /*
@@ -336,7 +336,7 @@ static void next_queue(void *data)
 		cleanup_free char *path =
 			text_print("/apis/%s/namespaces/%s/localqueues/%s/pendingworkloads"
 				   "?limit=%d&offset=0",
-				   k->visibility, k->config.namespace, escaped, POSITIONS_MAX);
+				   k->visibility, k->access.namespace, escaped, POSITIONS_MAX);
 
 		k->asked = name;
 		send_get(k, path, SUMMARY_MAX, on_positions);
@@ -374,19 +374,19 @@ void kueue_wanted(struct kueue *k, const char *name)
 	}
 	/* If the queue was wanted already, the timer is set already. */
 	if (post)
-		loop_post(k->config.loop, next_queue, k);
+		loop_post(k->access.loop, next_queue, k);
 }
 
 /* --- life --- */
 
-struct kueue *kueue_new(const struct kueue_config *config)
+struct kueue *kueue_new(const struct watches_access *access)
 {
 	struct kueue *k = new0(struct kueue);
 
-	k->config = *config;
+	k->access = *access;
 	k->lock = (struct lock)LOCK_INIT;
-	loop_timer_init(&k->retry, config->loop, find_kueue, k);
-	loop_timer_init(&k->timer, config->loop, next_queue, k);
+	loop_timer_init(&k->retry, access->loop, find_kueue, k);
+	loop_timer_init(&k->timer, access->loop, next_queue, k);
 	return k;
 }
 

@@ -12,16 +12,7 @@
 
 struct kueue;
 
-/* All members are borrowed. */
-struct kueue_config {
-	struct loop *loop;
-	struct http *http;
-	struct world *world;
-	struct watches *watches; /* kueue.c calls watches_start_kueue with the version */
-	const char *namespace;
-};
-
-struct kueue *kueue_new(const struct kueue_config *config);
+struct kueue *kueue_new(const struct watches_access *access);
 /* Find out whether the cluster has Kueue. Only the first call has an effect. */
 void kueue_start(struct kueue *k);
 void kueue_stop(struct kueue *k);

@@ -36,7 +36,9 @@
 static const char resource[] = "pods." SPEC_METRICS_GROUP;
 
 struct samples {
-	struct samples_config config;
+	struct watches_access access;
+	samples_fn sampled;
+	void *data; /* the argument of SAMPLED */
 	enum { IDLE, PAUSED, ASKING, LISTING } state;
 	struct loop_timer timer;      /* runs in PAUSED */
 	struct http_request *request; /* the request in ASKING and LISTING */
@@ -95,9 +97,9 @@ static void failed(struct samples *l, const struct http_reply *reply, char *text
 {
 	const struct spec_asked asked = {.verb = "list",
 					 .resource = resource,
-					 .namespace = l->config.namespace,
+					 .namespace = l->access.namespace,
 					 .name = ""};
-	bool away = reply->err && watches_stale_since(l->config.watches);
+	bool away = reply->err && watches_stale_since(l->access.watches);
 	int err;
 
 	if (!text) {
@@ -122,10 +124,10 @@ static void failed(struct samples *l, const struct http_reply *reply, char *text
 static int on_pod(void *data, const char *json, size_t len, int wrong)
 {
 	const struct samples *l = data;
-	const struct world_job *job = wrong ? NULL : world_sample(l->config.world, json, len);
+	const struct world_job *job = wrong ? NULL : world_sample(l->access.world, json, len);
 
 	if (job)
-		l->config.sampled(l->config.data, job);
+		l->sampled(l->data, job);
 	return 0;
 }
 
@@ -157,7 +159,7 @@ static void on_list(void *data, const struct http_reply *reply)
 static void list(struct samples *l)
 {
 	cleanup_free char *path =
-		text_print("/apis/%s/namespaces/%s/pods", l->version, l->config.namespace);
+		text_print("/apis/%s/namespaces/%s/pods", l->version, l->access.namespace);
 	const struct http_call call = {
 		.method = HTTP_GET,
 		.path = path,
@@ -170,7 +172,7 @@ static void list(struct samples *l)
 
 	l->state = LISTING;
 	l->split = spec_split_new(SPEC_SPLIT_LIST, spec_metrics_pick, on_pod, l);
-	l->request = http_send(l->config.http, &call);
+	l->request = http_send(l->access.http, &call);
 }
 
 /* --- the API's group --- */
@@ -224,7 +226,7 @@ static void request_next(void *data)
 		list(l);
 	} else {
 		l->state = ASKING;
-		l->request = http_send(l->config.http, &ask);
+		l->request = http_send(l->access.http, &ask);
 	}
 }
 
@@ -245,18 +247,20 @@ void samples_wanted(struct samples *l)
 	}
 	/* After an earlier read, the next request is planned already. */
 	if (!was_read)
-		loop_post(l->config.loop, request_next, l);
+		loop_post(l->access.loop, request_next, l);
 }
 
 /* --- life --- */
 
-struct samples *samples_new(const struct samples_config *config)
+struct samples *samples_new(const struct watches_access *access, samples_fn sampled, void *data)
 {
 	struct samples *l = new0(struct samples);
 
-	l->config = *config;
+	l->access = *access;
+	l->sampled = sampled;
+	l->data = data;
 	l->lock = (struct lock)LOCK_INIT;
-	loop_timer_init(&l->timer, config->loop, on_timer, l);
+	loop_timer_init(&l->timer, access->loop, on_timer, l);
 	return l;
 }
 

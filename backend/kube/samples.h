@@ -13,19 +13,10 @@
 
 struct samples;
 
-/* All members are borrowed. */
-struct samples_config {
-	struct loop *loop;
-	struct http *http;
-	struct world *world;
-	struct watches *watches;
-	const char *namespace;
-	/* Called when a pod of JOB has a new sample. */
-	void (*sampled)(void *data, const struct world_job *job);
-	void *data;
-};
+/* Called when a pod of JOB has a new sample. */
+typedef void (*samples_fn)(void *data, const struct world_job *job);
 
-struct samples *samples_new(const struct samples_config *config);
+struct samples *samples_new(const struct watches_access *access, samples_fn sampled, void *data);
 /*
  * Record whether any job runs (ANY), and whether the output of any running job is captured
  * (CAPTURED).

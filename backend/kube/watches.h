@@ -49,6 +49,15 @@ struct watches_config {
 	struct watches_events events;
 };
 
+/* What kinds, kueue and samples need for their own requests. All members are borrowed. */
+struct watches_access {
+	struct loop *loop;
+	struct http *http;
+	struct world *world;
+	struct watches *watches;
+	const char *namespace;
+};
+
 struct watches *watches_new(const struct watches_config *config);
 /* Start the required watches. Call this when the kinds of the world are set. */
 void watches_start(struct watches *w);

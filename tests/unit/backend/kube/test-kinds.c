@@ -73,13 +73,9 @@ static int setup(void **state)
 	forget_noted();
 	diag_setup(DIAG_DEBUG, false);
 	rig.w = world_new(NULL);
-	rig.k = kinds_new(&(struct kinds_config){
-		.world = rig.w,
-		.kinds = test_table_of_kinds(),
-		.source = "",
-		.namespace = "ns",
-		.events = {.found = on_found, .changed = on_changed},
-	});
+	rig.k = kinds_new(&(struct watches_access){.world = rig.w, .namespace = "ns"},
+			  test_table_of_kinds(), "",
+			  &(struct kinds_events){.found = on_found, .changed = on_changed});
 	return 0;
 }
 

@@ -52,7 +52,7 @@ void watches_print_refused(struct watches_refused *list, const char *verb, const
 static int setup(void **state)
 {
 	forget_noted();
-	kueue = kueue_new(&(struct kueue_config){.namespace = "team"});
+	kueue = kueue_new(&(struct watches_access){.namespace = "team"});
 	kueue_start(kueue);
 	assert_done("await");
 	return 0;

@@ -56,7 +56,7 @@ static int setup(void **state)
 	fake.now = 1000;
 	forget_noted();
 	diag_setup(DIAG_DEBUG, false);
-	rig.l = samples_new(&(struct samples_config){.namespace = "ns", .sampled = on_sampled});
+	rig.l = samples_new(&(struct watches_access){.namespace = "ns"}, on_sampled, NULL);
 	return 0;
 }
 
