@@ -22,7 +22,6 @@
 #include <errno.h>
 
 #include "backend/base/diag.h"
-#include "backend/base/lock.h"
 #include "backend/base/print.h"
 #include "spec/api/refusal.h"
 #include "spec/base/mem.h"
@@ -39,12 +38,7 @@ struct kind_slot {
 	/* The version that the cluster serves, or NULL. Changes only between the probes. */
 	const struct spec_kind *served;
 	struct http_request *request;
-	/*
-	 * The version that the server refuses to list, and the text of the refusal; NULL if it does
-	 * not refuse it. kinds.lock protects both.
-	 */
-	const struct spec_kind *refused_kind;
-	char *refused;
+	char *refused; /* the server's refusal to list the kind, or NULL */
 };
 
 struct kinds {
@@ -67,7 +61,6 @@ struct kinds {
 	 * serves a kind that the user was not allowed to list.
 	 */
 	enum { SAME, UNSERVED, CHANGED } survey;
-	struct lock lock;
 };
 
 static enum world_type type_of(const struct kind_slot *at)
@@ -135,17 +128,19 @@ static void surveyed(struct kinds *k)
 	report_found(k, err, why);
 }
 
-static void set_refused(struct kind_slot *at, char *text)
+/* Record that the server refuses to list RESOURCE, for the reason TEXT; NULL if it does not. */
+static void set_refused(struct kind_slot *at, const char *resource, char *text)
 {
 	struct kinds *k = at->k;
-	lock_scope(&k->lock);
+	enum world_type type = type_of(at);
 
 	if (at->refused && !text && !at->served && k->survey == SAME)
 		k->survey = UNSERVED;
-	world_set_refused(k->access.world, type_of(at), text ? at->served : NULL);
+	world_set_refused(k->access.world, type, text ? at->served : NULL);
+	watches_refuse(k->access.watches, REFUSED_KINDS + type - WORLD_JOBS, "list", resource,
+		       "jobs of this kind are not shown", text);
 	free(at->refused);
 	at->refused = text;
-	at->refused_kind = text ? at->served : NULL;
 }
 
 static void on_probed(void *data, const struct http_reply *reply)
@@ -168,9 +163,9 @@ static void on_probed(void *data, const struct http_reply *reply)
 		http_refusal(reply, &asked, &text);
 		if (!at->refused)
 			diag(k->found ? DIAG_WARNING : DIAG_DEBUG, "%s", text);
-		set_refused(at, text);
+		set_refused(at, resource, text);
 	} else {
-		set_refused(at, NULL);
+		set_refused(at, resource, NULL);
 		if (reply->err || reply->status != 404)
 			set_slot(at, kind);
 	}
@@ -211,7 +206,7 @@ static void probe_all(struct kinds *k)
 		const struct spec_kind *shown = world_kind(k->access.world, type_of(at));
 
 		if (!at->served)
-			set_refused(at, NULL);
+			set_refused(at, NULL, NULL);
 		if (shown && at->served != shown)
 			set_slot(at, NULL);
 		if (at->served && at->served != shown)
@@ -303,7 +298,6 @@ struct kinds *kinds_new(const struct watches_access *access, const struct spec_k
 	k->known = known;
 	k->source = source;
 	k->events = *events;
-	k->lock = (struct lock)LOCK_INIT;
 	loop_timer_init(&k->timer, access->loop, on_survey, k);
 	k->n_slots = (size_t)spec_kinds_served(known, NULL, 0, source, newest);
 	for (size_t i = 0; i < k->n_slots; i++)
@@ -350,25 +344,5 @@ void kinds_info(struct kinds *k, FILE *out)
 			fputs("  own_file: true\n", out);
 		if (trouble)
 			print_text(out, "  trouble", trouble);
-	}
-}
-
-void kinds_refused(struct kinds *k, struct watches_refused *list)
-{
-	for (size_t i = 0; i < k->n_slots; i++) {
-		const struct kind_slot *at = &k->slots[i];
-		const struct spec_kind *kind = NULL;
-		cleanup_free char *resource = NULL, *text = NULL;
-
-		{
-			lock_scope(&k->lock);
-			kind = at->refused_kind;
-			text = kind ? text_copy(at->refused) : NULL;
-		}
-		if (!kind)
-			continue;
-		resource = spec_asked_resource(kind->plural, kind->api_version);
-		watches_print_refused(list, "list", resource, "jobs of this kind are not shown",
-				      text);
 	}
 }

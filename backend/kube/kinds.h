@@ -37,9 +37,5 @@ void kinds_unserved(struct kinds *k);
 void kinds_stop(struct kinds *k);
 void kinds_free(struct kinds *k); /* NULL is allowed */
 
-/*
- * kinds_info prints the keys of .kxfs/info about the kinds. kinds_refused appends to LIST the
- * requests that the server has refused. Any thread.
- */
+/* Print the keys of .kxfs/info about the kinds. Any thread. */
 void kinds_info(struct kinds *k, FILE *out);
-void kinds_refused(struct kinds *k, struct watches_refused *list);

@@ -491,7 +491,6 @@ static void kube_info(struct backend *b, FILE *out)
 {
 	struct kube *k = kube_of(b);
 	cleanup_free char *forbidden = capture_forbidden(k->parts.capture);
-	struct watches_refused refused = {.out = out};
 
 	print_text(out, "server", k->connection.server);
 	print_text(out, "context", k->connection.context);
@@ -503,15 +502,9 @@ static void kube_info(struct backend *b, FILE *out)
 	samples_info(k->parts.samples, out);
 	watches_info(k->parts.watches, out);
 	fprintf(out, "passed_over: %zu\n", world_n_passed_over(k->parts.world));
-	kinds_refused(k->kinds, &refused);
-	watches_refused(k->parts.watches, &refused);
-	kueue_refused(k->parts.kueue, &refused);
-	samples_refused(k->parts.samples, &refused);
-	if (forbidden)
-		watches_print_refused(&refused, "get", "pods/log",
-				      "logs that kxfs has not captured can't be opened", forbidden);
-	if (refused.n == 0)
-		fputs("refused: []\n", out);
+	watches_refuse(k->parts.watches, REFUSED_LOGS, "get", "pods/log",
+		       "logs that kxfs has not captured can't be opened", forbidden);
+	watches_print_refused(k->parts.watches, out);
 }
 
 static void kube_metrics(struct backend *b, FILE *out)

@@ -76,7 +76,6 @@ struct kueue {
 	const char *version;
 	struct wanted *queues;
 	size_t n_queues;
-	char *refused; /* the server's refusal to return positions, or NULL */
 };
 
 static void next_queue(void *data);
@@ -196,15 +195,11 @@ static void wanted_free(struct kueue *k, struct wanted *q)
 	free(q);
 }
 
-/*
- * Set k->refused to TEXT, and take ownership of TEXT. TEXT is NULL or the reason why the server
- * refuses to return positions.
- */
-static void set_refused(struct kueue *k, char *text)
+/* Record that the server refuses to return positions, for the reason TEXT; NULL if it does not. */
+static void set_refused(const struct kueue *k, const char *text)
 {
-	lock_scope(&k->lock);
-	free(k->refused);
-	k->refused = text;
+	watches_refuse(k->access.watches, REFUSED_POSITIONS, "get", resource,
+		       "status.json has no queue_position", text);
 }
 
 /* Called when a request for positions has failed. Forget the positions, and retry after a while. */
@@ -214,7 +209,7 @@ static void positions_failed(struct kueue *k, const struct http_reply *reply)
 					 .resource = resource,
 					 .namespace = k->access.namespace,
 					 .name = ""};
-	char *text = NULL;
+	cleanup_free char *text = NULL;
 	bool forbidden = !reply->err && reply->status == 403;
 	bool away = !reply->err && reply->status >= 502 && reply->status <= 504;
 
@@ -406,7 +401,6 @@ void kueue_free(struct kueue *k)
 	while (k->queues)
 		wanted_free(k, k->queues);
 	free(k->asked);
-	free(k->refused);
 	free(k);
 }
 
@@ -424,17 +418,4 @@ void kueue_info(struct kueue *k, FILE *out)
 	const char *version = kueue_version(k);
 
 	fprintf(out, "kueue: %s\n", version ? version : "null");
-}
-
-void kueue_refused(struct kueue *k, struct watches_refused *list)
-{
-	cleanup_free char *answer = NULL;
-
-	{
-		lock_scope(&k->lock);
-		answer = k->refused ? text_copy(k->refused) : NULL;
-	}
-	if (answer)
-		watches_print_refused(list, "get", resource, "status.json has no queue_position",
-				      answer);
 }

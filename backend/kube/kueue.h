@@ -28,9 +28,5 @@ void kueue_wanted(struct kueue *k, const char *name);
  * Any thread.
  */
 const char *kueue_version(struct kueue *k);
-/*
- * kueue_info prints the keys of .kxfs/info about Kueue. kueue_refused appends to LIST the requests
- * that the server has refused. Any thread.
- */
+/* Print the keys of .kxfs/info about Kueue. Any thread. */
 void kueue_info(struct kueue *k, FILE *out);
-void kueue_refused(struct kueue *k, struct watches_refused *list);

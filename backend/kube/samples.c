@@ -53,8 +53,8 @@ struct samples {
 	uint64_t read;	  /* loop_now_ms() when a user last read samples; 0 if never */
 	/* the version of the API that returned the last list; NULL if the list failed */
 	const char *source;
-	char *failed;	/* the reason why there are no samples; NULL if there are samples */
-	bool forbidden; /* true if the reason in FAILED is that the user lacks a right */
+	/* the reason why there are no samples; NULL if there are samples, or the user lacks a right */
+	char *failed;
 };
 
 static void request_next(void *data);
@@ -79,42 +79,43 @@ static void pause_for(struct samples *l, uint64_t ms)
 	request_next(l);
 }
 
-static void set_source(struct samples *l, const char *version, char *failed, bool forbidden)
+/*
+ * Record the result of the last list: VERSION, or the reason TEXT of a failure. If FORBIDDEN is
+ * true, the reason is that the user lacks a right.
+ */
+static void set_source(struct samples *l, const char *version, const char *text, bool forbidden)
 {
+	watches_refuse(l->access.watches, REFUSED_SAMPLES, "list", resource,
+		       "usage files show only what each replica requested",
+		       forbidden ? text : NULL);
 	lock_scope(&l->lock);
-
 	l->source = version;
 	free(l->failed);
-	l->failed = failed;
-	l->forbidden = forbidden;
+	l->failed = text && !forbidden ? text_copy(text) : NULL;
 }
 
 /*
- * Handle the failure of a request whose reply is REPLY. TEXT is the reason; take ownership of it.
- * If TEXT is NULL, take the reason from REPLY.
+ * Handle the failure of a request whose reply is REPLY. WHY is the reason. If WHY is NULL, take the
+ * reason from REPLY.
  */
-static void failed(struct samples *l, const struct http_reply *reply, char *text)
+static void failed(struct samples *l, const struct http_reply *reply, const char *why)
 {
 	const struct spec_asked asked = {.verb = "list",
 					 .resource = resource,
 					 .namespace = l->access.namespace,
 					 .name = ""};
 	bool away = reply->err && watches_stale_since(l->access.watches);
-	int err;
+	cleanup_free char *text = NULL;
+	int err = why ? 0 : http_refusal(reply, &asked, &text);
+	const char *reason = why ? why : text ? text : strerror(-err);
 
-	if (!text) {
-		err = http_refusal(reply, &asked, &text);
-		text = text ? text : text_copy(strerror(-err));
-	}
 	if (!away)
 		l->failures++;
 	if (away ||
-	    (l->source && l->failures < TRIES && reply->status != 403 && reply->status != 404)) {
-		free(text);
+	    (l->source && l->failures < TRIES && reply->status != 403 && reply->status != 404))
 		return pause_for(l, EVERY_MS);
-	}
-	diag(DIAG_INFO, "the resource usage of pods is unknown: %s", text);
-	set_source(l, NULL, text, !reply->err && reply->status == 403);
+	diag(DIAG_INFO, "the resource usage of pods is unknown: %s", reason);
+	set_source(l, NULL, reason, !reply->err && reply->status == 403);
 	l->version = NULL;
 	pause_for(l, AGAIN_MS);
 }
@@ -148,9 +149,7 @@ static void on_list(void *data, const struct http_reply *reply)
 	spec_split_free(take_ptr(l->split));
 	if (!whole)
 		return failed(l, reply,
-			      answered ? text_copy("the list of " SPEC_METRICS_GROUP
-						   " is incomplete")
-				       : NULL);
+			      answered ? "the list of " SPEC_METRICS_GROUP " is incomplete" : NULL);
 	l->failures = 0;
 	set_source(l, l->version, NULL, false);
 	pause_for(l, EVERY_MS);
@@ -188,8 +187,8 @@ static void on_group(void *data, const struct http_reply *reply)
 	if (l->version)
 		return list(l);
 	return failed(l, reply,
-		      answered ? text_copy("the cluster does not serve " SPEC_METRICS_GROUP
-					   ", the API of metrics-server")
+		      answered ? "the cluster does not serve " SPEC_METRICS_GROUP
+				 ", the API of metrics-server"
 			       : NULL);
 }
 
@@ -290,24 +289,9 @@ void samples_info(struct samples *l, FILE *out)
 	{
 		lock_scope(&l->lock);
 		version = l->source;
-		failed = l->failed && !l->forbidden ? text_copy(l->failed) : NULL;
+		failed = l->failed ? text_copy(l->failed) : NULL;
 	}
 	fprintf(out, "usage: %s\n", version ? version : "null");
 	if (failed)
 		print_text(out, "usage_failed", failed);
-}
-
-void samples_refused(struct samples *l, struct watches_refused *list)
-{
-	cleanup_free char *answer = NULL;
-
-	{
-		lock_scope(&l->lock);
-		answer = l->failed && l->forbidden ? text_copy(l->failed) : NULL;
-	}
-	if (answer)
-		watches_print_refused(list, "list", resource,
-				      "usage files show only what each "
-				      "replica requested",
-				      answer);
 }

@@ -27,9 +27,5 @@ void samples_free(struct samples *l); /* NULL is allowed */
 
 /* Call this when a user reads the samples. Never blocks. Any thread. */
 void samples_wanted(struct samples *l);
-/*
- * samples_info prints the keys of .kxfs/info about the samples. samples_refused appends to LIST the
- * requests that the server has refused. Any thread.
- */
+/* Print the keys of .kxfs/info about the samples. Any thread. */
 void samples_info(struct samples *l, FILE *out);
-void samples_refused(struct samples *l, struct watches_refused *list);

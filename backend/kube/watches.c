@@ -83,8 +83,13 @@ struct watched {
 	/* watches.lock protects the members below. */
 	/* See watches_know. */
 	bool known;
-	const char *verb;
 	char *text; /* the reason why the watch fails, or "" */
+};
+
+/* A request that the server refuses to this user. See watches_refuse. */
+struct refusal {
+	const char *verb, *cost;
+	char *resource, *answer; /* both are NULL if the server does not refuse the request */
 };
 
 /* The phases of the start. */
@@ -103,6 +108,7 @@ struct watches {
 	int64_t stale_since;
 	/* the reason why the jobs are not confirmed; NULL if they are confirmed */
 	char *stale_text;
+	struct refusal refusals[N_REFUSED];
 	/* For metrics. Any thread may read these members. */
 	atomic_size_t n_objects;
 	struct tally ends;
@@ -123,6 +129,23 @@ static const char *cost_of(const struct watches *w, enum world_type type)
 	if (world_is_of_parts(type))
 		return part ? part->cost : NULL;
 	return world_is_of_jobs(type) ? NULL : spec_right_cost(defs[type].plural);
+}
+
+/*
+ * Set the watch status of X, and record whether the server refuses the watch. TEXT is the reason
+ * why the watch fails.
+ */
+static void set_status(const struct watched *x, enum world_watch_status status, const char *text)
+{
+	struct watches *w = x->w;
+	const char *cost = cost_of(w, x->type);
+
+	world_set_watch_status(w->config.world, x->type, status);
+	if (!cost && world_is_of_jobs(x->type))
+		cost = "jobs of this kind are not shown";
+	if (cost)
+		watches_refuse(w, REFUSED_TYPES + x->type, x->watch ? watch_verb(x->watch) : "",
+			       x->resource, cost, status == WORLD_FORBIDDEN ? text : NULL);
 }
 
 static void start(struct watches *w, enum world_type type);
@@ -296,7 +319,7 @@ static void stop_optional(struct watched *x)
 		x->known = false;
 		free(take_ptr(x->text));
 	}
-	world_set_watch_status(x->w->config.world, x->type, WORLD_ABSENT);
+	set_status(x, WORLD_ABSENT, NULL);
 	world_forget_type(x->w->config.world, x->type);
 }
 
@@ -409,10 +432,9 @@ static void on_state(void *data, int err, const char *text)
 	{
 		lock_scope(&w->lock);
 		x->known = status == WORLD_CONFIRMED || (x->known && !lost);
-		x->verb = watch_verb(x->watch);
 		text_set(&x->text, "%s", text);
-		world_set_watch_status(w->config.world, x->type, status);
 	}
+	set_status(x, status, text);
 	if (cost_of(x->w, x->type))
 		return optional_state(x, first, lost);
 	/*
@@ -545,7 +567,7 @@ static void start(struct watches *w, enum world_type type)
 	config.path = path;
 	config.field = field;
 	config.resource = x->resource;
-	world_set_watch_status(w->config.world, type, WORLD_UNCONFIRMED);
+	set_status(x, WORLD_UNCONFIRMED, NULL);
 	x->watch = watch_new(&config);
 }
 
@@ -697,6 +719,10 @@ void watches_free(struct watches *w)
 		free(w->all[i].text);
 		free(w->all[i].resource);
 	}
+	for (size_t i = 0; i < N_REFUSED; i++) {
+		free(w->refusals[i].resource);
+		free(w->refusals[i].answer);
+	}
 	free(w->stale_text);
 	free(w);
 }
@@ -777,41 +803,50 @@ size_t watches_n_objects(const struct watches *w)
 	return atomic_load(&w->n_objects);
 }
 
-/* If the server refuses the watch X, add an item about X to LIST. */
-static void print_refused(struct watched *x, struct watches_refused *list)
+void watches_refuse(struct watches *w, unsigned place, const char *verb, const char *resource,
+		    const char *cost, const char *answer)
 {
-	struct watches *w = x->w;
-	cleanup_free char *text = NULL;
-	const char *verb = NULL;
+	struct refusal *r = &w->refusals[place];
+	lock_scope(&w->lock);
 
-	{
-		lock_scope(&w->lock);
-		/*
-		 * Two watches are about queues. True if X is one of them and the other one gets the
-		 * item in LIST.
-		 */
-		bool twice = x->type == WORLD_QUEUES &&
-			     status_of(&w->all[WORLD_OWN_QUEUE]) == WORLD_FORBIDDEN;
-
-		if (status_of(x) == WORLD_FORBIDDEN && !twice) {
-			verb = x->verb;
-			text = text_copy(x->text);
-		}
+	free(r->resource);
+	free(r->answer);
+	*r = (struct refusal){.verb = verb, .cost = cost};
+	if (answer) {
+		r->resource = text_copy(resource);
+		r->answer = text_copy(answer);
 	}
-	if (verb)
-		watches_print_refused(list, verb, x->resource,
-				      cost_of(x->w, x->type) ? cost_of(x->w, x->type)
-							     : "jobs of this kind are not shown",
-				      text);
 }
 
-void watches_print_refused(struct watches_refused *list, const char *verb, const char *resource,
-			   const char *cost, const char *answer)
+void watches_print_refused(struct watches *w, FILE *out)
 {
-	fprintf(list->out, "%s- verb: %s\n", list->n++ ? "" : "refused:\n", verb);
-	fprintf(list->out, "  resource: %s\n", resource);
-	print_text(list->out, "  cost", cost);
-	print_text(list->out, "  answer", answer);
+	size_t n = 0;
+
+	for (size_t i = 0; i < N_REFUSED; i++) {
+		struct refusal r = {0};
+
+		{
+			lock_scope(&w->lock);
+			/* Two watches are about queues. If the server refuses both, print one. */
+			if (w->refusals[i].answer &&
+			    !(i == REFUSED_TYPES + WORLD_QUEUES &&
+			      w->refusals[REFUSED_TYPES + WORLD_OWN_QUEUE].answer)) {
+				r = w->refusals[i];
+				r.resource = text_copy(r.resource);
+				r.answer = text_copy(r.answer);
+			}
+		}
+		if (!r.answer)
+			continue;
+		fprintf(out, "%s- verb: %s\n", n++ ? "" : "refused:\n", r.verb);
+		fprintf(out, "  resource: %s\n", r.resource);
+		print_text(out, "  cost", r.cost);
+		print_text(out, "  answer", r.answer);
+		free(r.resource);
+		free(r.answer);
+	}
+	if (n == 0)
+		fputs("refused: []\n", out);
 }
 
 int64_t watches_stale_since(struct watches *w)
@@ -839,13 +874,6 @@ void watches_info(struct watches *w, FILE *out)
 		fprintf(out, "stale_since: %s\n", since);
 		print_text(out, "stale_reason", why);
 	}
-}
-
-void watches_refused(struct watches *w, struct watches_refused *list)
-{
-	for (size_t i = 0; i < WORLD_N_TYPES; i++)
-		if (cost_of(w, i) || world_is_of_jobs(i))
-			print_refused(&w->all[i], list);
 }
 
 void watches_metrics(struct watches *w, FILE *out)

@@ -107,20 +107,29 @@ char *watches_trouble(struct watches *w, enum world_type type);
  * the server. Any thread.
  */
 bool watches_know(struct watches *w, enum world_type type);
+/*
+ * The requests that the server refuses to this user, in the order of the list `refused` in
+ * .kxfs/info.
+ */
+enum watches_refusal {
+	REFUSED_KINDS,					/* one for each slot of kinds.c */
+	REFUSED_TYPES = REFUSED_KINDS + SPEC_MAX_KINDS, /* one for each type, for watches.c */
+	REFUSED_POSITIONS = REFUSED_TYPES + WORLD_N_TYPES,
+	REFUSED_SAMPLES,
+	REFUSED_LOGS,
+	N_REFUSED
+};
+/*
+ * Record that the server refuses the request of PLACE: VERB for RESOURCE, a qualified name. COST
+ * explains what users lack without it. ANSWER is the server's text. If ANSWER is NULL, the server
+ * does not refuse the request. VERB and COST are static strings. Any thread.
+ */
+void watches_refuse(struct watches *w, unsigned place, const char *verb, const char *resource,
+		    const char *cost, const char *answer);
 /* The functions below provide data for .kxfs/info and .kxfs/metrics. Any thread may call them. */
 int64_t watches_stale_since(struct watches *w); /* in ns; 0 if all jobs are confirmed */
 void watches_info(struct watches *w, FILE *out);
-/*
- * The list `refused` of .kxfs/info while kxfs prints it. N is the number of items that are printed
- * so far.
- */
-struct watches_refused {
-	FILE *out;
-	size_t n;
-};
-void watches_refused(struct watches *w, struct watches_refused *list);
-void watches_print_refused(struct watches_refused *list, const char *verb, const char *resource,
-			   const char *cost, const char *answer);
+void watches_print_refused(struct watches *w, FILE *out);
 void watches_metrics(struct watches *w, FILE *out);
 /* Return how many objects the watches have received. Any thread. */
 size_t watches_n_objects(const struct watches *w);

@@ -41,10 +41,15 @@ char *watches_trouble(struct watches *w, enum world_type sort)
 	return NULL;
 }
 
-void watches_print_refused(struct watches_refused *list, const char *verb, const char *resource,
-			   const char *cost, const char *answer)
+static char refused[64]; /* the request that was refused last */
+
+void watches_refuse(struct watches *w, unsigned place, const char *verb, const char *resource,
+		    const char *cost, const char *answer)
 {
-	fprintf(list->out, "%s %s\n", verb, resource);
+	if (answer)
+		snprintf(refused, sizeof(refused), "%s %s", verb, resource);
+	else
+		*refused = '\0';
 }
 
 /* --- test helpers --- */
@@ -139,35 +144,23 @@ static void test_found(void **state)
  */
 static void test_refused(void **state)
 {
-	char *text;
-	size_t len;
-	struct watches_refused list = {0};
-
 	kinds_start(rig.k);
 	serve(VOLCANO " " JOBSET " batch/v1");
 	/* The 404 is from an aggregated API server that serves this group. */
 	answer("batch.volcano.sh", 404, "404 page not found\n");
 	answer("/jobsets", 403, "{\"kind\":\"Status\",\"message\":\"no\"}");
+	assert_string_equal(refused, "list jobsets.jobset.x-k8s.io");
 	answer("/batch/v1", 200, "{}");
 	assert_done("found 0, job");
-	list.out = open_memstream(&text, &len);
-	kinds_refused(rig.k, &list);
-	fclose(list.out);
-	assert_string_equal(text, "list jobsets.jobset.x-k8s.io\n");
-	free(text);
 	assert_true(world_is_refused(rig.w, "jobset"));
 	assert_false(world_is_refused(rig.w, "volcano"));
 	fake_pass(SURVEY_MS);
 	serve(JOBSET " batch/v1");
 	answer("/jobsets", 200, "{}");
+	assert_string_equal(refused, "");
 	assert_done("switch, changed");
 	assert_ptr_equal(world_kind(rig.w, WORLD_JOBS + 2), test_kind("jobset"));
 	assert_false(world_is_refused(rig.w, "jobset"));
-	list.out = open_memstream(&text, &len);
-	kinds_refused(rig.k, &list);
-	fclose(list.out);
-	assert_string_equal(text, "");
-	free(text);
 }
 
 /* A kind that was refused, and that the server then no longer has, is not refused any more. */

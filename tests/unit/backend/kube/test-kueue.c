@@ -41,8 +41,8 @@ void world_set_kueue(struct world *w, enum world_kueue fact, bool now)
 		note("absent");
 }
 
-void watches_print_refused(struct watches_refused *list, const char *verb, const char *resource,
-			   const char *cost, const char *answer)
+void watches_refuse(struct watches *w, unsigned place, const char *verb, const char *resource,
+		    const char *cost, const char *answer)
 {
 	fail();
 }

@@ -35,10 +35,11 @@ int64_t watches_stale_since(struct watches *w)
 	return rig.stale_since;
 }
 
-void watches_print_refused(struct watches_refused *list, const char *verb, const char *resource,
-			   const char *cost, const char *answer)
+void watches_refuse(struct watches *w, unsigned place, const char *verb, const char *resource,
+		    const char *cost, const char *answer)
 {
-	note("%s %s", verb, resource);
+	if (answer)
+		note("refused: %s %s", verb, resource);
 }
 
 /* --- test helpers --- */
@@ -213,18 +214,14 @@ static void test_absent(void **state)
 
 static void test_forbidden(void **state)
 {
-	struct watches_refused refused = {0};
-
 	samples_set_running(rig.l, true, true);
 	fake_answer(asks_group(), 200, GROUP);
 	fake_answer(asks_list(), 403, REFUSED);
 	says("usage: null\n");
-	samples_refused(rig.l, &refused);
-	assert_done("list pods.metrics.k8s.io");
+	assert_done("refused: list pods.metrics.k8s.io");
 	expect_silence();
 	fake_answer(asks_group(), 200, GROUP);
 	list("");
-	samples_refused(rig.l, &refused);
 	assert_done("");
 }
 
