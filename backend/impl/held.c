@@ -65,10 +65,7 @@
 #define HELD_MAX 10000u /* largest number of held jobs */
 /* how long kxfs collects changes of jobs before it checks the conditions that depend on them */
 #define SOON_MS 20
-/*
- * How often kxfs reads the clock. The user may set the clock, and the machine may sleep, so a timer
- * is not enough.
- */
+/* How often kxfs reads the clock. The user may set it, and the machine may sleep. */
 #define CLOCK_MS 5000
 #define RAN_MS	 60000 /* how often kxfs touches RAN_FILE */
 /* If RAN_FILE is older than this at a start, kxfs reports that it did not run for a while. */
@@ -267,10 +264,7 @@ static void on_late(void *data)
 	answer_now(data, -ETIMEDOUT);
 }
 
-/*
- * Set two counters of E. MET is the number of conditions that are met. SAVED is the number of
- * conditions that the record on disk shows as met.
- */
+/* Set MET and SAVED of E. Count E in H->UNSAVED if they differ. */
 static void count_met(struct held_entry *e, unsigned met, unsigned saved)
 {
 	e->h->unsaved -= e->met != e->saved;
@@ -420,10 +414,7 @@ static void on_committed(void *data, int err)
 		if (!err && h->b->up && !is_stopping(h))
 			return launch(e);
 		h->launching--;
-		/*
-		 * Without an error, kxfs is stopping, and has not sent the launch request yet. So
-		 * hold the job again.
-		 */
+		/* kxfs is stopping, and has not sent the launch request, so hold the job again. */
 		if (!err)
 			return commit(e, &(struct record_change){.state = RECORD_HELD}, NULL);
 	}
@@ -902,10 +893,7 @@ static struct held_entry *find(const struct held *h, const struct record *r)
 	return e;
 }
 
-/*
- * Return the entry of the record R. R's job was not held. If R has no entry yet, create one from
- * the document TEXT.
- */
+/* Return the entry of R, whose job was not held. If it has none yet, create one from TEXT. */
 static struct held_entry *need_sent(struct held *h, struct record *r, const char *text, size_t len)
 {
 	struct held_entry *e = find(h, r);
@@ -1243,10 +1231,7 @@ struct held_load {
 	void *data;
 };
 
-/*
- * Read the document of each record that was found. From the document make a job with only the app
- * name, roles and replicas (spec_held_shape). Runs on the pool.
- */
+/* Make a shape (spec_held_shape) of the document of each record. Runs on the pool. */
 static void load_work(void *data)
 {
 	struct held_load *l = data;

@@ -26,10 +26,7 @@ struct held;
 struct record;
 struct backend_request;
 
-/*
- * Create the object for B, which must have a loop, a store, records and a config. The caller frees
- * the object with held_free.
- */
+/* Create the object for B, which must have a loop, a store, records and a config. */
 struct held *held_new(struct backend *b);
 /* Call this when no operation of H is in progress. H may be NULL. */
 void held_free(struct held *h);

@@ -25,19 +25,13 @@ struct backend_ops {
 	int (*key)(const struct backend_config *config, char **ret, char **ret_text);
 	/* Called before the loop runs. Must call backend_set_impl(), and must not wait. */
 	int (*init)(struct backend *b, char **ret_text);
-	/*
-	 * Called on the I/O thread. Must call backend_started() when the first list has arrived, or
-	 * has failed.
-	 */
+	/* On the I/O thread. Must call backend_started() with the result of the first list. */
 	void (*start)(struct backend *b);
 	/* See backend_take_charge. On the I/O thread, after backend_started(). May be NULL. */
 	void (*take_charge)(struct backend *b);
 	/* true if START waits for a server; backend_give_up may then cancel the start */
 	bool start_asks;
-	/*
-	 * Called on the I/O thread. Must call backend_stopped() when no operation of the
-	 * implementation is in progress.
-	 */
+	/* On the I/O thread. Must call backend_stopped() when no operation is in progress. */
 	void (*stop)(struct backend *b);
 	void (*fini)(struct backend *b);
 	/*
@@ -102,10 +96,7 @@ struct backend {
 
 	/* Only for backend.c and request.c: */
 	struct wait started, stopped;
-	/*
-	 * UP: true from the start to the stop. STOPPING: true after the stop was requested. I/O
-	 * thread.
-	 */
+	/* UP: from the start to the stop. STOPPING: after the stop was requested. I/O thread. */
 	bool up, stopping;
 	unsigned n_stopped; /* number of parts that have stopped (backend_stopped) */
 	/* numbers of requests of each kind that have [0] succeeded, [1] failed */

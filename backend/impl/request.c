@@ -31,10 +31,7 @@ const char *request_name(enum backend_request_kind kind)
 	return request_names[kind];
 }
 
-/*
- * Write a message to .kxfs/log about the change that RQ has made. Don't log requests that failed,
- * since the requester gets the error.
- */
+/* Log the change that RQ has made. The requester gets the errors, so don't log them. */
 static void request_log_done(const struct backend_request *rq, const char *id)
 {
 	const struct spec_job *job cleanup_job = NULL;

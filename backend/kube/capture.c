@@ -18,15 +18,9 @@
 #include "spec/base/mem.h"
 
 #define STREAMS_MAX 10000
-/*
- * Each followed log needs one descriptor for its file. It needs a second one for a connection,
- * unless the server supports HTTP/2.
- */
+/* descriptors of each followed log: its file and, with HTTP/1.1, its connection */
 #define STREAM_FDS 2
-/*
- * kxfs keeps this many descriptors for everything else: for connections, files of readers and
- * urgent logs
- */
+/* descriptors for everything else: connections, files of readers, urgent logs */
 #define OTHER_FDS  256
 #define PREFIX_MAX 300
 
@@ -89,10 +83,7 @@ static struct capture_job *find_job(const struct capture *c, const char *uid)
 	return job;
 }
 
-/*
- * Return the struct follow of the log KEY of JOB; NULL if that log is not followed. JOB may be
- * NULL.
- */
+/* Return the followed log KEY of JOB, which may be NULL; NULL if it is not followed. */
 static struct follow *find_log(const struct capture_job *job, const char *key)
 {
 	struct captured *log = NULL;
@@ -249,10 +240,7 @@ static void check_run(struct capture *c, const char *uid, struct follow *f)
 	}
 }
 
-/*
- * Notify each followed log whose run or job has ended. If WANTED is true, also start to follow the
- * logs of runs that have begun.
- */
+/* Notify followed logs of ended runs and jobs. If WANTED, follow the logs of begun runs. */
 static void update_logs(struct capture *c, const struct spec_job *snapshot, bool wanted,
 			bool outlived)
 {
@@ -260,10 +248,7 @@ static void update_logs(struct capture *c, const struct spec_job *snapshot, bool
 
 	for (size_t i = 0; i < snapshot->n_replicas; i++) {
 		const struct spec_replica *r = &snapshot->replicas[i];
-		/*
-		 * The last log before L that kxfs follows and that belongs to the replica's own
-		 * container.
-		 */
+		/* the last followed log of the replica's own container before log J */
 		struct follow *before = NULL;
 
 		for (size_t j = 0; j < r->n_logs; j++) {
@@ -346,10 +331,7 @@ void capture_update(struct capture *c, const struct spec_job *snapshot, bool wan
 		output_job_resume(job->output);
 }
 
-/*
- * Return the capture_job of SNAPSHOT. If an earlier mount has left output of the job on disk, open
- * that output.
- */
+/* Return the capture_job of SNAPSHOT, and open the output that an earlier mount has left. */
 static struct capture_job *need_earlier(struct capture *c, const struct spec_job *snapshot)
 {
 	struct capture_job *job = need_job(c, snapshot);
@@ -389,10 +371,7 @@ void capture_merge_again(struct capture *c, const struct spec_job *snapshot, boo
 		capture_forget(c, snapshot->uid);
 }
 
-/*
- * Return the state of the run KEY of job UID. It shows where the rest of the run's output is
- * available.
- */
+/* Return the state of the run KEY of job UID. */
 static enum run_end end_of(struct capture *c, const char *uid, const char *key)
 {
 	struct run run;
@@ -432,10 +411,6 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 				l->gap = 0;
 			} else if (wanted && !l->complete &&
 				   end_of(c, snapshot->uid, l->key) == RUN_GONE) {
-				/*
-				 * The rest of the log is not available any more, so the end of the
-				 * log is lost.
-				 */
 				if (unmerged && !l->lost_end)
 					merge_rest(need_earlier(c, snapshot),
 						   &snapshot->replicas[i], l);
@@ -545,10 +520,7 @@ void capture_open(struct capture *c, const struct spec_job *snapshot, const char
 			const struct spec_log *l = &r->logs[j];
 			struct follow *f;
 
-			/*
-			 * The merged log has only the output of the replicas' own containers, so
-			 * skip all other logs.
-			 */
+			/* The merged log has only the output of replicas' own containers. */
 			if (key ? !streq(l->key, key) : *l->container)
 				continue;
 			f = find_log(find_job(c, snapshot->uid), l->key);

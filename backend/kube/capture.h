@@ -80,10 +80,7 @@ void capture_merge_again(struct capture *c, const struct spec_job *snapshot, boo
 bool capture_has(const struct capture *c, const char *uid);
 /* True if all followed logs of job UID have ended. */
 bool capture_is_over(const struct capture *c, const char *uid);
-/*
- * True if each followed log of job UID has ended or is paused. A log is paused after the server has
- * refused it, and kxfs may retry it later.
- */
+/* Like capture_is_over, but true also for logs that are paused because the server refuses them. */
 bool capture_is_quiet(const struct capture *c, const char *uid);
 /*
  * Call this only for a job that has ended, and only after capture_fill for SNAPSHOT. True if more

@@ -41,9 +41,7 @@ struct command {
 	char *argument;	  /* the argument that was sent, or NULL */
 	bool unsure;	  /* true if the server may not have accepted the command */
 	enum spec_control_outcome outcome;
-	/*
-	 * Set when the command becomes TAKEN. If the timer fires, the job has ignored the command.
-	 */
+	/* set when the command becomes TAKEN; expires if the job has ignored the command */
 	struct loop_timer timer;
 	command_ended_fn ended; /* NULL if no process waits for the result */
 	void *data;
@@ -84,10 +82,7 @@ static void set_none(struct command *cmd)
 	cmd->outcome = SPEC_CONTROL_OPEN;
 }
 
-/*
- * End the command with the result HOW. The command's callback may begin the next command of the
- * job, so call the callback last.
- */
+/* End the command. Call its callback last, since it may begin the job's next command. */
 static void end(struct command *cmd, enum command_end how, const char *text)
 {
 	command_ended_fn ended = cmd->ended;

@@ -18,10 +18,7 @@ enum command_end {
 	COMMAND_GONE,	 /* the job is no longer in jobs/ */
 };
 
-/*
- * Called once, when the command has ended with the result END. TEXT is NULL or has details for
- * users.
- */
+/* Called once, when the command has ended. TEXT is NULL or has details for users. */
 typedef void (*command_ended_fn)(void *data, enum command_end end, const char *text);
 
 struct commands *commands_new(struct loop *loop);
@@ -50,10 +47,7 @@ int commands_begin(struct commands *cs, const char *uid, const char *id, enum sp
  */
 void commands_sent(struct commands *cs, const char *uid, const struct spec_job_view *view,
 		   const char *argument);
-/*
- * Record that the server has accepted the command. UNSURE is true if the server may not have
- * accepted it.
- */
+/* Record that the server has accepted the command, or (UNSURE) may have accepted it. */
 void commands_taken(struct commands *cs, const char *uid, bool unsure);
 /*
  * Forget the command without calling its callback. Call this if the server has refused the command,

@@ -39,15 +39,9 @@
 #define READ_MS	 6000 /* timeout of the first GET, before any request is sent */
 #define LOOK_MS	 2000
 #define CALL_MS	 4000
-/*
- * If the server has accepted the request, kxfs answers the write no later than WAIT_MS after the
- * write began.
- */
+/* kxfs answers the write within WAIT_MS if the server has accepted the request */
 #define WAIT_MS 5000
-/*
- * If a reply was lost, kxfs retries. It answers the write no later than GIVE_UP_MS after the write
- * began.
- */
+/* kxfs answers the write within GIVE_UP_MS if a reply was lost and it retries */
 #define GIVE_UP_MS 8000
 #define REPLY_MAX  (8u << 20)
 
@@ -65,10 +59,7 @@ struct drain {
 struct kube_control {
 	struct request r;
 	const struct kube_parts *k;
-	/*
-	 * The actions that the job's kind offers. A later change of the kind has no effect on this
-	 * request.
-	 */
+	/* what the kind offered when the request began; the kind may change */
 	const struct spec_control *control;
 	char *uid, *name; /* uid and name of the object */
 	enum spec_action action;
@@ -139,9 +130,7 @@ static void on_ended(void *data, enum command_end end, const char *text)
 
 /* --- waiting --- */
 
-/*
- * End the write with this answer: kxfs does not know whether the server has accepted the request.
- */
+/* Answer that kxfs does not know whether the server has accepted the request. */
 static void give_up(struct kube_control *c)
 {
 	cleanup_free char *text =
@@ -267,10 +256,7 @@ static void on_asked(void *data, const struct http_reply *reply)
 
 static void ask(struct kube_control *c);
 
-/*
- * Called with the reply to the GET of the object that the action needs. Refuse the action if the
- * object does not exist. Otherwise send the request.
- */
+/* REPLY is about the object that the action needs. Send the request if the object exists. */
 static void on_needed(void *data, const struct http_reply *reply)
 {
 	struct kube_control *c = data;
@@ -335,10 +321,7 @@ static int make_request(struct kube_control *c, const struct spec_control_job *j
 	return 0;
 }
 
-/*
- * JOB is the current state of the job. Send the request, wait, or refuse the action, depending on
- * JOB.
- */
+/* Send the request, wait, or refuse the action, depending on JOB's current state. */
 static void decide(struct kube_control *c, const struct spec_control_job *job)
 {
 	const struct spec_control *control = c->control;

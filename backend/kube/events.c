@@ -44,10 +44,7 @@ struct events *events_new(void)
 	return ev;
 }
 
-/*
- * Remove E from its lists, but do not free E. If E was the last event of its job, free the struct
- * event_job.
- */
+/* Remove E from its lists. If E was the last event of its job, free the event_job. */
 static void unlink_event(struct events *ev, struct event *e)
 {
 	struct event_job *job = e->job;

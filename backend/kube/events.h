@@ -11,10 +11,7 @@
 
 #define EVENTS_JOB_MAX	   64
 #define EVENTS_WAITING_MAX 512
-/*
- * The largest number of events of all jobs together. If this number is reached, kxfs drops the
- * oldest event for each new one.
- */
+/* largest number of events of all jobs together; each further one replaces the oldest */
 #define EVENTS_MAX 32768
 
 struct events;
@@ -38,10 +35,7 @@ bool events_adopt(struct events *ev, const char *job, events_is_fn is, void *dat
 /* Drop the events of JOB. */
 void events_forget(struct events *ev, const char *job);
 
-/*
- * The events of a job, in the order of arrival. The array is malloc'ed, and each item is a new
- * reference.
- */
+/* The events of a job, in the order of arrival. V is malloc'ed, with new references. */
 struct events_list {
 	struct spec_event_view **v;
 	size_t n;

@@ -38,9 +38,7 @@
 
 #define DEADLINE_MS 15000
 #define REPLY_MAX   (1u << 20)
-/*
- * Smaller differences of the clocks don't count, since the date of a reply has only whole seconds.
- */
+/* smaller differences of clocks don't count, since a reply's date has only seconds */
 #define CLOCK_S 3
 
 enum state { VERSION, SERVED, KUEUE, QUEUES, METRICS, RIGHTS, OVER };

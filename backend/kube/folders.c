@@ -225,9 +225,7 @@ void folders_bind(struct folders *f, const struct spec_job_view *view)
 
 	if (e && !*e->uid)
 		text_set(&e->uid, "%s", view->meta.uid);
-	/*
-	 * If the job was held, do nothing: held.c makes the record LIVE when the store has the job.
-	 */
+	/* held.c makes the record of a held job LIVE, when the store has the job. */
 	if (!head || *head->uid || head->state == RECORD_HELD)
 		return;
 	records_note(r,
@@ -306,10 +304,7 @@ static void on_made(void *data, int err)
 	free(m);
 }
 
-/*
- * Make a record of JOB. JOB has output but no record, because it was not submitted with this state
- * directory.
- */
+/* Make a record of JOB, which has output, but was not submitted with this state directory. */
 static void make_record(struct folders *f, const struct spec_job *job)
 {
 	struct spec_head *head = spec_head_new();

@@ -27,10 +27,7 @@ struct folder {
 	const char *key; /* NULL if there are no files of this job */
 	const char *uid; /* "" until a watch has shown the job */
 	bool own;	 /* true if the job was submitted with this state directory */
-	/*
-	 * True if the job has output, or had some. When such a job leaves jobs/, it moves to
-	 * history/.
-	 */
+	/* true if the job has, or had, output; it then moves to history/ when it leaves jobs/ */
 	bool output;
 	/* true if kxfs has removed the output to free space; kxfs then does not capture it again */
 	bool dropped;
@@ -91,10 +88,7 @@ bool folders_awaits(const struct folders *f, const char *id, const char *key);
 /* Call FN for each job that was launched. FN may remove the job's files. */
 void folders_each(struct folders *f, void (*fn)(void *data, const struct folder *folder),
 		  void *data);
-/*
- * True if JOB has output or had some. But false if kxfs is removing the record and the output of
- * JOB.
- */
+/* True if JOB has, or had, output, and kxfs is not removing its record and output. */
 bool folders_holds(const struct folders *f, const struct spec_job *job);
 /* True if JOB has output now. */
 bool folders_has_output(const struct folders *f, const struct spec_job *job);

@@ -78,15 +78,9 @@
  */
 #define QUIET_MS     100
 #define QUIET_CHECKS 20
-/*
- * If the job has ended but the run has not, a reader who opens the log waits for the end of the
- * run, but at most for ENDED_MS.
- */
+/* how long a reader waits for the end of the run if its job has ended */
 #define ENDED_MS 1000
-/*
- * If the run has ended, a reader who opens the log waits for the rest of the output, but at most
- * for REST_MS.
- */
+/* how long a reader waits for the rest of the output if the run has ended */
 #define REST_MS 8000
 /*
  * If a run has not ended this long after the end of its job, kxfs stops following the run, unless
@@ -182,10 +176,7 @@ struct follow {
 	void *data;
 	unsigned restart;
 	unsigned gaps, missed; /* see follow_run */
-	/*
-	 * number of gaps inside the log: those recorded on disk, and those found since the log was
-	 * opened
-	 */
+	/* number of gaps inside the log, on disk and found since */
 	unsigned log_gaps;
 	bool lost_end; /* true if output that followed the last byte of the log is lost */
 
@@ -200,10 +191,7 @@ struct follow {
 	bool job_over;	   /* true if the job has ended, according to its controller */
 	uint64_t ended_ms; /* when the run ended */
 	uint64_t came_ms;  /* when the last byte of an earlier request arrived; 0 if none arrived */
-	/*
-	 * loop_now_ms() when the log was last known to have all output of its run; 0 if it never
-	 * was
-	 */
+	/* loop_now_ms() when the log was last known to be complete; 0 if it never was */
 	uint64_t all_ms;
 	unsigned failures; /* number of requests in a row without output */
 	unsigned empty;	   /* number of replies in a row that report that there is no output */
@@ -238,10 +226,7 @@ struct follow {
 	/* offset in the log of the bytes that kxfs compares; 0 if it compares the whole log */
 	uint64_t from;
 	bool early; /* true if the last stream ended cleanly although the run had not ended */
-	/*
-	 * true if the request must use a connection of its own, because the disk was too slow for
-	 * the last request
-	 */
+	/* true to use a connection of its own, since the disk was too slow for the last one */
 	bool alone;
 	uint64_t came;		       /* what podlog_came returned when the deadline was set */
 	unsigned lost;		       /* number of requests in a row that ended as PODLOG_SILENT */
@@ -371,8 +356,7 @@ struct slot *slots_next(struct slots *all)
 	DL_FOREACH(all->queue, s) {
 		if (all->n[SLOT_TAKEN] >= all->max + (s->urgent ? SLOTS_URGENT : 0))
 			/*
-			 * All slots that this log may use are taken. The logs behind it are not
-			 * more urgent, so they can't get a slot either.
+			 * the logs behind this one are not more urgent, so they get no slot either
 			 */
 			return NULL;
 		if ((s->first && all->n_first >= SLOTS_FIRST) ||
@@ -413,10 +397,7 @@ static void changed(struct follow *f)
 	f->context->changed(f->data);
 }
 
-/*
- * Call the callbacks of the waiting readers. The output that they wait for is on disk or not
- * available.
- */
+/* The output that readers wait for is on disk or not available. Call their callbacks. */
 static void arrived(struct follow *f)
 {
 	struct waiter *w, *next;
@@ -463,10 +444,7 @@ static void mended(struct follow *f)
 	f->failed = 0;
 }
 
-/*
- * If TEXT is the server's refusal, report that the server denies this user the log. If TEXT is
- * NULL, report that the server has returned the log.
- */
+/* Report that the server denies this user the log (TEXT), or has returned it (NULL). */
 static void set_forbidden(struct follow *f, const char *text)
 {
 	if (f->context->forbidden)
@@ -504,10 +482,7 @@ static void on_gap(void *data)
 	report(f, DIAG_WARNING, "output printed while kxfs could not follow the log may be lost");
 	log_writer_lost(f->writer);
 	f->log_gaps++;
-	/*
-	 * The end of the log was a gap. This gap is now inside the log, and on_gap has counted it
-	 * there.
-	 */
+	/* The lost end is now a gap inside the log. */
 	f->lost_end = false;
 	count_gaps(f);
 }
@@ -676,10 +651,7 @@ static void closed(struct follow *f)
 {
 	if (f->err == -EAGAIN && f->run != RUN_GONE)
 		return pause_long(f);
-	/*
-	 * Sync the log before the job's record is synced, because the record will show the log as
-	 * complete.
-	 */
+	/* The job's record will show the log as complete, so sync the log first. */
 	if (!f->err && f->writer && log_writer_size(f->writer) > 0)
 		return log_writer_sync(f->writer);
 	over(f, !f->err || f->err == -ENODATA ? COMPLETE : LOST);
@@ -997,10 +969,7 @@ static void got_other(struct follow *f, const struct podlog_result *r)
 		f->fit = DOUBTED;
 		proceed(f);
 	} else {
-		/*
-		 * log rotation has removed the known end of the log, so the stream has only later
-		 * output
-		 */
+		/* log rotation has removed the known end, so the stream has only later output */
 		force(f);
 		proceed(f);
 	}
@@ -1062,10 +1031,7 @@ static void got_no_run(struct follow *f, const struct podlog_result *r)
 	got_nothing(f, f->kind == PREVIOUS ? -ENOENT : never ? -ENODATA : 0, r);
 }
 
-/*
- * The handlers of each outcome. PROBE handles the outcomes of a request of kind PROBE, and OTHER
- * handles the outcomes of all other requests.
- */
+/* The handlers of each outcome: of a PROBE, and of all other requests. */
 static const struct {
 	void (*other)(struct follow *f, const struct podlog_result *r);
 	void (*probe)(struct follow *f, const struct podlog_result *r);
@@ -1131,10 +1097,7 @@ static void on_paused(void *data)
 	struct follow *f = data;
 
 	log_writer_flush(f->writer);
-	/*
-	 * This pause will end, because a writer without free space still has bytes to write, and
-	 * calls on_written afterwards.
-	 */
+	/* on_written ends this pause, because a writer without space has bytes to write. */
 	if (f->step == ASKING && !log_writer_has_room(f->writer, SLACK) && podlog_pause(f->podlog))
 		f->step = SLOWED;
 }

@@ -37,16 +37,12 @@ struct run {
 /* Return the length of the pod's uid at the beginning of KEY. */
 size_t run_pod_len(const char *key);
 /*
- * Find the run KEY in POD, and set *RET. Return false if POD is NULL, if POD has no such container,
- * or if KEY is malformed.
+ * Find the run KEY in POD (may be NULL). Return false if POD has no such run, or KEY is malformed.
  */
 bool run_find(const struct spec_pod_view *pod, const char *key, struct run *ret);
 bool run_has_begun(const struct run *run);
 enum run_end run_end(const struct run *run);
-/*
- * True if the container was started in this run. A container that could not be started has no
- * output.
- */
+/* True if the container was started in this run; otherwise it has no output. */
 bool run_was_started(const struct run *run);
 /*
  * Between log I of R and the log before it, the container may have had runs that kxfs never saw.
@@ -85,10 +81,7 @@ enum slot_state {
  */
 struct slot {
 	bool first; /* true while a reader waits for the log and nothing else has requested it */
-	/*
-	 * true if the server has refused the log before; the caller sets this only while the log
-	 * has no slot
-	 */
+	/* true if the server has refused the log before; set only while it has no slot */
 	bool retried;
 	bool leaving; /* true if the log's pod is being deleted */
 	bool urgent;  /* true if slots_hasten was called */
@@ -109,10 +102,7 @@ void slots_set(struct slots *all, struct slot *s, enum slot_state state);
 void slots_hasten(struct slots *all, struct slot *s);
 /* Clear FIRST of S. Call this when the readers have got the output that they waited for. */
 void slots_arrived(struct slots *all, struct slot *s);
-/*
- * Give a slot to the first log in the queue that is allowed to have one. Return the struct slot of
- * this log; NULL if there is no such log.
- */
+/* Give a slot to the first log that is allowed to have one. Return its slot, or NULL. */
 struct slot *slots_next(struct slots *all);
 
 /* --- a log --- */
@@ -172,10 +162,7 @@ struct follow *follow_new(struct follow_context *context, const struct follow_ru
  * were written remain on disk.
  */
 void follow_free(struct follow *f);
-/*
- * Give free slots to waiting logs, and start these logs. Call this after follow_new and
- * follow_free.
- */
+/* Give free slots to waiting logs. Call this after follow_new and follow_free. */
 void follow_fill(struct follow_context *context);
 
 /*
@@ -192,10 +179,7 @@ void follow_leaving(struct follow *f);
  * job, unless the pod is being deleted.
  */
 void follow_job_ended(struct follow *f, bool over, bool outlived);
-/*
- * If F is PAUSED, end the pause. OPENED is true if a reader is opening the log, and waits for its
- * output.
- */
+/* If F is PAUSED, end the pause. OPENED is true if a reader waits for the log's output. */
 void follow_resume(struct follow *f, bool opened);
 /*
  * Call this when kxfs also follows a later run of the container. If the rest of F arrives soon, the
@@ -223,10 +207,7 @@ struct follow_state {
 	bool complete; /* true if OVER is true and no output is missing except at the GAPS */
 	/* true if OVER is true although the run had not ended a minute after the job */
 	bool outlived;
-	/*
-	 * true if the log is paused because the server has refused it; readers then see the log as
-	 * ended
-	 */
+	/* true if the log is paused after a refusal; readers see it as ended */
 	bool refused;
 	bool waiting;  /* true if the log waits for a slot, for the server or for the disk */
 	int disk;      /* the negative errno if writing fails; 0 if it works */

@@ -196,10 +196,7 @@ static void probe(struct kind_slot *at)
 static void probe_all(struct kinds *k)
 {
 	k->state = PROBES;
-	/*
-	 * Count one more probe until all probes are sent, so that N_PROBES does not become 0 too
-	 * early.
-	 */
+	/* Count one more until all probes are sent, so that the last reply ends the survey. */
 	k->n_probes = 1;
 	for (size_t i = 0; i < k->n_slots; i++) {
 		struct kind_slot *at = &k->slots[i];

@@ -29,10 +29,7 @@ struct kinds_events {
 struct kinds *kinds_new(const struct watches_access *access, const struct spec_kinds *known,
 			const char *source, const struct kinds_events *events);
 void kinds_start(struct kinds *k);
-/*
- * Check early which kinds the server serves. Call this when a watch reports that the server no
- * longer serves a kind of jobs.
- */
+/* Check the served kinds early. Call this when a watch reports that a kind is not served. */
 void kinds_unserved(struct kinds *k);
 void kinds_stop(struct kinds *k);
 void kinds_free(struct kinds *k); /* NULL is allowed */

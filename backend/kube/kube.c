@@ -451,10 +451,7 @@ static int kube_queues(struct backend *b, struct spec_queue_view ***ret, size_t 
 	return 0;
 }
 
-/*
- * Return the queue NAME. If both Volcano and Kueue have a queue of this name, return Volcano's
- * queue.
- */
+/* Return the queue NAME; Volcano's if Kueue has one of this name, too. */
 static struct spec_queue_view *kube_queue(struct backend *b, const char *name)
 {
 	struct world *w = kube_parts_of(b)->world;

@@ -101,10 +101,7 @@ static void on_review(void *data, const struct http_reply *reply)
 {
 	struct kueue *k = data;
 	bool allowed = true;
-	/*
-	 * If the review fails, assume that the user has the right. If the user does not have it, a
-	 * later request will show that.
-	 */
+	/* If the review fails, assume that the user has the right; a later request shows it. */
 	bool known =
 		http_succeeded(reply) && spec_review_reply(reply->body, reply->len, &allowed) == 0;
 
@@ -144,10 +141,7 @@ static void on_group(void *data, const struct http_reply *reply)
 	int status = reply->err ? 0 : reply->status;
 
 	k->request = NULL;
-	/*
-	 * Even a successful reply may come from a proxy. It then contains no version, and counts as
-	 * a failure.
-	 */
+	/* A proxy's reply has no version, and counts as a failure. */
 	if (http_succeeded(reply))
 		version = spec_group_version(reply->body, reply->len);
 	k->state = version ? SERVED : status == 404 ? ABSENT : WAITING;
@@ -281,9 +275,7 @@ static void forget_unwanted(struct kueue *k, uint64_t now)
 		free(name);
 	} while (name);
 	if (none)
-		/*
-		 * kxfs now sends no requests that could show whether the API server can reach Kueue
-		 */
+		/* no request shows any more whether the API server reaches Kueue */
 		world_set_kueue(k->access.world, WORLD_KUEUE_AWAY, false);
 }
 

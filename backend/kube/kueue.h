@@ -23,10 +23,7 @@ void kueue_free(struct kueue *k); /* NULL is allowed */
  * requests the positions of that queue every 5 s. Never blocks. Any thread.
  */
 void kueue_wanted(struct kueue *k, const char *name);
-/*
- * Return the version of Kueue's API ("kueue.x-k8s.io/v1beta2"), a static string; NULL if unknown.
- * Any thread.
- */
+/* Return Kueue's API ("kueue.x-k8s.io/v1beta2"), a static string, or NULL. Any thread. */
 const char *kueue_version(struct kueue *k);
 /* Print the keys of .kxfs/info about Kueue. Any thread. */
 void kueue_info(struct kueue *k, FILE *out);

@@ -54,10 +54,7 @@ void kube_forget(struct backend *b, struct backend_request *rq);
 
 /* --- removal.c --- */
 
-/*
- * Create the object that removes old jobs. From now on FOLDERS notifies this object of each
- * snapshot that is written.
- */
+/* Create the object that removes old jobs. FOLDERS then notifies it of each saved snapshot. */
 struct removals *removals_new(struct backend *b, struct folders *folders, struct capture *capture,
 			      struct publish *publish);
 /* Check soon whether kxfs must remove any jobs. Call this when all jobs are known. */
@@ -112,10 +109,7 @@ struct request {
  */
 struct requests *requests_new(struct loop *loop, struct http *http, struct group *group,
 			      const char *namespace);
-/*
- * Answer all requests. If the pool is working for a request, answer that request when the pool has
- * finished.
- */
+/* Answer all requests. Answer those for which the pool works when it has finished. */
 void requests_stop(struct requests *all);
 void requests_free(struct requests *all); /* NULL is allowed */
 

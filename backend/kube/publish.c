@@ -59,9 +59,7 @@ enum shown_wait {
 /* If a job's last words come from a log: whether kxfs has read them. */
 enum words_state { WORDS_UNREAD, WORDS_READING, WORDS_READ, WORDS_SILENT /* the log is empty */ };
 
-/*
- * Bits of publish_shown.counted. Each bit means that a counter of struct publish includes the job.
- */
+/* bits of publish_shown.counted: which counters of struct publish include the job */
 enum { IN_RUNNING = 1, IN_CAPTURED = 2 };
 
 /* The entry of a job. It exists as long as the world has the job. */
@@ -96,10 +94,7 @@ struct publish {
 	bool posted; /* true if the next round of publishing was posted to the loop */
 	bool stopping;
 	int64_t stale_since;
-	/*
-	 * For each type of jobs: the time in ns since which the jobs are not confirmed; 0 if they
-	 * are confirmed.
-	 */
+	/* for each type of jobs: since when they are not confirmed, in ns; 0 if they are */
 	int64_t stale[WORLD_N_TYPES];
 	uint64_t confirmed;	   /* loop_now_ms() when STALE_SINCE last became 0 */
 	struct loop_timer waiting; /* runs while the WAIT of at least one job is not WAIT_NOT */
@@ -320,10 +315,7 @@ static void find_rest(struct publish *p, const struct publish_shown *s, struct s
 		capture_is_fetching(p->config.capture, snapshot, captured, is_early(s));
 }
 
-/*
- * Make a snapshot of JOB. S and JOB are the same job. BEFORE is the last snapshot of the job, or
- * NULL.
- */
+/* Make a snapshot of JOB, the job of S. BEFORE is its last snapshot, or NULL. */
 static struct spec_job *snapshot_of(struct publish *p, struct publish_shown *s,
 				    const struct world_job *job, const struct spec_job *before)
 {
@@ -451,10 +443,7 @@ static void await_pods(struct publish *p, struct publish_shown *s, const struct 
 		loop_now_ms() - max_of(s->ended, p->confirmed) < LATE_MS + AWAIT_MS);
 	pods |= snapshot->fetching && !snapshot->behind;
 	s->wait = pods ? WAIT_PODS : snapshot->fetching ? WAIT_OUTPUT : WAIT_NOT;
-	/*
-	 * While no job is confirmed, late pods need no timer. kxfs publishes all jobs again when
-	 * they are confirmed.
-	 */
+	/* While no job is confirmed, late pods need no timer, since all are published again. */
 	if ((snapshot->fetching || (pods && !p->stale_since)) && !loop_timer_is_set(&p->waiting) &&
 	    !p->stopping)
 		loop_timer_set(&p->waiting, AWAIT_MS);
@@ -632,10 +621,7 @@ static bool lacks_pods(const struct publish *p, const struct publish_shown *s,
 	return before || !job->view || !world_hides_pods(w, job->kind);
 }
 
-/*
- * Make all modules forget the job of S, unless one of them still needs it. JOB is the same job, or
- * NULL.
- */
+/* Make all modules forget S, unless one still needs it. JOB is the same job, or NULL. */
 static void forget(struct publish *p, struct publish_shown *s, const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
@@ -807,10 +793,7 @@ static void settle_folder(void *data, const struct folder *folder)
 	if ((job && job->history) || (is_there && !world_awaits_pods(c->world, live->kind)))
 		return;
 	if (is_there || is_unlisted(p, job)) {
-		/*
-		 * Show the old snapshot of the job until the job and its pods are listed. Mark the
-		 * snapshot as unconfirmed.
-		 */
+		/* Show the old snapshot as unconfirmed until the job and its pods are listed. */
 		if (job && !job->stale_since) {
 			old = spec_job_copy(job);
 			old->stale_since = loop_time_ns();
@@ -889,10 +872,7 @@ void publish_begin(struct publish *p)
 		reconcile(p, s);
 }
 
-/*
- * Settle a job of an earlier mount, if that is possible now. Called when a list has arrived after
- * publish_begin.
- */
+/* Settle a job of an earlier mount after a list that has arrived late, if possible now. */
 static void settle_late(void *data, const struct folder *folder)
 {
 	struct publish *p = data;
@@ -921,10 +901,7 @@ static void on_changed(void *data, const struct world_job *job)
 {
 	struct publish *p = data;
 	struct publish_shown *s = need(p, job->uid);
-	/*
-	 * True if a deleted job exists again: it has the labels of the selector again, or etcd was
-	 * restored.
-	 */
+	/* true if a deleted job is back, with the labels of the selector or after a restore */
 	bool again = s->state == GONE && !job->gone;
 
 	/*

@@ -77,10 +77,7 @@ bool publish_is_whole(const struct publish *p);
 
 /* Publish JOB immediately, so that its snapshot is in the store before a request is answered. */
 void publish_now(struct publish *p, const struct world_job *job);
-/*
- * Take job UID out of jobs/ immediately. If the job has output, move the job to history/, otherwise
- * remove the job.
- */
+/* Remove job UID from jobs/ immediately, and move it to history/ if it has output. */
 void publish_leave(struct publish *p, const char *uid);
 /*
  * True if publish_leave has taken a job of TYPE out of jobs/, but the watch has not yet reported

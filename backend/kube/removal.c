@@ -38,9 +38,7 @@ struct cancel {
 	const struct kube_parts *k;
 	char *name; /* name of the object */
 	char *body;
-	/*
-	 * true if the server may have carried out an earlier DELETE whose reply was lost or unclear
-	 */
+	/* true if an earlier DELETE, whose reply was lost or unclear, may have succeeded */
 	bool lost;
 };
 
@@ -149,10 +147,7 @@ void kube_cancel(struct backend *b, struct backend_request *rq)
 		backend_answer(rq, -EPERM, NULL, owner);
 		return;
 	}
-	/*
-	 * Fail immediately if the server can't be reached. An rmdir that waits would block the
-	 * directory for all processes.
-	 */
+	/* An rmdir that waits for an unreachable server would block the directory. */
 	if (offline) {
 		backend_answer(rq, -EHOSTUNREACH, NULL, offline);
 		return;
@@ -231,10 +226,7 @@ static void begin(struct removals *all, const struct spec_job *job, bool whole,
 		folders_remove(all->folders, spec_job_key(job), on_removed, r);
 	else
 		folders_drop_output(all->folders, spec_job_key(job), on_removed, r);
-	/*
-	 * Publish may have kept the job only because of this output. In this case publish forgets
-	 * the job now.
-	 */
+	/* publish may have kept the job only for this output, and then forgets it now */
 	publish_again(all->publish, job->uid);
 }
 

@@ -17,10 +17,7 @@ struct samples;
 typedef void (*samples_fn)(void *data, const struct world_job *job);
 
 struct samples *samples_new(const struct watches_access *access, samples_fn sampled, void *data);
-/*
- * Record whether any job runs (ANY), and whether the output of any running job is captured
- * (CAPTURED).
- */
+/* Record whether any job runs, and whether the output of any running job is captured. */
 void samples_set_running(struct samples *l, bool any, bool captured);
 void samples_stop(struct samples *l);
 void samples_free(struct samples *l); /* NULL is allowed */

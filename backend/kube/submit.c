@@ -61,17 +61,11 @@
  */
 #define NAME_TRIES 16
 
-/*
- * What the POSTs so far may have done. A value further down also includes all possibilities of the
- * values above it.
- */
+/* What the POSTs so far may have done. Each value includes those above it. */
 enum tried {
 	TRIED_NOTHING, /* no POST has had an effect */
 	TRIED_LOST,    /* a POST may have succeeded, but its reply was lost */
-	/*
-	 * the connection broke, here or behind a proxy, so the POST may still be on its way to the
-	 * server
-	 */
+	/* the POST may still be on its way: a connection broke, here or behind a proxy */
 	TRIED_IN_FLIGHT,
 	/* the job may have been launched, but may have finished and been removed meanwhile */
 	TRIED_MAYBE_GONE,
@@ -87,10 +81,7 @@ struct kube_submit {
 	char uuid[37]; /* UUID of the submission */
 	/* the record of the submission, pinned; NULL if it does not exist yet */
 	struct record *record;
-	/*
-	 * True if the job was held. held.c has then made the record, and decides whether to keep
-	 * it.
-	 */
+	/* true if the job was held; then held.c has made its record, and decides about it */
 	bool held;
 	bool concluded; /* true if held_answered was called */
 	struct loop_timer shown;
@@ -267,20 +258,14 @@ static void launched(struct kube_submit *s, const char *object, size_t len)
 
 /* --- calls --- */
 
-/*
- * True if a watch has reported the job. kxfs then knows that the job exists, although no reply to a
- * POST has shown it.
- */
+/* True if a watch has reported the job, although no reply to a POST has shown it. */
 static bool is_known(const struct kube_submit *s)
 {
 	return s->tried && s->record &&
 	       (record_is_going(s->record) || record_head(s->record)->state != RECORD_SUBMITTING);
 }
 
-/*
- * Repeat the call after a pause. WHY is the text of the reply; if there was no reply, WHY is the
- * error.
- */
+/* Repeat the call after a pause. WHY is the text of the reply, or the error. */
 static void send_again(struct kube_submit *s, const struct http_reply *reply, const char *why)
 {
 	if (!request_again(&s->r, reply->wait_ms))
@@ -339,18 +324,12 @@ static void taken(struct kube_submit *s, enum holder holder, const struct http_r
 		 */
 		launched(s, "", 0);
 	} else if (s->tried) {
-		/*
-		 * The job of this submission may be gone, and another job may have got its name
-		 * since then.
-		 */
+		/* our job may be gone, and another job may have got its name since */
 		give_up(s, -EEXIST,
 			"a job with this name exists, or existed recently; it may come from "
 			"another submission");
 	} else if (s->m->named && s->names < NAME_TRIES) {
-		/*
-		 * The document contains the name, and another job has this name. So use another
-		 * name.
-		 */
+		/* another job has the name from the document, so use another name */
 		s->names++;
 		s->old_exists = true;
 		s->asks = false;
@@ -519,10 +498,7 @@ static void post(struct request *r)
 	r->unclear = !is_dry(s);
 }
 
-/*
- * Called when the pool has prepared S. Send the manifest. If the pool has failed, answer with the
- * error.
- */
+/* The pool has prepared S. Send the manifest, or answer with the pool's error. */
 static void ready(struct kube_submit *s)
 {
 	s->r.working = false;
@@ -588,10 +564,7 @@ static void recorded(void *data, int err)
 	ready(s);
 }
 
-/*
- * The name of S is free, so write the record. The record must be on disk before kxfs sends the
- * manifest.
- */
+/* The name of S is free. Write the record to disk before sending the manifest. */
 static void make_record(struct kube_submit *s)
 {
 	const struct backend_request *rq = s->r.rq;

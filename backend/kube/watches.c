@@ -22,17 +22,12 @@
 #include "spec/base/time.h"
 #include "spec/kinds/right.h"
 
-/*
- * The number of objects in the first page of a list. The number is small, since one pod of a large
- * job has hundreds of KiB.
- */
+/* Objects in the first page of a list; few, since a pod of a large job has hundreds of KiB. */
 #define PAGE_JOBS  100
 #define PAGE_PODS  50
 #define PAGE_OTHER 500
 
-/*
- * At the start, kxfs waits for the queues for at most this long after all other lists have arrived.
- */
+/* how long the start waits for the queues after all other lists have arrived */
 #define READY_MS 5000
 
 enum api { API_KIND, API_PART, API_CORE, API_SCHEDULING, API_KUEUE };
@@ -75,10 +70,7 @@ struct watched {
 	char *resource;
 	bool listed; /* true if the first list has arrived */
 	int err;     /* the last error of the watch; 0 if there is none */
-	/*
-	 * For types of jobs: true if kxfs has notified publish that these jobs are not confirmed
-	 * (publish_set_stale).
-	 */
+	/* for jobs: true if publish_set_stale was called, since they are not confirmed */
 	bool stale;
 	/* watches.lock protects the members below. */
 	/* See watches_know. */
@@ -153,10 +145,7 @@ static const char *api_version(const struct watches *w, enum world_type type);
 
 /* --- whether the jobs are confirmed --- */
 
-/*
- * If the watches of all kinds of jobs fail, return the first of these watches. If at least one of
- * them works, return NULL.
- */
+/* Return the first watch of jobs if all of them fail; NULL if at least one works. */
 static const struct watched *failing_jobs(const struct watches *w)
 {
 	const struct watched *ret = NULL;
@@ -264,9 +253,7 @@ static void check_ready(struct watches *w)
 		return on_ready(w);
 }
 
-/*
- * Start the optional watches that depend on the kinds. Don't start a watch that is already running.
- */
+/* Start the optional watches that depend on the kinds, unless they are running. */
 static void start_others(struct watches *w)
 {
 	bool scheduling = api_version(w, WORLD_GROUPS);
@@ -571,10 +558,7 @@ static void start(struct watches *w, enum world_type type)
 	x->watch = watch_new(&config);
 }
 
-/*
- * True if PART is the resource of a shown kind, and the watch of this kind returns all objects of
- * PART.
- */
+/* True if the watch of a shown kind returns all objects of PART. */
 static bool is_fed(const struct watches *w, const struct spec_part *part)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];

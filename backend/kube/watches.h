@@ -75,10 +75,7 @@ void watches_start_kueue(struct watches *w, const char *version);
 void watches_switch(struct watches *w);
 /* Stop watching the jobs of TYPE, and forget these jobs. The caller then calls watches_switch. */
 void watches_drop(struct watches *w, enum world_type type);
-/*
- * If a watch is pausing after a failure, let it retry now. Call this when the server has answered
- * another request.
- */
+/* Let failing watches retry now, because the server has answered another request. */
 void watches_retry_now(void *watches);
 void watches_stop(struct watches *w);
 void watches_free(struct watches *w); /* NULL is allowed */

@@ -33,15 +33,9 @@
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 
-/*
- * The largest number of unreadable objects that kxfs remembers. kxfs names each of them in
- * .kxfs/log.
- */
+/* largest number of unreadable objects that kxfs remembers and names in .kxfs/log */
 #define PASSED_MAX 1000
-/*
- * The largest number of deleted pods that kxfs remembers for each job. If a job has more of them,
- * kxfs forgets the oldest ones.
- */
+/* largest number of deleted pods that kxfs remembers for each job, the newest ones */
 #define GONE_MAX 4096
 #define TICK_MS	 5000
 /* The largest number of parts between a pod and its job. */
@@ -54,10 +48,7 @@
 
 struct pod {
 	struct spec_pod_view *view;
-	/*
-	 * The JSON of the pod while the pod's job is not known, because kxfs may have to parse the
-	 * JSON again. Otherwise NULL.
-	 */
+	/* the pod's JSON while its job is unknown, to parse it again; otherwise NULL */
 	char *json;
 	struct job *job;
 	unsigned round;
@@ -108,10 +99,7 @@ struct type_ops {
 	int (*parse)(const char *json, size_t len, void **ret);
 	void (*unref)(void *view);
 	size_t meta; /* the offset of struct spec_meta in the view */
-	/*
-	 * The index of the type's table in objects[]. Both types of Volcano's queues have the same
-	 * table.
-	 */
+	/* the index of the table in objects[]; both types of Volcano's queues share one */
 	enum world_type table;
 	bool by_name; /* true if the key is the name; false if it is the uid */
 	/*
@@ -131,10 +119,7 @@ struct type_ops {
 	void (*report)(struct world *w, struct object *now, const struct object *old);
 };
 
-/*
- * An object in the cluster that the world does not show, because the object can't be parsed or
- * exceeds a limit.
- */
+/* An object that the world does not show, because it can't be parsed or exceeds a limit. */
 struct passed {
 	char *uid; /* the uid of the object, or its name if the uid can't be read */
 	enum world_type type;
@@ -165,10 +150,7 @@ struct world {
 	enum world_watch_status _Atomic statuses[WORLD_N_TYPES];
 	struct job *jobs;
 	struct pod *pods, *named;
-	/*
-	 * Deleted pods, by uid. kxfs needs them, because a deleted driver pod may be the owner of
-	 * an executor pod.
-	 */
+	/* Deleted pods, by uid. A deleted driver pod may be the owner of an executor pod. */
 	struct pod *gone;
 	/* The tables of objects, indexed by type_ops.table. Only changed under LOCK. */
 	struct object *objects[WORLD_N_TYPES];
@@ -179,9 +161,7 @@ struct world {
 	struct loop_timer tick; /* runs while the world must report a job later */
 	bool stopped;
 	bool kueue[WORLD_N_KUEUE];
-	/*
-	 * True if a queue was deleted. The world must then report the jobs whose queue is unknown.
-	 */
+	/* true if a queue was deleted; jobs whose queue is unknown must then be reported */
 	bool queue_gone;
 	struct lock lock; /* protects OBJECTS; only the I/O thread changes OBJECTS */
 	/* For each type: true if the world has passed over objects because there were too many. */
@@ -364,10 +344,7 @@ static bool is_about(void *data, const char *about)
 	return job_about(job->w, about) == job;
 }
 
-/*
- * Call this when kxfs has found more objects of JOB. Move the waiting events about these objects to
- * JOB.
- */
+/* More objects of JOB are known now. Move the waiting events about them to JOB. */
 static void adopt_events(struct job *job)
 {
 	if (events_adopt(job->w->events, job->j.uid, is_about, job))
@@ -380,10 +357,7 @@ static void on_object(struct world *w, enum world_type type, const char *json, s
 
 /* --- jobs --- */
 
-/*
- * The argument of known_view. The reader of KIND calls known_view to find other jobs of the same
- * kind.
- */
+/* The argument of known_view, with which a reader finds other jobs of its KIND. */
 struct world_known {
 	const struct world *w;
 	const struct spec_kind *kind;
@@ -924,10 +898,7 @@ static void queue_report(struct world *w, struct object *now, const struct objec
 	tick_later(w);
 }
 
-/*
- * Report the jobs in the LocalQueues of this ClusterQueue, since these jobs may wait because of the
- * ClusterQueue.
- */
+/* Report the jobs in the ClusterQueue's LocalQueues, since they may wait because of it. */
 static void cluster_queue_report(struct world *w, struct object *now, const struct object *old)
 {
 	const char *name = (now ? now : old)->meta->name;
@@ -1152,10 +1123,7 @@ void world_pass_over(struct world *w, enum world_type type, const char *json, si
 bool world_has_room_again(struct world *w, enum world_type type)
 {
 	size_t n = n_kept(w, type), passed = HASH_COUNT(w->passed);
-	/*
-	 * PASSED has at most PASSED_MAX objects. If it has that many, the world may have passed
-	 * over more.
-	 */
+	/* If PASSED has PASSED_MAX objects, the world may have passed over more. */
 	size_t room = passed < PASSED_MAX ? passed : SPEC_MAX_LISTED / 8;
 
 	if (!w->full[type] || is_listing(w, type) || n + room > SPEC_MAX_LISTED)
@@ -1359,10 +1327,7 @@ const struct spec_pod_view *world_pod(struct world *w, const char *job, const ch
 	if (!pod || streq(pod->job->j.uid, job))
 		return pod ? pod->view : NULL;
 	if (pod->job->j.view)
-		/*
-		 * the mount shows other kinds than an earlier mount, so this pod now belongs to
-		 * another job
-		 */
+		/* other kinds are shown than before, so this pod now belongs to another job */
 		return NULL;
 	text_set(&pod->job->log_job, "%s", job);
 	return pod->view;

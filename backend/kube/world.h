@@ -49,9 +49,7 @@ static inline bool world_is_of_jobs(enum world_type type)
  */
 struct world_job {
 	char *uid;
-	/*
-	 * NULL while only pods of the job have been seen. KIND and TYPE are set together with VIEW.
-	 */
+	/* NULL while only pods of the job are known. KIND and TYPE are set with VIEW. */
 	struct spec_job_view *view;
 	const struct spec_kind *kind; /* VIEW was parsed as a job of this kind */
 	enum world_type type;
@@ -66,10 +64,7 @@ struct world_job {
 	int64_t since;
 };
 
-/*
- * Called when JOB has changed. The change is still in progress, so this callback must not call
- * functions of world.
- */
+/* Called while JOB is changing, so it must not call functions of world. */
 typedef void (*world_changed_fn)(void *data, const struct world_job *job);
 
 struct world *world_new(struct loop *loop);
@@ -100,9 +95,7 @@ size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_K
 enum world_type world_type_of(const struct world *w, const struct spec_kind *kind);
 /* Make PART the resource of TYPE, which must be a type of parts. Call this once per type. */
 void world_set_part(struct world *w, enum world_type type, const struct spec_part *part);
-/*
- * Return the resource of TYPE. Return NULL if world_set_part was not called for TYPE. Any thread.
- */
+/* Return the resource of TYPE, or NULL if world_set_part was not called for it. Any thread. */
 const struct spec_part *world_part(const struct world *w, enum world_type type);
 /*
  * Return the type whose watch returns the objects of PART. If these objects are jobs of a shown
@@ -229,9 +222,7 @@ void world_set_kueue(struct world *w, enum world_kueue fact, bool now);
  * group also counts as a change of JOB.
  */
 void world_set_waiting(const struct world_job *job, bool waits);
-/*
- * Report each waiting job. Call this when a fact about all queues or about all groups has changed.
- */
+/* Report each waiting job, because a fact about all queues or groups has changed. */
 void world_waiting_changed(struct world *w);
 /* Free JOB and its pods. */
 void world_forget(const struct world_job *job);
