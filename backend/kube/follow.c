@@ -929,14 +929,6 @@ static void ask_again(struct follow *f, const struct podlog_result *r)
 	proceed(f);
 }
 
-static void got_less(struct follow *f, const struct podlog_result *r)
-{
-	if (f->failures + 1 < FAILURES_MAX)
-		back_off(f, 0);
-	else
-		got_all(f, r);
-}
-
 /*
  * From now on, accept a stream of this run even if the stream does not repeat the known end of the
  * log. Log rotation may have removed that end.
@@ -976,16 +968,18 @@ static void got_other(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * Called when the probe has returned no output. kxfs then still does not know whether this log
- * belongs to the previous run. So it sends the probe again. If no probe returns output, assume that
- * this log does not belong to the previous run.
+ * Called when the request has returned less output than exists, or the probe has returned none.
+ * Retry. If this happens again and again, assume that no more output exists, or that this log does
+ * not belong to the previous run.
  */
-static void probed_nothing(struct follow *f, const struct podlog_result *r)
+static void got_less(struct follow *f, const struct podlog_result *r)
 {
 	if (f->failures + 1 < FAILURES_MAX)
 		back_off(f, 0);
-	else
+	else if (f->kind == PROBE)
 		got_other(f, r);
+	else
+		got_all(f, r);
 }
 
 /*
@@ -1037,10 +1031,10 @@ static const struct {
 	void (*probe)(struct follow *f, const struct podlog_result *r);
 } meanings[] = {
 	[PODLOG_ALL] = {got_all, got_all},
-	[PODLOG_LESS] = {got_less, probed_nothing},
+	[PODLOG_LESS] = {got_less, got_less},
 	[PODLOG_OTHER] = {got_other, got_other},
 	[PODLOG_AGAIN] = {ask_again, ask_again},
-	[PODLOG_MESSAGE] = {got_refusal, probed_nothing},
+	[PODLOG_MESSAGE] = {got_refusal, got_less},
 	[PODLOG_NEVER_RAN] = {got_no_run, probed_none},
 	[PODLOG_NO_RUN] = {got_no_run, probed_none},
 	[PODLOG_GONE] = {got_gone, probed_none},
