@@ -289,10 +289,7 @@ static void one_of_all(void *data)
 	done(arg);
 }
 
-/*
- * For each reader in OPENINGS, open the log of SNAPSHOT that the reader waits for. If SNAPSHOT is
- * NULL, only call the readers' callbacks. Free OPENINGS.
- */
+/* Open the logs of OPENINGS, and free them. If SNAPSHOT is NULL, only call the readers. */
 static void end_openings(struct capture *c, struct capture_opening *openings,
 			 const struct spec_job *snapshot)
 {
@@ -341,10 +338,7 @@ static struct capture_job *need_earlier(struct capture *c, const struct spec_job
 	return job;
 }
 
-/*
- * Add the lines of log L of R that are on disk but not yet in the merged log to the merged log. No
- * more output of L will arrive.
- */
+/* No more output of log L of R will arrive. Add its rest on disk to the merged log. */
 static void merge_rest(struct capture_job *job, const struct spec_replica *r,
 		       const struct spec_log *l)
 {
@@ -427,10 +421,7 @@ bool capture_has(const struct capture *c, const char *uid)
 	return job && job->output;
 }
 
-/*
- * True if all followed logs of job UID have ended. If REFUSED is true, a log also counts as ended
- * while it is paused because the server has refused it.
- */
+/* True if all followed logs of UID have ended, or (REFUSED) are paused after a refusal. */
 static bool are_over(const struct capture *c, const char *uid, bool refused)
 {
 	const struct capture_job *job = find_job(c, uid);

@@ -35,10 +35,7 @@ void commands_free(struct commands *cs); /* NULL is allowed */
 
 /* --- for control.c --- */
 
-/*
- * Begin the command ACTION for job UID, whose id is ID. Return 0, or -EBUSY if another command of
- * the job is in progress.
- */
+/* Begin ACTION for job UID with the id ID. Return -EBUSY if another command is in progress. */
 int commands_begin(struct commands *cs, const char *uid, const char *id, enum spec_action action,
 		   command_ended_fn ended, void *data);
 /*
@@ -49,10 +46,7 @@ void commands_sent(struct commands *cs, const char *uid, const struct spec_job_v
 		   const char *argument);
 /* Record that the server has accepted the command, or (UNSURE) may have accepted it. */
 void commands_taken(struct commands *cs, const char *uid, bool unsure);
-/*
- * Forget the command without calling its callback. Call this if the server has refused the command,
- * or if kxfs has sent no request.
- */
+/* Forget the command without its callback, because it was refused, or was not sent. */
 void commands_drop(struct commands *cs, const char *uid);
 /* Never call the callback of the command, because the user's process no longer waits. */
 void commands_detach(struct commands *cs, const char *uid);

@@ -47,10 +47,7 @@
 
 struct kube_control;
 
-/*
- * A wait until the existing output of the job is on disk. The struct kube_control may be freed
- * before this wait ends.
- */
+/* A wait for the existing output of the job. It may end after the kube_control was freed. */
 struct drain {
 	struct kube_control *c; /* NULL if the struct kube_control was freed */
 };
@@ -65,10 +62,7 @@ struct kube_control {
 	enum spec_action action;
 	bool has_command;		     /* true if on_ended will be called */
 	struct spec_control_request request; /* made after the first GET */
-	/*
-	 * NULL, or the error of a request for which no clear reply arrived. The server may have
-	 * carried out that request.
-	 */
+	/* NULL, or the error of a request that the server may have carried out */
 	char *lost;
 	struct drain *drain;
 	struct loop_timer timer; /* ends DRAIN; later it ends WAIT */
@@ -295,10 +289,7 @@ static void ask(struct kube_control *c)
 	request_call(&c->r, NULL, "", c->request.needed ? &get : &call);
 }
 
-/*
- * Make the request. JOB is the current state of the job, and the job obeys the action in this
- * state. Return 0 or a negative errno.
- */
+/* Make the request. The job obeys the action in its state JOB. Return 0 or a negative errno. */
 static int make_request(struct kube_control *c, const struct spec_control_job *job)
 {
 	char name[32];

@@ -117,10 +117,7 @@ static void print_refusal(const struct examine *e, const struct http_reply *repl
 
 /* --- the server: its version and its clock --- */
 
-/*
- * Compare the clock of the server with the clock of this machine. THEIRS is the server's time in
- * seconds when it made its reply; 0 if unknown.
- */
+/* Compare the server's clock, THEIRS in s (0 if unknown), with this machine's clock. */
 static void check_clock(const struct examine *e, int64_t theirs)
 {
 	int64_t now = loop_time_ns() / NS_PER_S;

@@ -55,10 +55,7 @@
 #define SHOWN_MS  5000 /* if no reply arrives for this long, kxfs shows the job as SUBMITTED */
 /* after internal errors of the server, kxfs repeats a POST at most this many times */
 #define SERVER_TRIES 4
-/*
- * The largest number of names that kxfs tries. Each name has 64 random bits, so the second name is
- * hardly ever needed.
- */
+/* Largest number of names to try. With 64 random bits, a second one is hardly ever needed. */
 #define NAME_TRIES 16
 
 /* What the POSTs so far may have done. Each value includes those above it. */
@@ -291,10 +288,7 @@ static enum holder holder_of(const struct kube_submit *s, const struct http_repl
 		return HOLDER_UNCLEAR;
 	if (spec_object_is_submission(reply->body, reply->len, s->uuid))
 		return HOLDER_OURS;
-	/*
-	 * If the manifest has no UUID (option no_annotations), kxfs can't distinguish the object of
-	 * this submission from other objects.
-	 */
+	/* without a UUID (option no_annotations), our object can't be distinguished */
 	return spec_object_is_submission(s->m->json, s->m->json_len, s->uuid) ? HOLDER_OTHER
 									      : HOLDER_UNCLEAR;
 }
@@ -431,10 +425,7 @@ static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 		refuse(s, s->err);
 }
 
-/*
- * True if REPLY contains the object that was sent. A success status is not enough, because a page
- * from a proxy may have one, too.
- */
+/* True if REPLY has the object that was sent. A proxy's page may also have a success status. */
 static bool is_created(const struct kube_submit *s, const struct http_reply *reply)
 {
 	const struct spec_object_wanted wanted = {

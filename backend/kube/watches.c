@@ -36,10 +36,7 @@ static const struct watch_def {
 	const char *plural; /* name of the resource; NULL if the kind or the part defines it */
 	enum api api;
 	bool cluster; /* true if the objects are not in a namespace */
-	/*
-	 * True if the objects have a label with the user who submitted the job. (Volcano copies
-	 * this label to groups.)
-	 */
+	/* true if the objects have the submitter's label, which Volcano copies to groups */
 	bool of_user;
 	unsigned page;
 } defs[WORLD_JOBS + 1] = {
@@ -106,10 +103,7 @@ struct watches {
 	struct tally ends;
 };
 
-/*
- * Return a text that explains what users lack if TYPE is not watched. Return NULL if the watch of
- * TYPE is required.
- */
+/* Return what users lack if TYPE is not watched; NULL if the watch of TYPE is required. */
 static const char *cost_of(const struct watches *w, enum world_type type)
 {
 	const struct spec_part *part =
@@ -123,10 +117,7 @@ static const char *cost_of(const struct watches *w, enum world_type type)
 	return world_is_of_jobs(type) ? NULL : spec_right_cost(defs[type].plural);
 }
 
-/*
- * Set the watch status of X, and record whether the server refuses the watch. TEXT is the reason
- * why the watch fails.
- */
+/* Set the watch status of X. If the server refuses the watch, record its reason TEXT. */
 static void set_status(const struct watched *x, enum world_watch_status status, const char *text)
 {
 	struct watches *w = x->w;
@@ -452,10 +443,7 @@ static void on_state(void *data, int err, const char *text)
 
 /* --- life --- */
 
-/*
- * Return the API version of the objects of TYPE. Return NULL if no kind of the mount needs such
- * objects, or if the version is unknown.
- */
+/* Return the API version of TYPE; NULL if it is unknown, or no shown kind needs such objects. */
 static const char *api_version(const struct watches *w, enum world_type type)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -499,10 +487,7 @@ static char *selector_of(const struct watches *w, enum world_type type)
 	return text_print("%s%s" SPEC_LABEL_USER "=%s", labels, *labels ? "," : "", w->config.user);
 }
 
-/*
- * Return the mount options that would reduce the number of objects of TYPE. Return NULL if there
- * are no such options.
- */
+/* Return the mount options that reduce the number of objects of TYPE, or NULL. */
 static const char *fewer_of(const struct watches *w, enum world_type type)
 {
 	bool mine = *w->config.user;

@@ -40,10 +40,7 @@ struct watches_config {
 	struct publish *publish;
 	const char *namespace;
 	const char *selector; /* label selector of jobs; "" selects all jobs */
-	/*
-	 * If USER is not "", watch only jobs, pods and groups whose label SPEC_LABEL_USER has this
-	 * value.
-	 */
+	/* if not "", watch only jobs, pods and groups with this value of SPEC_LABEL_USER */
 	const char *user;
 	const char *own_queue; /* the queue of the mount's own jobs, or "" */
 	struct watches_events events;
@@ -68,10 +65,7 @@ void watches_await_kueue(struct watches *w);
  * found, VERSION is NULL. In this case this function may be called again later.
  */
 void watches_start_kueue(struct watches *w, const char *version);
-/*
- * Call this when the kinds of the world have changed. Watch the jobs and pods of the new kinds
- * instead of those of the old kinds.
- */
+/* The kinds of the world have changed. Watch the jobs and pods of the new kinds instead. */
 void watches_switch(struct watches *w);
 /* Stop watching the jobs of TYPE, and forget these jobs. The caller then calls watches_switch. */
 void watches_drop(struct watches *w, enum world_type type);
@@ -94,20 +88,14 @@ const struct world_job *watches_reply(struct watches *w, const struct spec_kind 
  */
 char *watches_offline(struct watches *w);
 
-/*
- * Return the reason why the jobs of TYPE are not confirmed, malloc'ed. Return NULL if they are
- * confirmed. Any thread.
- */
+/* Return why the jobs of TYPE are not confirmed, malloc'ed; NULL if they are. Any thread. */
 char *watches_trouble(struct watches *w, enum world_type type);
 /*
  * True if the world has the objects of TYPE, as they are now or as they were when kxfs last reached
  * the server. Any thread.
  */
 bool watches_know(struct watches *w, enum world_type type);
-/*
- * The requests that the server refuses to this user, in the order of the list `refused` in
- * .kxfs/info.
- */
+/* The requests that the server refuses, in the order of `refused` in .kxfs/info. */
 enum watches_refusal {
 	REFUSED_KINDS,					/* one for each slot of kinds.c */
 	REFUSED_TYPES = REFUSED_KINDS + SPEC_MAX_KINDS, /* one for each type, for watches.c */

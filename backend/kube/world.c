@@ -40,10 +40,7 @@
 #define TICK_MS	 5000
 /* The largest number of parts between a pod and its job. */
 #define MAX_LINKS 4
-/*
- * The largest number of deleted parts that kxfs remembers. It remembers them because pods of a
- * deleted part may still arrive or change.
- */
+/* largest number of deleted parts to remember, whose pods may still arrive or change */
 #define PAST_MAX 10000
 
 struct pod {
@@ -371,10 +368,7 @@ static const struct spec_job_view *known_view(void *data, const char *uid)
 	return job && job->j.kind == known->kind ? job->j.view : NULL;
 }
 
-/*
- * Parse JSON as a job of TYPE. Return NULL if JSON can't be parsed, or if the kind of TYPE was
- * removed.
- */
+/* Parse JSON as a job of TYPE. Return NULL if that fails, or if TYPE's kind was removed. */
 static struct spec_job_view *read_job(struct world *w, enum world_type type, const char *json,
 				      size_t len, bool gone)
 {
@@ -828,10 +822,7 @@ static void objects_listed(struct world *w, enum world_type type)
 
 /* --- the types of other objects --- */
 
-/*
- * Return the time at which OBJECT was first seen. If OBJECT was in the first list, return the time
- * at which it was created.
- */
+/* Return when OBJECT was first seen; when it was created, if the first list had it. */
 static int64_t first_seen(const struct world *w, const struct object *object)
 {
 	return world_has_listed(w, type_of(object)) ? loop_time_ns() : object->meta->created;
@@ -853,10 +844,7 @@ static void owned_report(struct world *w, struct object *now, const struct objec
 	const char *owner = (now ? now : old)->meta->owner_uid;
 	struct job *job = find_job(w, owner);
 
-	/*
-	 * If OWNER is not a shown job, it may be an object that owns jobs, as a TrainJob does.
-	 * Report the jobs that it owns.
-	 */
+	/* If OWNER is not shown, it may own jobs, as a TrainJob does. Report those jobs. */
 	for (struct job *other = job ? NULL : w->jobs; other; other = other->hh.next)
 		if (other->j.view && streq(other->j.view->meta.owner_uid, owner))
 			changed(other);
@@ -913,10 +901,7 @@ static void cluster_queue_report(struct world *w, struct object *now, const stru
 	}
 }
 
-/*
- * Define the functions NAME_parse and NAME_unref for a row of types[]. The views in this row have
- * the type struct TYPE.
- */
+/* Define NAME_parse and NAME_unref for a row of types[]. TYPE is the struct of its views. */
 #define VIEW(name, type, parse, unref)                                                             \
 	static int name##_parse(const char *json, size_t len, void **ret)                          \
 	{                                                                                          \
@@ -972,10 +957,7 @@ static void on_event(struct world *w, const char *json, size_t len, bool gone)
 	struct job *job;
 	int err;
 
-	/*
-	 * Ignore the deletion of an event. The server deletes each event after an hour, but the
-	 * event still describes what happened.
-	 */
+	/* The server deletes each event after an hour, but it still describes what happened. */
 	if (gone)
 		return;
 	err = spec_event_view_parse(json, len, &view);
@@ -1209,10 +1191,7 @@ void world_forget_type(struct world *w, enum world_type type)
 
 /* --- changes with time --- */
 
-/*
- * Report the jobs that have waited for SPEC_SETTLE_NS. Return true if at least one job has waited
- * for less than that.
- */
+/* Report the jobs that have waited for SPEC_SETTLE_NS. True if others have waited for less. */
 static bool report_settled(struct world *w)
 {
 	int64_t before = loop_time_ns() - SPEC_SETTLE_NS;
@@ -1238,10 +1217,7 @@ static void on_tick(void *data)
 {
 	struct world *w = data;
 
-	/*
-	 * Report the jobs that wait in a changed queue. If a queue was deleted, also report the
-	 * jobs whose queue is not known.
-	 */
+	/* Report the jobs in changed queues; in unknown queues, too, if one was deleted. */
 	for (struct job *job = w->jobs; job; job = job->hh.next) {
 		const struct object *queue = NULL;
 

@@ -57,10 +57,7 @@ struct world_job {
 	bool gone;		  /* true if the job's object was deleted */
 	unsigned round;		  /* the value of world_rounds when the job's object last arrived */
 	size_t n_pods;		  /* number of the job's pods in the cluster */
-	/*
-	 * The time in ns when the job was first seen. If the first list contained the job, the time
-	 * when the job was created.
-	 */
+	/* when the job was first seen, in ns; when it was created, if the first list had it */
 	int64_t since;
 };
 
@@ -82,10 +79,7 @@ void world_set_kind(struct world *w, enum world_type type, const struct spec_kin
  * KIND is NULL if the user is allowed to list them; this is the initial state.
  */
 void world_set_refused(struct world *w, enum world_type type, const struct spec_kind *kind);
-/*
- * True if the user is not allowed to list the jobs of the kind NAME. If NAME is NULL, true if there
- * is at least one such kind.
- */
+/* True if the user may not list the jobs of the kind NAME; of any kind if NAME is NULL. */
 bool world_is_refused(const struct world *w, const char *name);
 /* Return the kind of the jobs of TYPE. Return NULL if TYPE has no kind. Any thread. */
 const struct spec_kind *world_kind(const struct world *w, enum world_type type);
@@ -185,10 +179,7 @@ enum world_watch_status world_watch_status(const struct world *w, enum world_typ
 const struct world_job *world_find(const struct world *w, const char *uid);
 /* Call FN for each job. FN may forget the job that it is called for. */
 void world_each(struct world *w, void (*fn)(void *data, const struct world_job *job), void *data);
-/*
- * Return the pods of JOB, including deleted ones, in a malloc'ed array. The views in the array are
- * borrowed.
- */
+/* Return JOB's pods, also deleted ones, in a malloc'ed array. The views are borrowed. */
 const struct spec_pod_view **world_pods(const struct world_job *job, size_t *ret_n);
 /*
  * Return the pod whose own uid is the N bytes at UID. This mount or an earlier one has seen it as a
