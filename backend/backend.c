@@ -629,8 +629,8 @@ static void removal_end(void *data, int err)
 	struct request_removal *m = data;
 	const struct backend_result result = {
 		.err = err,
-		.text = err ? "kxfs removed the job, but could not write its result to disk, "
-			      "and other jobs wait for this result"
+		.text = err ? "kxfs removed the job, but could not write the job's result to disk. "
+			      "Other jobs wait for this result, and a restart of kxfs may lose it"
 			    : "",
 		.id = "",
 		.manifest = "",

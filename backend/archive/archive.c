@@ -128,7 +128,8 @@ void archive_metrics(struct archive *a, FILE *out)
 	const struct print_metric metrics[] = {
 		{"archive_waiting_jobs", "gauge", "Jobs that have ended and are not archived yet",
 		 atomic_load(&a->waiting)},
-		{"archive_failing", "gauge", "1 if a job can't be archived", trouble != NULL},
+		{"archive_failing", "gauge", "1 if kxfs can't archive a job, else 0",
+		 trouble != NULL},
 		{"archived_jobs_total", "counter", "Jobs that were archived",
 		 atomic_load(&a->copied)},
 		{"archive_failures_total", "counter", "Failures to archive a job",

@@ -88,8 +88,9 @@ int copy_open(const char *dir, const char *state_dir, char **why)
 	}
 	if (file_read(record, PATH_MAX, &known, &len) == 0 && streq(known, dir) && lacks) {
 		*why = text_print("%s has no " MARK
-				  ", so it is not the archive that kxfs used last: is its disk "
-				  "mounted? To use this directory as a new archive, remove %s",
+				  ", so this directory is not the archive that kxfs used last. "
+				  "Mount the disk of that archive, or, to start a new archive "
+				  "here, remove %s",
 				  dir, record);
 		return -ENODEV;
 	}

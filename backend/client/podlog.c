@@ -307,7 +307,8 @@ static void on_doubt(void *data)
 
 	p->other &= silent;
 	if (p->other)
-		return finish(p, PODLOG_SILENT, 0, "the kubelet has newer output");
+		return finish(p, PODLOG_SILENT, 0,
+			      "the kubelet has newer output, but does not send it on this stream");
 	if (!silent)
 		return set_doubt(p, DOUBT_MS);
 	path = path_of(p, "&tailLines=1&limitBytes=64");
@@ -403,7 +404,7 @@ static void judge(struct podlog *p, const struct spec_listed_run *newest)
 		       "the pod's status does not show which run of "
 		       "the container this log belongs to");
 	else if (restarts > restart + 1 || (restarts == restart + 1 && newest->between))
-		finish(p, PODLOG_GONE, 0, "the container was restarted meanwhile");
+		finish(p, PODLOG_GONE, 0, "the container has been restarted since then");
 	else if (restarts == restart && p->config.previous && !newest->between)
 		finish(p, PODLOG_WHICH_RUN, 0, "the pod's status does not show the restart yet");
 	else if (restarts == restart + 1 && !p->config.previous)

@@ -400,7 +400,7 @@ static void page_done(struct watch *w)
 	w->meager += part->objects < part->limit / 2;
 	if (w->next && part->objects == 0 && ++w->empty > EMPTY_MAX) {
 		forget_version(w);
-		return failed_with(w, -EINVAL, "the server keeps sending pages of the list");
+		return failed_with(w, -EINVAL, "the server never sends the last page of the list");
 	}
 	if (w->ahead)
 		return take_ahead(w);

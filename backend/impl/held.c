@@ -392,7 +392,7 @@ static void delay(struct held_entry *e)
 static void delay_launch(struct held_entry *e, const char *why)
 {
 	if (!streq(e->refusal, why))
-		diag(DIAG_WARNING, "%s: can't be launched yet; kxfs retries: %s",
+		diag(DIAG_WARNING, "%s: kxfs can't launch the job yet, and retries: %s",
 		     record_head(e->r)->id, why);
 	text_set(&e->refusal, "%s", why);
 	delay(e);
@@ -422,7 +422,7 @@ static void on_committed(void *data, int err)
 	if (e->written && !is_local(e) && has_job(e))
 		return retire(e);
 	if (err && !wanted && e->rec) {
-		why = text_print("its record can't be written: %s", strerror(-err));
+		why = text_print("kxfs can't write the job's record: %s", strerror(-err));
 		delay_launch(e, why);
 	} else if (err && !wanted) {
 		delay(e);
@@ -510,7 +510,8 @@ static void launch_ended(struct held_entry *e, int err, const char *text)
 	if (!err || job || is_launched(e))
 		return was_launched(e);
 	if (err == -EINVAL || err == -EFBIG || err == -EOPNOTSUPP) {
-		diag(DIAG_WARNING, "%s: could not be launched: %s", record_head(e->r)->id, why);
+		diag(DIAG_WARNING, "%s: kxfs could not launch the job: %s", record_head(e->r)->id,
+		     why);
 		return end_for(e, "LaunchFailed", why);
 	}
 	delay_launch(e, why);
@@ -553,7 +554,7 @@ static void read_done(void *data)
 
 	e->sending = SPEC_SENDING;
 	if (e->work.err) {
-		why = text_print("its record can't be read: %s", file_fault(e->work.err));
+		why = text_print("kxfs can't read the job's record: %s", file_fault(e->work.err));
 		launch_ended(e, -EIO, why);
 	} else if (!b->up) {
 		launch_ended(e, -ECANCELED, "kxfs is shutting down");
@@ -632,17 +633,18 @@ static uint64_t consider_sent(struct held_entry *e, bool whole)
 		end_for(e, "LaunchFailed", e->refusal);
 	} else if (e->sending == SPEC_SENDING && !e->rec) {
 		end_for(e, NOT_LAUNCHED,
-			"kxfs ended before it launched the job; writing the file again "
-			"launches a new job");
+			"kxfs ended before it launched the job. To launch a new job, write the "
+			"file again");
 	} else if (e->sending == SPEC_SENDING) {
 		commit(e, &(struct record_change){.state = RECORD_HELD}, NULL);
 	} else if (e->sending == SPEC_SENDING_ASKED && whole && now_ms >= e->asked && !e->rec) {
 		diag(DIAG_INFO,
-		     "%s: the server has no such job: it was not launched, or was removed again",
+		     "%s: the server has no such job: either the job was never launched, or it was "
+		     "removed after its launch",
 		     record_head(e->r)->id);
 		end_for(e, NOT_LAUNCHED,
-			"the job was not launched, or was removed since; writing the file "
-			"again launches a new job");
+			"either the job was never launched, or it was removed after its launch. To "
+			"launch a new job, write the file again");
 	} else if (e->sending == SPEC_SENDING_ASKED && whole && now_ms >= e->asked) {
 		e->sending = SPEC_SENDING_LOST;
 		e->changed = true;
@@ -950,10 +952,10 @@ static void on_made(void *data, int err)
 
 	if (err) {
 		m->text = text_print(
-			"%s: the job can't be recorded in %s/jobs: %s; %s\n", m->rq->file,
+			"%s: kxfs can't record the job in %s/jobs: %s; %s\n", m->rq->file,
 			h->b->config.state_dir, strerror(-err),
-			m->left ? "kxfs could not remove the record either. The next start of "
-				  "kxfs shows whether the job is held"
+			m->left ? "kxfs could not remove the incomplete record. After the next "
+				  "start of kxfs, jobs/ shows whether the job is held"
 				: "nothing was launched");
 		return making_end(m, m->left ? -EINPROGRESS : err, NULL, m->text);
 	}
@@ -1131,7 +1133,7 @@ static bool check_job(struct backend_request *rq)
 		text_set(&rq->uid, "%s", job->uid);
 	if (!streq(job->uid, rq->uid)) {
 		backend_refuse(rq, -ESTALE,
-			       "%s is now the name of another job; read its status before you "
+			       "another job has the name %s now; read that job's status before you "
 			       "retry",
 			       rq->id);
 		return false;
@@ -1316,8 +1318,8 @@ static void find_record(void *data, struct record *r)
 	part = record_take_part(r, RECORD_HOLD);
 	if ((head->state != RECORD_SUBMITTING || head->held) && spec_held_parse(part, &rec) < 0) {
 		diag(DIAG_ERROR,
-		     "%s: kxfs can't read what the job waits for, so the job will never be "
-		     "launched",
+		     "%s: kxfs can't read what the job waits for, and will never launch the job; "
+		     "submit its file again",
 		     record_head(r)->id);
 		return;
 	}

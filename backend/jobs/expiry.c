@@ -143,15 +143,15 @@ static void make_room(struct expiry *x, const struct jobs *history)
 		job = job ? job : oldest(x, &jobs, lost);
 		if (job && lost)
 			diag(DIAG_WARNING,
-			     "%s: kxfs removes the job's output before archiving it, because "
-			     "the archive can't be written to",
+			     "%s: kxfs can't write to the archive, so it removes the job's output "
+			     "before archiving the job",
 			     job->id);
 	}
 	if (!job && !x->warned)
 		diag(DIAG_WARNING,
 		     "the spool has %" PRIu64 " bytes, more than its limit of %" PRIu64
-		     "; kxfs removes nothing, because all output belongs to jobs that may "
-		     "still print%s",
+		     "; kxfs removes nothing, because all output belongs to jobs that may still "
+		     "print%s; mount with a larger -o spool_limit",
 		     output_bytes(x->config.output), x->config.spool_limit,
 		     x->config.archive ? " or are not archived yet" : "");
 	x->warned = !job;

@@ -199,7 +199,7 @@ static struct follow *follow_log(struct capture *c, const struct spec_job *snaps
 		err = output_log_begin(job->output, l->key, f.prefix, false);
 	if (err) {
 		if (err != -EBUSY && err != -EINPROGRESS && err != job->reported)
-			diag(DIAG_ERROR, "%s: output of %s can't be captured: %s", job->id,
+			diag(DIAG_ERROR, "%s: kxfs can't capture the output of %s: %s", job->id,
 			     run.pod->meta.name, strerror(-err));
 		job->reported = err;
 		return NULL;

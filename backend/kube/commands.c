@@ -97,10 +97,9 @@ static void on_ignored(void *data)
 {
 	struct command *cmd = data;
 
-	diag(DIAG_WARNING, "%s: %s %s %d s ago, but had no effect: the controller ignored it%s",
-	     cmd->id, spec_action_name(cmd->action),
-	     cmd->unsure ? "may have been accepted" : "was accepted", IGNORED_MS / 1000,
-	     cmd->unsure ? ", or never received it" : "");
+	diag(DIAG_WARNING, "%s: the server %s %s %d s ago, but the controller ignored it%s",
+	     cmd->id, cmd->unsure ? "may have accepted" : "accepted", spec_action_name(cmd->action),
+	     IGNORED_MS / 1000, cmd->unsure ? ", or never received it" : "");
 	cmd->ignored = 1u << cmd->action;
 	cmd->cs->changed(cmd->cs->data, cmd->uid);
 	end(cmd, COMMAND_IGNORED, "the controller has not acted on it");

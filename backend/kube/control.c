@@ -337,7 +337,8 @@ static void decide(struct kube_control *c, const struct spec_control_job *job)
 		else
 			text = text_print("%s has no effect while the job is %s; read the file "
 					  "ctl for the actions that are possible now",
-					  name, *phase ? phase : "not yet seen by its controller");
+					  name,
+					  *phase ? phase : "not processed by its controller yet");
 		return refuse(c, err, text);
 	}
 	err = make_request(c, job);
@@ -370,8 +371,7 @@ static void on_read(void *data, const struct http_reply *reply)
 		refuse(c, -ENOENT, "the job was deleted meanwhile");
 	} else if (!streq(job->uid, c->uid)) {
 		refuse(c, -ESTALE,
-		       "the name now belongs to another job; read its status "
-		       "before you retry");
+		       "another job has this name now; read that job's status before you retry");
 	} else {
 		kueue = world_kueue(c->k->world, job);
 		decide(c, &(struct spec_control_job){.view = job->view, .kueue = &kueue});
@@ -462,7 +462,8 @@ void kube_control(struct backend *b, struct backend_request *rq)
 	if (commands_begin(k->commands, rq->uid, rq->id, rq->action, on_ended, c) < 0) {
 		free(c);
 		backend_answer(rq, -EBUSY, NULL,
-			       "another action is pending; see pending_command in status.json");
+			       "another action is pending (pending_command in status.json); try "
+			       "again when that action has ended");
 		return;
 	}
 	c->k = k;

@@ -160,8 +160,8 @@ static void served_over(struct examine *e)
 
 	if (!e->n_kinds) {
 		say(e, BACKEND_WRONG,
-		    "the cluster serves no %s: is it the right cluster? If so, ask its "
-		    "administrator to install them",
+		    "the cluster serves no %s: check that this is the right cluster, or ask the "
+		    "cluster's administrator to install them",
 		    jobs);
 		return enter(e, OVER);
 	}
@@ -231,7 +231,8 @@ static void queues_replied(struct examine *e, const struct http_reply *reply)
 		    *names ? names : "none");
 	if (names && *wanted && !has)
 		say(e, BACKEND_LACKS,
-		    "-o queue=%s: there is no such queue, so jobs wait until it is created",
+		    "-o queue=%s: there is no such queue, so jobs wait until somebody creates it: "
+		    "correct the name, or create the queue",
 		    wanted);
 	enter(e, METRICS);
 }
@@ -282,7 +283,7 @@ static void say_right(struct examine *e, const struct spec_right *right)
 	if (!*missing)
 		say(e, BACKEND_FINE, "%s: %s", resource, all);
 	else if (right->jobs)
-		say(e, BACKEND_LACKS, "%s: this user may not %s: these jobs are not shown",
+		say(e, BACKEND_LACKS, "%s: this user may not %s, so kxfs does not show these jobs",
 		    resource, missing);
 	else if (right->cost)
 		say(e, BACKEND_LACKS, "%s: this user may not %s: %s", resource, missing,

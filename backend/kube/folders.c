@@ -619,7 +619,8 @@ static void load_work(void *data)
 		if (!err)
 			continue;
 		diag(DIAG_WARNING,
-		     "%s/jobs/%s: its snapshot can't be used, so the job is shown only if the cluster still has it",
+		     "%s/jobs/%s: kxfs can't use this snapshot of a job, and shows the job only if "
+		     "the cluster still has it",
 		     l->f->config.state_dir, found->key);
 		spec_job_unref(take_ptr(found->job));
 	}

@@ -233,7 +233,7 @@ struct follow {
 	struct spec_logline_past past; /* what earlier streams have shown about the log */
 };
 
-static const char gone[] = "the pod or this run of its container is gone";
+static const char gone[] = "the pod, or this run of its container, no longer exists";
 
 static void proceed(struct follow *f);
 
@@ -479,7 +479,9 @@ static void on_gap(void *data)
 {
 	struct follow *f = data;
 
-	report(f, DIAG_WARNING, "output printed while kxfs could not follow the log may be lost");
+	report(f, DIAG_WARNING,
+	       "kxfs could not follow the log for some time, and may have lost output from that "
+	       "time");
 	log_writer_lost(f->writer);
 	f->log_gaps++;
 	/* The lost end is now a gap inside the log. */

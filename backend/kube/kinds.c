@@ -117,7 +117,8 @@ static void surveyed(struct kinds *k)
 	}
 	jobs = spec_kinds_text(k->known, k->source);
 	why = text_print("the cluster serves no %s\n"
-			 "Is it the right cluster? If so, ask its administrator to install them.",
+			 "Check that this is the right cluster, or ask the cluster's administrator "
+			 "to install them.",
 			 jobs);
 	for (size_t i = k->n_slots; i-- > 0;) {
 		if (!k->slots[i].refused)

@@ -500,7 +500,7 @@ static void kube_info(struct backend *b, FILE *out)
 	watches_info(k->parts.watches, out);
 	fprintf(out, "passed_over: %zu\n", world_n_passed_over(k->parts.world));
 	watches_refuse(k->parts.watches, REFUSED_LOGS, "get", "pods/log",
-		       "logs that kxfs has not captured can't be opened", forbidden);
+		       "kxfs can open only logs that it has already captured", forbidden);
 	watches_print_refused(k->parts.watches, out);
 }
 

@@ -910,7 +910,9 @@ static void on_changed(void *data, const struct world_job *job)
 	 */
 	if (s->state == LEFT && !job->gone && job->view && !job->view->meta.deleted &&
 	    job->round > s->round) {
-		diag(DIAG_WARNING, "%s: the server accepted the deletion, but the job still exists",
+		diag(DIAG_WARNING,
+		     "%s: the server accepted the deletion, but the job still exists; "
+		     "kxfs shows the job again",
 		     job->view->meta.name);
 		again = true;
 	}

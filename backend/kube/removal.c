@@ -121,11 +121,12 @@ static char *find_owner(const struct kube_parts *k, const struct world_job *job)
 	if (!*owner || !job->view->owned || !job->kind->reader->remade)
 		return NULL;
 	if (kind == 0 || owner[kind] != ' ' || !spec_name_is_object(owner + kind + 1))
-		return text_print("the job's owner, %s, would create it again; delete the owner",
+		return text_print("the job's owner, %s, would create the job again; delete the "
+				  "owner",
 				  owner);
 	return text_print(
-		"the job's owner, %s, would create it again; to delete both: kubectl -n %s "
-		"delete %s",
+		"the job's owner, %s, would create the job again; to delete both, run kubectl -n "
+		"%s delete %s",
 		owner, k->namespace, owner);
 }
 
@@ -139,8 +140,8 @@ void kube_cancel(struct backend *b, struct backend_request *rq)
 
 	if (!job || !job->view) {
 		backend_answer(rq, -ENOENT, NULL,
-			       "the job no longer exists, or kxfs can't "
-			       "list jobs of its kind now");
+			       "the job no longer exists, or kxfs can't list jobs of its kind now "
+			       "(.kxfs/info shows why)");
 		return;
 	}
 	if (owner) {

@@ -134,8 +134,8 @@ void requests_stop(struct requests *all)
 		if (r->unclear)
 			request_answer(
 				r, -EINPROGRESS, NULL,
-				"kxfs is shutting down; the next mount shows here whether the "
-				"job was launched");
+				"kxfs is shutting down; the next mount finds out whether the job "
+				"was launched, and shows the result in submit/");
 		else
 			request_answer(r, -ECANCELED, NULL, "kxfs is shutting down");
 	}

@@ -304,13 +304,13 @@ static void taken(struct kube_submit *s, enum holder holder, const struct http_r
 {
 	if (s->tried == TRIED_MAYBE_GONE) {
 		give_up(s, -ETIMEDOUT,
-			"the server's reply was lost, and the cluster may have removed the job "
-			"meanwhile because of its ttl");
+			"kxfs did not receive the server's reply, and the cluster may have removed "
+			"the job since then, because of the job's ttl");
 	} else if (holder == HOLDER_NONE && !s->tried) {
 		s->asks = false;
 		send_again(s, reply,
-			   "the server reported the job's name as taken, but then "
-			   "had no such job");
+			   "the server reported that the job's name is taken, but then that no "
+			   "such job exists");
 	} else if (!s->m->named && !s->held && holder != HOLDER_OTHER) {
 		/*
 		 * The name is random, so only the job of this submission can have it. This job was
@@ -320,7 +320,7 @@ static void taken(struct kube_submit *s, enum holder holder, const struct http_r
 	} else if (s->tried) {
 		/* our job may be gone, and another job may have got its name since */
 		give_up(s, -EEXIST,
-			"a job with this name exists, or existed recently; it may come from "
+			"a job with this name exists, or existed until recently, but may come from "
 			"another submission");
 	} else if (s->m->named && s->names < NAME_TRIES) {
 		/* another job has the name from the document, so use another name */
@@ -352,8 +352,8 @@ static void on_holder(void *data, const struct http_reply *reply)
 		send_again(s, reply,
 			   *reply->text
 				   ? reply->text
-				   : "the name is taken, but the server does not show by which "
-				     "object");
+				   : "the server reports that the name is taken, but does not show "
+				     "which object has it");
 	} else if (s->err) {
 		why = take_ptr(s->text);
 		give_up(s, s->err, why);
@@ -548,7 +548,7 @@ static void recorded(void *data, int err)
 		s->record = NULL;
 	if (err)
 		text_set(&s->text,
-			 "%s: the job can't be recorded in %s/jobs: %s; nothing was launched\n",
+			 "%s: kxfs can't record the job in %s/jobs: %s; nothing was launched\n",
 			 s->r.rq->file, s->k->b->config.state_dir, strerror(-err));
 	else if (!s->held)
 		loop_timer_set(&s->shown, SHOWN_MS);

@@ -405,8 +405,8 @@ static struct job *take_job(struct world *w, enum world_type type, struct spec_j
 
 	if (job->j.view && !streq(job->j.view->meta.name, view->meta.name)) {
 		diag(DIAG_WARNING,
-		     "the server reports job %s under a second name, %s; kxfs "
-		     "ignores that name",
+		     "the server reports job %s under a second name, %s; kxfs ignores the second "
+		     "name",
 		     job->j.view->meta.name, view->meta.name);
 		spec_job_view_free(view);
 		return NULL;
@@ -1089,7 +1089,7 @@ void world_pass_over(struct world *w, enum world_type type, const char *json, si
 	if (passed || gone || HASH_COUNT(w->passed) >= PASSED_MAX)
 		return;
 	if (wrong != -ENOSPC)
-		diag(DIAG_WARNING, "the %s %s is not shown: %s", what,
+		diag(DIAG_WARNING, "kxfs does not show the %s %s: %s", what,
 		     *name ? name : "(without a name)",
 		     wrong == -EFBIG   ? "it is too large"
 		     : wrong == -ELOOP ? "it is nested too deeply"

@@ -121,7 +121,8 @@ static int choose_gpus(int wanted, uint64_t *ret, char **ret_text)
 		return -EINVAL;
 	}
 	if (wanted > __builtin_popcountll(*ret)) {
-		*ret_text = text_print("-o gpus=%d: CUDA_VISIBLE_DEVICES=%s lists fewer GPUs",
+		*ret_text = text_print("-o gpus=%d: CUDA_VISIBLE_DEVICES=%s lists fewer GPUs: list "
+				       "more, or lower -o gpus",
 				       wanted, list);
 		return -EINVAL;
 	}
@@ -203,8 +204,8 @@ static void on_stop_late(void *data)
 	struct local *l = data;
 
 	diag(DIAG_ERROR,
-	     "%zu jobs did not end or could not be recorded; the next start of kxfs takes care "
-	     "of them",
+	     "%zu jobs did not end, or kxfs could not record their end; the next start of kxfs "
+	     "ends or records them",
 	     local_jobs_count(l->jobs));
 	local_jobs_leave(l->jobs);
 	return on_stopped(l);

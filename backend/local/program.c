@@ -185,9 +185,11 @@ char *program_end_text(const struct spec_record *rec, const struct spec_replica 
 	if (end->how == TASK_NOT_STARTED)
 		return why_not_started(rec, rep, end);
 	if (end->how == TASK_KILLED && end->sig)
-		return text_print("the helper process that ran it was killed by signal %s", name);
+		return text_print("the helper process of kxfs that ran the program was killed by "
+				  "signal %s",
+				  name);
 	if (end->how == TASK_KILLED)
-		return text_copy("the helper process that ran it was killed");
+		return text_copy("the helper process of kxfs that ran the program was killed");
 	if (end->err == ETIMEDOUT) {
 		spec_time_span_text(rec->job->time_limit, name);
 		return text_print("ran longer than its time limit of %s", name);

@@ -546,7 +546,7 @@ static void refuse(struct local_submit *s, int err)
 	/* If the document has caused the error, the text is set already. */
 	if (!s->text)
 		s->text = text_print(
-			"%s: the job can't be recorded in %s: %s; nothing was launched\n",
+			"%s: kxfs can't record the job in %s: %s; nothing was launched\n",
 			s->rq->file, s->c->b->config.state_dir, strerror(-err));
 	backend_answer(s->rq, err, NULL, s->text);
 	submit_free(s);
@@ -559,8 +559,8 @@ static void refuse(struct local_submit *s, int err)
 static void leave(struct local_submit *s, int err)
 {
 	s->text = text_print(
-		"%s: the job can't be recorded in %s: %s; kxfs could not remove the record "
-		"either. The next start of kxfs shows whether the job was launched\n",
+		"%s: kxfs can't record the job in %s: %s, and could not remove the incomplete "
+		"record. After the next start of kxfs, jobs/ shows whether the job was launched\n",
 		s->rq->file, s->c->b->config.state_dir, strerror(-err));
 	return refuse(s, -EINPROGRESS);
 }

@@ -278,7 +278,7 @@ const struct option_def option_table[] = {
 	{0, "uid", "N", "the user who mounts", "owner of the files", set_uid, 0},
 	{0, "gid", "N", "that of the user who mounts", "group of the files", set_gid, 0},
 	{0, "umask", "OCTAL", "that of the user who mounts",
-	 "permission bits that the files do not get", set_umask, 0},
+	 "permission bits to remove from all files", set_umask, 0},
 	{0, "log_level", "error|warning|info|debug", "info",
 	 "lowest level of messages to log and print", set_choice, FIELD(log_level)},
 	{0},

@@ -325,9 +325,9 @@ static int set_source(struct options *o, const char *text, char **ret_text)
 
 	if (text[0] == '/')
 		return refuse(-EINVAL, ret_text,
-			      "%s: a source can't begin with '/'; mount(8) turns a source into a "
-			      "path if a file of that name exists: put a backend before it, as in "
-			      "job:NAMESPACE",
+			      "%s: a source can't begin with '/'. If a file has the name of a "
+			      "source, mount(8) replaces the source by the file's path; to prevent "
+			      "this, put a backend before the namespace, as in job:NAMESPACE",
 			      text);
 	text_set(&o->backend, "%s", backend ? backend : "");
 	text_set(&o->context, "%.*s", slash ? (int)(slash - rest) : 0, rest);
@@ -375,7 +375,7 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 	if (is_command && n == 1 && (v[0][0] == '/' || v[0][0] == '.'))
 		return refuse(
 			-EINVAL, ret_text,
-			"%s: a path, but the command %s takes a SOURCE; to mount the namespace "
+			"%s is a path, but the command %s takes a SOURCE. To mount the namespace "
 			"%s, write a backend before its name: kxfs volcano:%s %s",
 			v[0], v[-1], v[-1], v[-1], v[0]);
 	if (o->action == OPTIONS_CAPTURE) {
@@ -387,8 +387,9 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 		r = set_source(o, v[0], ret_text);
 	if (o->action == OPTIONS_CAPTURE && r == 0 && streq(o->backend, "local"))
 		return refuse(-EINVAL, ret_text,
-			      "local: kxfs stores the output of local jobs even without this "
-			      "command: mount local: instead");
+			      "local: kxfs capture supports only clusters, because a mount of "
+			      "local: always stores the output; run kxfs local: MOUNTPOINT "
+			      "instead");
 	if (o->action != OPTIONS_MOUNT)
 		return r;
 	if (n == 0)

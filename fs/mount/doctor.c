@@ -105,12 +105,11 @@ static void look_at_machine(const struct options *o, struct report *r)
 	f = fopen("/proc/1/comm", "re");
 	if (f && fgets(first, sizeof(first), f) && streq(first, "kxfs\n"))
 		on_finding(r, BACKEND_LACKS,
-			   "processes of other containers: kxfs is process 1 here, so it "
-			   "shares no pid namespace with its users.\n"
-			   "A mount can't see which processes write, so each close in submit/ "
-			   "may launch the file\n"
-			   "(see kxfs-submit(7)). To fix this, set shareProcessNamespace: true "
-			   "in the pod");
+			   "processes of other containers: kxfs is process 1 of its pid namespace, "
+			   "and can't see them.\n"
+			   "So each close by such a process in submit/ may launch the file (see "
+			   "kxfs-submit(7)).\n"
+			   "To fix this, set shareProcessNamespace: true in the pod");
 	if (o->state[0])
 		dir = text_copy(o->state);
 	else

@@ -220,8 +220,8 @@ static int check(struct mount_run *r, char **why)
 
 	if (passed && o->read_only)
 		return refuse(-EINVAL, why,
-			      "-o ro: %s is mounted already: leave this option out, and let the "
-			      "program that mounts it set ro",
+			      "-o ro: another program has already mounted %s: leave this option "
+			      "out, and set ro in that program",
 			      o->mountpoint);
 	if (o->mountpoint)
 		err = mountpoint_resolve(o->mountpoint, &r->mountpoint, why);

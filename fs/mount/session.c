@@ -136,8 +136,8 @@ static void watch_mounts(void *data)
 	if (s->mounts_fd >= 0)
 		s->watch = loop_watch_new(s->fs->loop, s->mounts_fd, true, check_mount, s);
 	if (!s->watch)
-		diag(DIAG_WARNING, "/proc/self/mountinfo can't be watched (%m): umount -l will not "
-				   "end this process");
+		diag(DIAG_WARNING, "kxfs can't watch /proc/self/mountinfo (%m), so umount -l will "
+				   "not end this process; unmount with fusermount3 -u");
 	check_mount(s);
 }
 

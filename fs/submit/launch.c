@@ -490,9 +490,9 @@ static void launch_show_loss(struct submit *s, const struct name_loss *loss, pid
 		return;
 	who = process_text(process);
 	whom = process_text(loss->writer);
-	text = text_print("%s: %s removed or replaced this file while %s was writing it. The "
-			  "version that was being written was not launched. Write it again, or "
-			  "under another name.",
+	text = text_print("%s: %s removed or replaced this file while %s was writing it. kxfs did "
+			  "not launch the unfinished version. Write the file again, or under "
+			  "another name.",
 			  loss->name, who, whom);
 	names_refused(s->names, loss->name, loss->number, text, s->us);
 }

@@ -80,13 +80,14 @@ static const char *control_writers(const struct tree *t)
 	int unseen = atomic_load(&t->fs->unseen);
 
 	if (unseen == ESRCH || (unseen == 0 && getpid() == 1))
-		return "not seen: kxfs shares no pid namespace with its users, so each of "
-		       "their closes in submit/ may launch the file (see kxfs-submit(7)); set "
-		       "shareProcessNamespace: true in the pod";
+		return "not seen: kxfs runs in another pid namespace than the processes that write "
+		       "to submit/, so each close by these processes may launch the file (see "
+		       "kxfs-submit(7)). To fix this, set shareProcessNamespace: true in the pod";
 	if (unseen)
-		return "not seen: kxfs may not inspect processes of other users, so each of "
-		       "their closes in submit/ may launch the file (see kxfs-submit(7)); "
-		       "mount as root or as that user";
+		return "not seen: another user writes to submit/, and kxfs has no permission to "
+		       "inspect processes of that user, so each close by these processes may "
+		       "launch the file (see kxfs-submit(7)). To fix this, mount as root or as "
+		       "that user";
 	return "seen";
 }
 

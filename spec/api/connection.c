@@ -314,8 +314,8 @@ static void read_cluster(struct connection_reader *r, struct spec_connection *re
 	read_pem(r, "certificate-authority-data", &ret->ca_pem);
 	if (ret->insecure && (*ret->ca_file || *ret->ca_pem))
 		wrong(r, field(r, "insecure-skip-tls-verify"),
-		      "insecure-skip-tls-verify makes no sense with a certificate authority; remove "
-		      "one of them");
+		      "insecure-skip-tls-verify can't be combined with a certificate authority; "
+		      "remove one of them");
 	/* Store the cluster's configuration for exec plugins as JSON. */
 	for (size_t i = 0; list && list->type == SPEC_YAML_LIST && i < list->n; i++) {
 		const struct spec_yaml *name = spec_yaml_get(list->v[i], "name");
@@ -407,7 +407,8 @@ static void read_impersonation(struct connection_reader *r, struct spec_connecti
 	}
 	if (!*ret->as && (*ret->as_uid || ret->n_as_groups || ret->n_as_extra))
 		wrong(r, r->item,
-		      "as-uid, as-groups and as-user-extra need \"as\", the user to act as");
+		      "as-uid, as-groups and as-user-extra need \"as\": add the name of the user "
+		      "to impersonate");
 }
 
 /* Refuse incomplete credentials of a user, and credentials that exclude each other. */

@@ -168,7 +168,7 @@ static int forbidden(struct reply *r)
 		return put(r, -EACCES,
 			   "the server treats the request as anonymous, and user %.*s may not "
 			   "%s %s in namespace %s\n"
-			   "The kubeconfig's user has no credentials that this server accepts.",
+			   "Give the user in the kubeconfig credentials that this server accepts.",
 			   n, user, r->asked->verb, r->asked->resource, r->asked->namespace);
 	if (!*r->asked->namespace)
 		return put(r, -EACCES,
@@ -234,7 +234,7 @@ static int webhook(struct reply *r)
 			   "Name another queue (queue in scheduler_args, or -o queue=NAME of "
 			   "the mount), or ask the cluster's administrator to open it.",
 			   n, queue, m, state);
-	return put(r, -EINVAL, "the cluster refuses it: %s", text);
+	return put(r, -EINVAL, "the cluster refuses the request: %s", text);
 }
 
 static bool is_webhook(const struct reply *r)
@@ -253,7 +253,7 @@ static int bad_request(struct reply *r)
 	if (has(r, "unable to parse requirement: "))
 		return put(r, -EINVAL, "the label selector is invalid: %s",
 			   strstr(r->message, "unable to parse"));
-	return put(r, -EINVAL, "the cluster refuses it: %s", r->message);
+	return put(r, -EINVAL, "the cluster refuses the request: %s", r->message);
 }
 
 /* Handle status 422. The Status has a list of causes; each has a field and a message. */
@@ -267,11 +267,11 @@ static int invalid(struct reply *r)
 	if (is_webhook(r))
 		return webhook(r);
 	if (n == 0)
-		return put(r, -EINVAL, "the cluster refuses it: %s",
+		return put(r, -EINVAL, "the cluster refuses the request: %s",
 			   text		 ? text + strlen(" is invalid: ")
 			   : *r->message ? r->message
 					 : "invalid");
-	fputs("the cluster refuses it: ", r->out);
+	fputs("the cluster refuses the request: ", r->out);
 	for (size_t i = 0; i < n && i < MANY; i++) {
 		const struct spec_value *cause = spec_read_at(causes, i);
 		cleanup_free char *field = text_copy(spec_read_text(cause, "field"));
@@ -299,7 +299,8 @@ static int not_found(struct reply *r)
 		return put(r, -EOPNOTSUPP,
 			   "the cluster has no %s: %s is not installed there, or not in a version "
 			   "that kxfs supports\n"
-			   "Is it the right cluster? If so, ask its administrator to install it.",
+			   "Check that this is the right cluster, or ask the cluster's "
+			   "administrator to install it.",
 			   resource, product);
 	/*
 	 * The kubelet sent this reply. The API server knows the pod; otherwise it would not have
@@ -307,11 +308,12 @@ static int not_found(struct reply *r)
 	 */
 	if (strcmp(kind, "pods/log") == 0)
 		return put(r, -EAGAIN,
-			   "the kubelet does not know pod %s: the pod is too new, or gone",
+			   "the kubelet does not know pod %s: either the pod is too new, or it no "
+			   "longer exists",
 			   r->asked->name);
 	if (strcmp(kind, "namespaces") == 0)
 		return put(r, -ENOENT, "there is no namespace %s", r->asked->namespace);
-	return put(r, -ENOENT, "%s", *r->message ? r->message : "it does not exist");
+	return put(r, -ENOENT, "%s", *r->message ? r->message : "the object does not exist");
 }
 
 static int conflict(struct reply *r)
@@ -378,7 +380,7 @@ static int explain(struct reply *r)
 	case 404:
 		return not_found(r);
 	case 405:
-		return put_failed(r, -EOPNOTSUPP, "the server does not support this");
+		return put_failed(r, -EOPNOTSUPP, "the server does not support this request");
 	case 409:
 		return conflict(r);
 	case 410:

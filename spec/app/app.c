@@ -100,9 +100,7 @@ static void read_entrypoint(struct app_reader *r, const struct app_path *path,
 {
 	if (node->type == SPEC_YAML_SCALAR && streq(node->text, MISSING))
 		app_error(r, path, node,
-			  "is %s, by which TorchX marks a missing entrypoint: "
-			  "name a program",
-			  MISSING);
+			  "is %s, TorchX's mark for a missing entrypoint: name a program", MISSING);
 	else
 		app_read_word(r, path, node, member);
 }
@@ -508,8 +506,8 @@ static char *norm(struct app_reader *r, const struct app_path *path, const struc
 	if (*ret)
 		return ret;
 	app_error(r, path, node,
-		  "must contain a letter or digit (A-Z, a-z, 0-9), because the names of jobs "
-		  "and pods are derived from it");
+		  "must contain a letter or digit (A-Z, a-z, 0-9), because kxfs derives the names "
+		  "of jobs and pods from this name");
 	free(ret);
 	return NULL;
 }
@@ -534,8 +532,9 @@ static void check_task(struct checker *c, const struct app_path *path, const str
 		app_error(c->r, path, node, "roles[%zu] has the same name", other);
 	else
 		app_error(c->r, path, node,
-			  "\"%s\" and roles[%zu], \"%s\", would both have tasks with the name "
-			  "\"%s\" (kxfs keeps only a-z, 0-9 and - of a name)",
+			  "\"%s\" and roles[%zu], \"%s\", would have the same task name, \"%s\", "
+			  "because kxfs keeps only a-z, 0-9 and - of a name; rename one of these "
+			  "roles",
 			  c->app->roles[i].name, other, c->app->roles[other].name, name);
 	free(name);
 }

@@ -153,8 +153,8 @@ static int refuse_several(const struct spec_yaml *documents, struct spec_errors 
 		"the file contains %s%zu object%s%s%s%s; submit one file for each job%s",
 		documents->n > 1 ? "" : "a List of ", c.n, c.n == 1 ? "" : "s", c.n ? " (" : "",
 		text, c.n ? ")" : "",
-		c.ready ? ", or create all of them with kubectl create -f FILE: "
-			  "kxfs shows the job"
+		c.ready ? ", or create all objects with kubectl create -f FILE, and kxfs shows the "
+			  "job"
 			: "");
 }
 

@@ -80,7 +80,7 @@ bool app_is(struct app_reader *r, const struct app_path *path, const struct spec
 		app_error(r, path, node,
 			  node->len ? "must not be null; leave out a field that has no value, "
 				      "or put \"%s\" in quotes if you mean this text"
-				    : "has no value%s; give one, or leave it out",
+				    : "has no value%s; give a value, or leave the field out",
 			  node->text);
 	else if (node->type != type)
 		app_error(r, path, node, "must be %s, not %s%s%s", type_name(type),

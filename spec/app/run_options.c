@@ -94,8 +94,8 @@ static int refuse_unknown(const struct spec_options *o, const char *path, const 
 		return spec_errors_add(e, -EINVAL, 0, 0, path,
 				       "%s has no such run option; did you mean %s?", o->whose,
 				       near);
-	return spec_errors_add(e, -EINVAL, 0, 0, path, "%s has no such run option; it has %s",
-			       o->whose, all);
+	return spec_errors_add(e, -EINVAL, 0, 0, path,
+			       "%s has no such run option; its run options are %s", o->whose, all);
 }
 
 static int set_number(struct run_value *v, const struct spec_option *option, int64_t number,

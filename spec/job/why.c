@@ -175,7 +175,7 @@ static void put_failure(FILE *out, const struct spec_job *job, const struct spec
 		}
 		fputs(". Role ", out);
 		put_clean(out, job->roles[r->role].name);
-		fputs(" needs more memory, or must use less.", out);
+		fputs(" must request more memory, or use less.", out);
 	} else if (streq(r->reason, "DeadlineExceeded")) {
 		spec_time_span_text(job->time_limit, limit);
 		fprintf(out, " ran longer than its time limit%s%s.", job->time_limit ? " of " : "",
@@ -206,7 +206,7 @@ static void put_retries(FILE *out, const struct spec_job *job, bool again)
 	bool none = job->max_retries == 0 && job->retries == 0;
 
 	if (none && !again)
-		fputs(" It was not retried, because max_retries is 0.", out);
+		fputs(" There was no retry, because max_retries is 0.", out);
 	else if (!none)
 		fprintf(out, " Retries used: %u; max_retries is %u.", job->retries,
 			job->max_retries);
@@ -226,7 +226,9 @@ static void put_policy(FILE *out, const struct spec_job *job, const struct spec_
 		return;
 	}
 	rule += strlen(key);
-	fprintf(out, " It was not retried, because rule %.*s of its podFailurePolicy forbids it.",
+	fprintf(out,
+		" The job was not retried, because rule %.*s of its podFailurePolicy forbids "
+		"retries.",
 		(int)strspn(rule, "0123456789"), rule);
 }
 
@@ -250,8 +252,8 @@ static void put_output(FILE *out, const struct spec_job *job, const struct spec_
 	if (stopped && n > 1)
 		fprintf(out, ".%zu", n - 2);
 	fputs(readable ? "."
-		       : ", as far as it was captured: this user has no right to get "
-			 "pods/log.",
+		       : ". This log has only what kxfs has captured, because this user has no "
+			 "right to get pods/log.",
 	      out);
 }
 
@@ -349,8 +351,8 @@ static void why_failed(FILE *out, const struct spec_job *job)
 	if (*job->again)
 		fprintf(out, " %s", job->again);
 	if (job->silent && !streq(r->reason, "OutputLost"))
-		fputs(*r->blamed ? " That container has printed nothing."
-				 : " It has printed nothing.",
+		fputs(*r->blamed ? " The container has printed nothing."
+				 : " The replica has printed nothing.",
 		      out);
 	else if (*r->blamed || r->started)
 		put_output(out, job, r);
@@ -368,8 +370,8 @@ static void put_resume(FILE *out, const struct spec_job *job, unsigned allowed)
 
 	if (actions & 1u << SPEC_RESUME)
 		fprintf(out,
-			" To resume it, write \"resume\" to its file ctl; to end it, %sremove its "
-			"directory.",
+			" To resume the job, write \"resume\" to its file ctl; to end it, %sremove "
+			"its directory.",
 			actions & 1u << SPEC_TERMINATE ? "write \"terminate\" there or " : "");
 }
 
@@ -389,9 +391,9 @@ static void put_cause(FILE *out, const struct spec_job *job, unsigned allowed)
 		fprintf(out, " %s", job->cause.advice);
 	if (job->actions & allowed & 1u << SPEC_RELEASE)
 		fputs(job->state == SPEC_SUBMITTED
-			      ? " Write \"release\" to its file ctl to send it again, or remove its "
-				"directory to drop it."
-			      : " Write \"release\" to its file ctl to release it.",
+			      ? " To send the job again, write \"release\" to its file ctl; to "
+				"discard it, remove its directory."
+			      : " To release the job, write \"release\" to its file ctl.",
 		      out);
 	if (job->suspended || job->cause.stops)
 		put_resume(out, job, allowed);
@@ -457,8 +459,7 @@ static void put_pull(FILE *out, const struct spec_replica *r)
 		      out);
 		return;
 	}
-	fputs(". The image is in a local Docker; push it from the machine that has it: docker "
-	      "tag sha256:",
+	fputs(". The image is in a local Docker; push it from that machine: docker tag sha256:",
 	      out);
 	put_words(out, id);
 	fputc(' ', out);
@@ -514,13 +515,13 @@ static void put_waiting(FILE *out, const struct spec_job *job, const struct spec
 	} else if (streq(r->reason, "CreateContainerConfigError")) {
 		fputs(" can't start: ", out);
 		put_end(out, r->message);
-		fputs(" It starts automatically when this is fixed", out);
+		fputs(" The replica starts automatically when this problem is fixed", out);
 		put_abandoning(out, job);
 	} else {
 		put_trouble(out, " can't start yet", r);
 	}
 	if (n > 1)
-		fprintf(out, " It is the first of %zu replicas that wait for this.", n);
+		fprintf(out, " It is the first of %zu replicas that wait for the same reason.", n);
 }
 
 /*
@@ -680,7 +681,7 @@ void spec_status_why(const struct spec_job *job, unsigned allowed, char **ret, s
 	if (job->state == SPEC_FAILED) {
 		why_failed(out, job);
 		if (*job->last_words)
-			fputs(" Its last words:\n    ", out);
+			fputs(" Its last output:\n    ", out);
 		for (const char *p = job->last_words; *p; p++) {
 			fputc(*p, out);
 			if (*p == '\n')

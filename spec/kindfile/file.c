@@ -494,7 +494,8 @@ static void check(const struct kindfile_place *p)
 	for (size_t i = 0; i < f->states.n; i++)
 		succeeds |= f->states.v[i].is->rows->state == SPEC_SUCCEEDED;
 	if (!succeeds)
-		bad(p, "states: no row has the state succeeded, so no job could ever succeed");
+		bad(p, "states: no row has the state succeeded, so no job could ever succeed; add "
+		       "such a row");
 	if (f->parts.n > MAX_PARTS)
 		bad(p, "parts: must have at most %d items", MAX_PARTS);
 	if (f->attempts.failed.n && f->attempts.restarted.n)
@@ -580,7 +581,7 @@ static void make_parts(struct spec_kind_file *f)
 		if (!part.plural || f->parts.v[i].named.n)
 			continue;
 		part.cost = arena_own(&f->arena,
-				      text_print("pods of %ss, and their logs, are not shown",
+				      text_print("kxfs does not show pods of %ss and their logs",
 						 part.kind));
 		v[f->kind.n_parts++] = part;
 	}

@@ -38,15 +38,15 @@ static const char *parse_step(const char **p, char **to)
 		from += 2;
 		end = strstr(from, "']");
 		if (!end || end == from)
-			return "a key in brackets is written ['KEY']";
+			return "write a key in brackets as ['KEY']";
 		n = (size_t)(end - from);
 		end += 2;
 	} else if (*from == '.') {
 		n = strspn(++from, NAME_BYTES);
 		end = from + n;
 		if (n == 0)
-			return "there is no name after a dot; a name has letters, digits, - and "
-			       "_, and any other key is written ['KEY']";
+			return "a dot has no name after it. A name has only letters, digits, - and "
+			       "_; write any other key as ['KEY']";
 	} else if (strncmp(from, "[*]", 3) != 0) {
 		return "a step begins with a dot, [' or [*]";
 	}

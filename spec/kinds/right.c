@@ -23,12 +23,12 @@ static const struct right_row {
 	 {.group = "",
 	  .resource = "pods/log",
 	  .verbs = {"get"},
-	  .cost = "logs that kxfs has not captured can't be opened"}},
+	  .cost = "kxfs can open only logs that it has already captured"}},
 	{SCHEDULED,
 	 {.group = "bus.volcano.sh",
 	  .resource = "commands",
 	  .verbs = {"create"},
-	  .cost = "ctl has no effect"}},
+	  .cost = "writes to ctl have no effect"}},
 	{SCHEDULED,
 	 {.group = "scheduling.volcano.sh",
 	  .resource = "podgroups",
@@ -51,7 +51,7 @@ static const struct right_row {
 	  .resource = "queues",
 	  .verbs = {"list", "watch"},
 	  .cluster = true,
-	  .cost = "queues/ shows at most the queue of -o queue="}},
+	  .cost = "queues/ shows only the queue of -o queue=NAME"}},
 	{QUEUED,
 	 {.group = "kueue.x-k8s.io",
 	  .resource = "workloads",
@@ -73,7 +73,7 @@ static const struct right_row {
 	 {.group = "kueue.x-k8s.io",
 	  .resource = "localqueues",
 	  .verbs = {"get"},
-	  .cost = "ctl accepts queues that do not exist"}},
+	  .cost = "ctl can't check whether a queue exists"}},
 	{QUEUED,
 	 {.group = "visibility.kueue.x-k8s.io",
 	  .resource = "localqueues/pendingworkloads",
@@ -91,8 +91,8 @@ static const struct right_row {
 	  .resource = "workloadpriorityclasses",
 	  .verbs = {"get"},
 	  .cluster = true,
-	  .cost = "ctl accepts priority classes that do not exist, and Kueue ignores jobs with "
-		  "such a class"}},
+	  .cost = "ctl can't check whether a priority class exists, and Kueue ignores jobs whose "
+		  "class does not exist"}},
 };
 
 /* The rights for the jobs of one kind. */

@@ -376,7 +376,7 @@ static const struct spec_option options[] = {
 	{.name = "efa_device_count",
 	 .type = SPEC_OPTION_INT,
 	 .max = INT32_MAX,
-	 .help = "number of EFA devices, instead of that in the role's resource"},
+	 .help = "number of EFA devices; overrides the role's resource"},
 	SPEC_TIME_LIMIT_OPTION,
 	SPEC_TTL_OPTION,
 	POD_NO_ANNOTATIONS_OPTION,

@@ -130,7 +130,7 @@ static int check_kind(struct json_object *kinds, struct json_object *overlay, co
 	json_object_object_foreach(kinds, key, value) {
 		if (!streq(key, KIND_KEY) && !streq(key, FORMAT_KEY))
 			return spec_errors_add(e, -EINVAL, 0, 0, path,
-					       "%s is beside " KIND_KEY ": put it into " KIND_KEY,
+					       "%s is beside " KIND_KEY ": move it into " KIND_KEY,
 					       key);
 	}
 	return check_top(overlay, at, e);

@@ -191,7 +191,7 @@ static int make_image(struct spec_pod_role *r)
 		return spec_build_refuse(
 			r->pods->build, path,
 			"is the id of a local image; set the run option image_repo to the "
-			"repository to which it was pushed");
+			"repository that has this image");
 	r->image = spec_tree_format("%s:%s", repo, image + strlen(LOCAL_IMAGE));
 	return 0;
 }

@@ -299,8 +299,8 @@ static int check_label(struct wrap *w, size_t index, struct json_object *names)
 	}
 	snprintf(path, sizeof(path), "roles[%zu].name", index);
 	return spec_build_refuse(w->build, path,
-				 "has the same label as roles[%d], \"%s\": the first %u characters "
-				 "must differ",
+				 "would have the same label as roles[%d], \"%s\": the first %u "
+				 "characters of their names must differ",
 				 json_object_get_int(other), label, SPEC_MAX_NAME);
 }
 

@@ -280,13 +280,13 @@ static const char *put_sending(FILE *out, enum spec_sending sending)
 		return "Submitting";
 	}
 	if (sending == SPEC_SENDING_ASKED) {
-		fputs("kxfs ended or lost the connection while it sent the job; the server may "
-		      "still show the job",
+		fputs("kxfs ended or lost the connection while it sent the job; kxfs is checking "
+		      "whether the server has the job",
 		      out);
 		return "Submitting";
 	}
-	fputs("kxfs ended or lost the connection while it sent the job; the server does not "
-	      "have the job now, but may have had it",
+	fputs("kxfs ended or lost the connection while it sent the job; the server does not have "
+	      "the job now, but may have had it earlier",
 	      out);
 	return "LaunchUnknown";
 }

@@ -122,8 +122,8 @@ int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
 		if (m->gpus && need > m->gpus)
 			spec_errors_add(
 				e, -EINVAL, 0, 0, "roles",
-				"the replicas need %lld GPUs together, but this mount has only "
-				"%u",
+				"the replicas need %lld GPUs together, but this mount has only %u; "
+				"request fewer, or mount with more (-o gpus=N)",
 				(long long)need, m->gpus);
 		*ret_terms = choose_terms(app, m, e);
 	} else {

@@ -94,14 +94,15 @@ bool spec_slots_give(struct spec_slots *t, struct spec_record *r, bool *ret_move
 		spec_slots_take(t, r);
 		return true;
 	}
-	text = never ? text_print("waits for %lld GPUs, but there are only %d", (long long)need,
-				  count_of(t->gpus))
+	text = never ? text_print("waits for %lld GPUs, but this mount has only %d",
+				  (long long)need, count_of(t->gpus))
 		     : text_of_wait(t, need);
 	*ret_moved = !streq(job->cause.text, text);
 	spec_set(&job->cause.text, text);
 	job->cause.reason = "Resources";
-	job->cause.advice =
-		never ? "Mount again with more GPUs (-o gpus=N), or remove its directory." : "";
+	job->cause.advice = never ? "Mount again with more GPUs (-o gpus=N), or remove the job's "
+				    "directory."
+				  : "";
 	job->queue_position = never ? 0 : (unsigned)++t->waiting;
 	return false;
 }

@@ -31,29 +31,35 @@ struct cause_class {
 };
 
 static const struct cause_class no_controller = {
-	"NoController", "If this lasts, the controller of these jobs may be down."};
+	"NoController", "If this lasts, ask the cluster's administrator whether the controller of "
+			"these jobs is down."};
 static const struct cause_class no_scheduler = {
-	"NoScheduler", "If this lasts, the scheduler of these jobs may be down."};
+	"NoScheduler", "If this lasts, ask the cluster's administrator whether the scheduler of "
+		       "these jobs is down."};
 static const struct cause_class failed_create = {"FailedCreate", ""};
 static const struct cause_class quota_exceeded = {
 	"QuotaExceeded", "It continues automatically when quota becomes available."};
 static const struct cause_class no_service_account = {
-	"NoServiceAccount", "Create it, or submit the job with another service_account."};
+	"NoServiceAccount", "Create this service account, or submit the job with another "
+			    "service_account."};
 static const struct cause_class no_priority_class = {
-	"NoPriorityClass", "Create it, or submit the job with another priority_class."};
+	"NoPriorityClass", "Create this priority class, or submit the job with another "
+			   "priority_class."};
 static const struct cause_class failed_mount = {"FailedMount",
-						"It starts automatically when that is fixed."};
+						"The replica starts automatically when this "
+						"problem is fixed."};
 static const struct cause_class node_lost = {
-	SPEC_REASON_NODE_LOST, "Whether the replica still runs is unknown until the node "
+	SPEC_REASON_NODE_LOST, "kxfs can't know whether the replica still runs until the node "
 			       "returns or is removed from the cluster."};
 static const struct cause_class gang_short = {"GangShort", WAITS_FOR_ROOM};
 static const struct cause_class cluster_full = {"ClusterFull", WAITS_FOR_ROOM};
 static const struct cause_class queue_full = {"QueueFull", WAITS_FOR_ROOM};
 static const struct cause_class queue_too_small = {"QueueTooSmall",
-						   "Submit it to another queue, or request less."};
+						   "Submit the job to another queue, or request "
+						   "less."};
 static const struct cause_class queue_closed = {
 	"QueueClosed",
-	"Submit it to another queue, or ask the cluster's administrator to open this one."};
+	"Submit the job to another queue, or ask the cluster's administrator to open this queue."};
 static const struct cause_class unschedulable = {"Unschedulable", ""};
 static const struct cause_class missing_right = {"MissingRight", ""};
 
@@ -243,8 +249,8 @@ static struct spec_cause find_unmade(const struct facts *f)
 	ret = refused_by(f, e);
 	for (const struct spec_phase *p = f->ctx->reader->phases; p->name; p++)
 		if (p->gives_up && ret.reason == quota_exceeded.reason)
-			ret.advice = "It continues automatically if quota becomes available "
-				     "before Volcano gives up, which is after some minutes.";
+			ret.advice = "The job continues automatically if quota becomes available "
+				     "soon; Volcano gives up after some minutes.";
 	return ret;
 }
 
@@ -255,11 +261,11 @@ static const char *advice_after(const struct spec_cause *cause)
 		const struct cause_class *class;
 		const char *advice;
 	} table[] = {
-		{&quota_exceeded, " Submit it again when quota is available."},
-		{&no_service_account, " Create it and submit the job again, or submit it with "
-				      "another service_account."},
-		{&no_priority_class, " Create it and submit the job again, or submit it with "
-				     "another priority_class."},
+		{&quota_exceeded, " Submit the job again when quota is available."},
+		{&no_service_account, " Create this service account and submit the job again, or "
+				      "submit it with another service_account."},
+		{&no_priority_class, " Create this priority class and submit the job again, or "
+				     "submit it with another priority_class."},
 	};
 
 	for (size_t i = 0; i < array_size(table); i++)

@@ -51,17 +51,20 @@ struct kueue_meaning {
 static const struct kueue_meaning unreserved_meanings[] = {
 	{"WaitingForQuota", "QueueFull", WAITS_FOR_ROOM, NO_QUOTA},
 	{"WaitingForPreemptedWorkloads", "QueueFull", WAITS_FOR_ROOM, NO_QUOTA},
-	{"ExceedsMaxQuota", "QueueTooSmall", "Submit it to another queue, or request less.",
+	{"ExceedsMaxQuota", "QueueTooSmall", "Submit the job to another queue, or request less.",
 	 NO_QUOTA},
 	{"NoMatchingFlavor", "NoMatchingFlavor",
-	 "Change its node selector or affinity, or submit it to another queue.", NO_QUOTA},
+	 "Change the job's node selector or affinity, or submit the job to another queue.",
+	 NO_QUOTA},
 	{"TopologyPlacementFailed", "TopologyPlacementFailed",
 	 "Wait until other jobs free capacity, or request fewer or "
 	 "smaller pods.",
 	 NO_QUOTA},
 	{"WaitingForPodsReady", "WaitingForPodsReady", "", NO_QUOTA},
-	{"AdmissionGated", "AdmissionGated", "It continues when this gate is removed.", NO_QUOTA},
-	{"Misconfigured", "Inadmissible", "Ask Kueue's administrator.", NO_QUOTA},
+	{"AdmissionGated", "AdmissionGated", "The job continues when this gate is removed.",
+	 NO_QUOTA},
+	{"Misconfigured", "Inadmissible", "Ask Kueue's administrator to correct the configuration.",
+	 NO_QUOTA},
 	{"Inadmissible", "Inadmissible", "", NO_QUOTA},
 	{"Suspended", "QueueStopped", WHEN_OPENED, NO_QUOTA},
 	{NULL, "Queued", "", NO_QUOTA},
@@ -205,8 +208,8 @@ static void line(struct kueue_text *m)
 	fputs("it is in ", m->out);
 	put_queue(m);
 	if (c && streq(c->strategy, "StrictFIFO"))
-		fputs(", which admits jobs strictly in order (StrictFIFO): the jobs "
-		      "ahead of it wait too",
+		fputs(", which admits jobs strictly in order (StrictFIFO), and the jobs ahead of "
+		      "it wait too",
 		      m->out);
 	else if (m->ctx->kueue.position > 1 && m->ctx->now - m->ctx->since >= SPEC_SETTLE_NS)
 		/*
@@ -214,9 +217,9 @@ static void line(struct kueue_text *m)
 		 * runs: no object shows this. For the feature, see SchedulingEquivalenceHashing in
 		 * Kueue's pkg/features/kube_features.go.
 		 */
-		fputs(", and Kueue has not tried to admit it yet: other jobs are ahead of it, "
-		      "and Kueue 0.18 and later skips a job if another job with the same "
-		      "request did not fit",
+		fputs(", and Kueue has not tried to admit it yet. Other jobs are ahead of it, and "
+		      "Kueue 0.18 and later also skips a job if another job with the same request "
+		      "did not fit",
 		      m->out);
 	else
 		fputs(", and Kueue has not tried to admit it yet", m->out);
@@ -254,7 +257,7 @@ static void inactive(struct kueue_text *m)
 		fprintf(m->out, "cluster queue %s (of queue %s)", cluster, queue);
 		stopped(m, c->stop_policy);
 	} else if (streq(m->queue->active.reason, "ClusterQueueDoesNotExist")) {
-		set(m, "NoQueue", "Create it, or submit the job to another queue.");
+		set(m, "NoQueue", "Create the cluster queue, or submit the job to another queue.");
 		fprintf(m->out, "queue %s belongs to cluster queue %s, which does not exist", queue,
 			cluster);
 	} else {
@@ -435,7 +438,7 @@ static void missing(struct kueue_text *m)
 	if (ctx->now - ctx->since < SPEC_SETTLE_NS || !streq(m->view->reason, SPEC_REASON_QUEUED))
 		return;
 	if (ctx->kueue.absent) {
-		set(m, "NoKueue", "Submit it without a queue.");
+		set(m, "NoKueue", "Submit the job without a queue.");
 		fprintf(m->out,
 			"it is in Kueue queue %s, but Kueue is not installed in this cluster",
 			m->view->queue);
@@ -475,7 +478,7 @@ struct spec_cause spec_kueue_cause(const struct spec_job *job, const struct spec
 	else
 		missing(&m);
 	if (ctx->kueue.away && *m.reason && !is_off(m.w) && !streq(m.reason, "Admitted"))
-		fputs("; the server can't reach Kueue, and Kueue admits no jobs while it is down",
+		fputs("; the server can't reach Kueue. While Kueue is down, it admits no jobs",
 		      m.out);
 	if (m.pods && *job->obstacle)
 		fprintf(m.out, ". The pods did not become ready: %s", job->obstacle);

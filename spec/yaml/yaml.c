@@ -185,7 +185,7 @@ static int read_alias(struct yaml_reader *r, const yaml_event_t *event, unsigned
 	a = found;
 	if (a->open)
 		return spec_errors_add(r->e, -EINVAL, line, column, "",
-				       "\"*%s\" is inside the node to which it refers", name);
+				       "\"*%s\" refers to a node that contains this alias", name);
 	return copy_node(r, a->node, depth, ret);
 }
 

@@ -134,7 +134,7 @@ def test_restarts_are_retries(kx, world):
     log, = (name for name in ("log", "log.1") if f"Its output is in c-0/{name}. " in job.read("why"))
     assert job.read("c-0", log) == "try\nno data\n"
     assert job.read("why").startswith("c-0 ended with exit code 3. Retries used: 2; max_retries is 2.")
-    assert job.read("why").endswith("Its last words:\n    try\n    no data\n")
+    assert job.read("why").endswith("Its last output:\n    try\n    no data\n")
 
 
 def test_failure_policy(kx, world):
@@ -149,7 +149,7 @@ def test_failure_policy(kx, world):
     job, = mount.jobs()
     ended(job, "FAILED")
     wait_for(lambda: job.read("why").startswith(
-        "c-1 ended with exit code 42. It was not retried, because rule 1 of its podFailurePolicy forbids it."), what="why")
+        "c-1 ended with exit code 42. The job was not retried, because rule 1 of its podFailurePolicy forbids retries."), what="why")
     assert job.status()["retries"] == 0 and world.jobs()["ruled"]["status"]["failed"] == 3
 
 

@@ -413,4 +413,4 @@ def test_rotated_away(cluster, mount, namespace, tmp_path):
         log, wrote = run.log(), run.wrote("main-0", 0)
         begin, end = same(log, wrote), same(log[::-1], wrote[::-1])
         assert len(log) < len(wrote) and begin + end >= len(log), (begin, end, len(log), len(wrote))
-        assert "may be lost" in kx.read(".kxfs/log")
+        assert "may have lost output" in kx.read(".kxfs/log")

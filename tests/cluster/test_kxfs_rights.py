@@ -18,15 +18,15 @@ COST = {
 }
 # `why` of a job of two pods with quota for one pod, without these rights, while it waits.
 SHORT = {
-    PODGROUPS: "The job waits: its pods can't be created: quota few is exhausted "
-               "(requested: pods=1, used: pods=1, limited: pods=1). It continues automatically "
-               "if quota becomes available before Volcano gives up, which is after some minutes.",
+    PODGROUPS: "The job waits: its pods can't be created: quota few is exhausted (requested: "
+               "pods=1, used: pods=1, limited: pods=1). The job continues automatically if quota "
+               "becomes available soon; Volcano gives up after some minutes.",
     "events": "The job waits: 2 pods must start together, but only 1 exists. "
               "This user may not list and watch events, which would "
               "show the reason: ask the cluster's administrator for that right.",
 }
 NO_QUEUES = [(QUEUES, "there is no queues/ directory; the file \"why\" can't report the capacity of a queue")]
-OWN_QUEUE = [(QUEUES, "queues/ shows at most the queue of -o queue=")]
+OWN_QUEUE = [(QUEUES, "queues/ shows only the queue of -o queue=NAME")]
 
 
 class Rights:

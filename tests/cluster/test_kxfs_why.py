@@ -12,7 +12,7 @@ import yaml
 from harness import wait_for
 from mounted import HOLD, app, manifest, quota, role, running, says
 
-NO_RETRY = "It was not retried, because max_retries is 0."
+NO_RETRY = "There was no retry, because max_retries is 0."
 ROOM = "It starts automatically when capacity becomes available."
 
 
@@ -35,16 +35,15 @@ def test_no_node_fits(kx):
 
 def test_missing_image(kx):
     job = kx.submit(app(HOLD, image="localhost:1/no/such:image", num_replicas=2))
-    says(job, "main-0 can't start: its image localhost:1/no/such:image can't "
-              "be pulled: connection refused. Check the image's name and tag, "
-              "and that the cluster's nodes may pull it. It is the first of 2 "
-              "replicas that wait for this.")
+    says(job, "main-0 can't start: its image localhost:1/no/such:image can't be pulled: connection "
+              "refused. Check the image's name and tag, and that the cluster's nodes may pull it. "
+              "It is the first of 2 replicas that wait for the same reason.")
 
 
 def test_missing_secret(kx, world):
     job = kx.submit(manifest(container={"env": [{"name": "KEY", "valueFrom": {
         "secretKeyRef": {"name": "nope", "key": "key"}}}]}))
-    says(job, 'main-0 can\'t start: secret "nope" not found. It starts automatically when this is fixed.',
+    says(job, 'main-0 can\'t start: secret "nope" not found. The replica starts automatically when this problem is fixed.',
          "CreateContainerConfigError")
     world.kubectl("create", "secret", "generic", "nope", "--from-literal=key=1")
     ends(job, world)
@@ -54,7 +53,7 @@ def test_missing_configmap(kx, world):
     job = kx.submit(manifest(volumes=[{"name": "settings", "configMap": {"name": "nope"}}], container={
         "volumeMounts": [{"name": "settings", "mountPath": "/settings"}]}))
     says(job, 'main-0 can\'t start: its volume settings can\'t be mounted: configmap "nope" not found. It starts '
-         "automatically when that is fixed.", "FailedMount")
+         "automatically when this problem is fixed.", "FailedMount")
     world.kubectl("create", "configmap", "nope")
     ends(job, world)
 
@@ -80,7 +79,7 @@ def test_exit_code(kx, world):
     world.release(job.replica()["pod"])
     job.finish("FAILED")
     says(job, "main-1 ended with exit code 127 (in a shell: a command was not found). "
-         f"{NO_RETRY} Its output is in main-1/log. Its last words:\n    begin\n    end", "Error")
+         f"{NO_RETRY} Its output is in main-1/log. Its last output:\n    begin\n    end", "Error")
 
 
 def test_memory(kx):
@@ -88,8 +87,8 @@ def test_memory(kx):
     # event is not too late.
     job = kx.submit(app("dd if=/dev/zero of=/dev/null bs=256M count=1; code=$?; sleep 2; exit $code"))
     job.finish("FAILED")
-    says(job, "main-0 was killed because it used more memory than its limit of 61 MiB. Role main needs more memory, or must "
-         f"use less. {NO_RETRY} Its output is in main-0/log. Its last words:\n    Killed", "OOMKilled")
+    says(job, "main-0 was killed because it used more memory than its limit of 61 MiB. Role main must request more memory, or "
+         f"use less. {NO_RETRY} Its output is in main-0/log. Its last output:\n    Killed", "OOMKilled")
 
 
 def test_time_limit(kx, world):
@@ -113,9 +112,9 @@ def test_quota(kx, world):
     more than the gang's message."""
     quota(world, "pods")
     job = kx.submit(manifest(replicas=2, volumes=[{"name": "none", "secret": {"secretName": "none"}}]))
-    says(job, "The job waits: its pods can't be created: quota few is exhausted "
-              "(requested: pods=1, used: pods=1, limited: pods=1). It continues automatically "
-              "if quota becomes available before Volcano gives up, which is after some minutes.",
+    says(job, "The job waits: its pods can't be created: quota few is exhausted (requested: "
+              "pods=1, used: pods=1, limited: pods=1). The job continues automatically if quota "
+              "becomes available soon; Volcano gives up after some minutes.",
          "QuotaExceeded")
     assert job.status()["message"].startswith("its pods can't be created: quota few is exhausted")
 
@@ -123,13 +122,14 @@ def test_quota(kx, world):
 def test_service_account(kx, world):
     job = kx.submit(app(HOLD, args={"service_account": "nope"}))
     says(job, "The job waits: its pods can't be created: there is no service account nope in namespace "
-         f"{world.namespace}. Create it, or submit the job with another service_account.", "NoServiceAccount")
+         f"{world.namespace}. Create this service account, or submit the job with another service_account.", "NoServiceAccount")
 
 
 def test_priority_class(kx):
     job = kx.submit(app(HOLD, args={"priority_class": "nope"}))
-    says(job, "The job waits: its pods can't be created: there is no priority class nope. Create it, or submit the "
-         "job with another priority_class.", "NoPriorityClass")
+    says(job, "The job waits: its pods can't be created: there is no priority class nope. Create "
+              "this priority class, or submit the job with another "
+              "priority_class.", "NoPriorityClass")
 
 
 # --- capacity ----------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def test_queue(mount, world, queue):
     large = kx.submit(app(HOLD, resource={**resource, "cpu": 0.5}), "large.yaml")
     says(large, f"The job waits: queue {queue} has no capacity for it now: it "
                 f"needs 0.4 cpu, and the queue's limit is 0.3. "
-                f"Submit it to another queue, or request less.", "QueueTooSmall")
+                f"Submit the job to another queue, or request less.", "QueueTooSmall")
     assert {"default", queue} <= set(kx.ls("queues"))
     status = yaml.safe_load(kx.read("queues", queue, "status"))
     assert (status["state"], status["capability"]) == ("Open", {"cpu": "300m"})
@@ -185,8 +185,8 @@ def test_queue(mount, world, queue):
         "action": "CloseQueue", "target": {
             "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "name": queue,
             "uid": world.cluster.client.get(api.path_of("queues", None, queue))["metadata"]["uid"]}})
-    says(third, f"The job waits: queue {queue} is closed. Submit it to another "
-                f"queue, or ask the cluster's administrator to open this one.",
+    says(third, f"The job waits: queue {queue} is closed. Submit the job to another "
+                f"queue, or ask the cluster's administrator to open this queue.",
          "QueueClosed")
 
 

@@ -626,7 +626,7 @@ def test_a_record_that_cannot_be_taken_away(slow):
     text = harness.app(f"echo run >> {kx.work}/runs")
     assert harness.err_of(kx.write, "submit/x.yaml", text) == "EINPROGRESS"
     error = kx.read("submit/x.yaml.error")
-    assert "could not remove the record" in error and "next start of kxfs shows" in error
+    assert "could not remove the incomplete record" in error and "After the next start of kxfs, jobs/ shows" in error
     assert "nothing was launched" not in error.lower()
     disk.go_on()
     kx.restart()

@@ -307,7 +307,7 @@ class Day:
             return
         assert self.fault and (said or late), said
         assert error, said
-        if "The next start of kxfs shows whether" in error:
+        if "After the next start of kxfs, jobs/ shows whether" in error:
             self.kx.restart()
             job, error = self.verdict(name)
             assert job or "nothing was launched" in error, error

@@ -260,7 +260,7 @@ def test_refused(passed, tmp_path):
              "and pass the descriptor to kxfs\n")
     assert said == wrong == passed.refused(passed.command(number=number))
     said = passed.refused(passed.command("ro"), pass_fds=[passed.fd])
-    assert said.startswith(f"kxfs: -o ro: /dev/fd/{passed.fd} is mounted already: leave this option out")
+    assert said.startswith(f"kxfs: -o ro: another program has already mounted /dev/fd/{passed.fd}: leave this option out")
     device = os.open("/dev/fuse", os.O_RDWR)
     try:
         said = passed.refused(passed.command(number=device), pass_fds=[device])

@@ -48,7 +48,7 @@ def test_release(kx):
     job = kx.submit(text)
     status = job.status()
     assert (status["state"], status["phase"], status["reason"]) == ("PENDING", "Held", "Held")
-    assert job.read("why") == "The job waits to be released. Write \"release\" to its file ctl to release it.\n"
+    assert job.read("why") == "The job waits to be released. To release the job, write \"release\" to its file ctl.\n"
     assert job.read("ctl") == "release\n" and job.read("app.yaml") == text
     assert yaml.safe_load(job.read("manifest.yaml"))["id"] == job.id
     assert job.log() == b"" and job.read("log") == ""
@@ -605,8 +605,8 @@ def test_fewer(make_kx):
     kx.options = "gpus=2"
     kx.start()
     c.until("RUNNING")
-    assert b.read("why") == ("The job waits for 4 GPUs, but there are only 2. "
-                             "Mount again with more GPUs (-o gpus=N), or remove its directory.\n")
+    assert b.read("why") == ("The job waits for 4 GPUs, but this mount has only 2. Mount again "
+                             "with more GPUs (-o gpus=N), or remove the job's directory.\n")
     remove(b.dir)
     for job, name in ((a, "a"), (c, "c")):
         (kx.work / name).touch()

@@ -676,7 +676,7 @@ with open(os.environ["TORCHELASTIC_ERROR_FILE"], "w") as file:
 print("[rank0] the log says less")
 sys.exit(1)
 """
-TRACEBACK = """Its last words:
+TRACEBACK = """Its last output:
     Traceback (most recent call last):
       File "boom.py", line 5, in main
         raise RuntimeError("boom of rank 0")
@@ -705,7 +705,7 @@ def test_last_lines(kx):
                                     printf '50%%\r100%%\n\033[31mred\n%600d\nno end' 7; exit 3"""))
     assert job.read("wait") == "FAILED\n"
     assert job.status()["last_words"].splitlines() == ["50%", "100%", "\\x1b[31mred", " " * 500 + " ...", "no end"]
-    assert job.read("why").endswith("Its output is in main-0/log. Its last words:\n    50%\n    100%\n    \\x1b[31mred\n    " +
+    assert job.read("why").endswith("Its output is in main-0/log. Its last output:\n    50%\n    100%\n    \\x1b[31mred\n    " +
                                     " " * 500 + " ...\n    no end\n")
 
 
@@ -729,7 +729,7 @@ def test_silent(kx):
     """`why` refers to no log if the program has printed nothing. A blank line counts as output."""
     job = kx.submit(harness.app("kill -SEGV $$"))
     job.read("wait")
-    said = "main-0 was killed by signal 11 (SIGSEGV). It was not retried, because max_retries is 0. It has printed nothing.\n"
+    said = "main-0 was killed by signal 11 (SIGSEGV). There was no retry, because max_retries is 0. The replica has printed nothing.\n"
     assert job.read("why") == said
     kx.restart()
     assert job.read("why") == said

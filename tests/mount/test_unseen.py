@@ -102,7 +102,7 @@ OTHER = ["setpriv", f"--reuid={harness.USER}", "--regid=nogroup", "--clear-group
 
 # A process that has the file open twice, by open or dup, is considered done at its first close.
 TWICE = ("python two handles", "python dup")
-NAMESPACE = "kxfs shares no pid namespace with its users"
+NAMESPACE = "kxfs runs in another pid namespace"
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def test_change(kx, tool):
 
 
 @pytest.mark.parametrize("where, why", [("container", NAMESPACE), ("driver", NAMESPACE),
-                                        ("other user", "kxfs may not inspect processes of other users")])
+                                        ("other user", "kxfs has no permission to inspect processes")])
 def test_result_at_the_close(make_unseen, where, why):
     """The close of cp gets the result, no matter where kxfs runs. The next write gets a result of its own."""
     kx = make_unseen(where)
@@ -257,7 +257,7 @@ def test_doctor(binary):
     command = [binary, "doctor", "local:"]
     inside = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", *command], check=False, text=True,
                             stdout=subprocess.PIPE, timeout=harness.LIMIT, env=harness.base_env())
-    assert "  missing  processes of other containers: kxfs is process 1 here" in inside.stdout
+    assert "  missing  processes of other containers: kxfs is process 1 of its pid namespace" in inside.stdout
     assert "set shareProcessNamespace: true in the pod" in inside.stdout
     outside = subprocess.run(command, check=False, text=True, stdout=subprocess.PIPE, timeout=harness.LIMIT,
                              env=harness.base_env())

@@ -343,7 +343,7 @@ def test_time_limit(kx):
     job = caught(kx, 'trap "echo bye; exit 0" TERM; echo $$; while :; do sleep 0.1; done')
     assert b"bye\n" in job.log() and not alive(pid_of(job))
     assert (job.replica()["exit_code"], job.replica()["signal"]) == (0, None)
-    assert "It was not retried, because max_retries is 0." in job.read("why")
+    assert "There was no retry, because max_retries is 0." in job.read("why")
 
 
 def test_deaf_program(make_kx):

@@ -136,7 +136,7 @@ def test_parts_are_not_shown(server, controllers, all_kinds):
     assert kx.read("jobs/set/state") in ("SUBMITTED\n", "PENDING\n", "CANCELLED\n")
     # kxfs does not remove a job that its owner would create again. The message names a command that deletes both.
     assert err_of(os.rmdir, kx / "jobs/train") == "EPERM"
-    assert "to delete both: kubectl -n test delete TrainJob train" in kx.read(".kxfs", "log")
+    assert "to delete both, run kubectl -n test delete TrainJob train" in kx.read(".kxfs", "log")
     assert server.store.find(st.JOBSETS, "test", "train")
     harness.rmdir(kx / "jobs/of-cron-1")
     assert not server.store.find(st.BATCH_JOBS, "test", "of-cron-1")

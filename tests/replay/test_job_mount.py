@@ -136,7 +136,7 @@ def test_retried(kx, jobs):
              failedIndexes="0")
     assert job.read("wait") == "FAILED\n"
     harness.wait_for(lambda: job.read("why") == "main-0 ended with exit code 4. Retries used: 1; max_retries is 1. "
-                                                "Its output is in main-0/log. Its last words:\n    second\n", what="why")
+                                                "Its output is in main-0/log. Its last output:\n    second\n", what="why")
 
 
 def test_array(kx, server, jobs):

@@ -117,7 +117,7 @@ def test_restarted(kx, jobsets):
     assert job.read("wait") == "FAILED\n"
     # The end of the job may arrive before the ends of its pods.
     harness.wait_for(lambda: job.read("why") == "main-0 ended with exit code 4. Retries used: 1; max_retries is 1. "
-                                                "Its output is in main-0/log. Its last words:\n    second\n", what="why")
+                                                "Its output is in main-0/log. Its last output:\n    second\n", what="why")
 
 
 def test_cancelled(kx, server, jobsets):
@@ -145,9 +145,10 @@ def test_owned(server, make_mount, jobsets):
         harness.wait_for(lambda name=name: name in kx.ls("jobs"), what="the job")
         assert harness.err_of(os.rmdir, kx / "jobs" / name) == "EPERM"
         assert server.store.find(st.JOBSETS, "test", name)
-    assert ("mine: rmdir failed: the job's owner, TrainJob train-1, would create it again; to delete both: "
-            "kubectl -n test delete TrainJob train-1") in kx.read(".kxfs", "log")
-    assert "odd: rmdir failed: the job's owner, TrainJob x; reboot, would create it again; delete the owner" in kx.read(".kxfs", "log")
+    assert ("mine: rmdir failed: the job's owner, TrainJob train-1, would create the job again; to "
+            "delete both, run kubectl -n test delete TrainJob train-1") in kx.read(".kxfs", "log")
+    assert ("odd: rmdir failed: the job's owner, TrainJob x; reboot, would create the job again; delete the owner"
+            in kx.read(".kxfs", "log"))
     # A TrainJob whose JobSet has ended has ended too, and creates no other one.
     server.store.change(st.JOBSETS, "test", "mine", lambda tree: tree.update(status={"conditions": [
         {"type": "Completed", "status": "True", "reason": "AllJobsCompleted", "message": "all jobs have completed",

@@ -24,7 +24,7 @@ SCENARIOS = recordings.scenarios("appwrappers", ("kueue", "kueue_v014"))
 WORKLOAD = "of-app-1a2b3"
 IN_LINE = ["suspend", "queue NAME", "priority CLASS"]  # the actions that ctl offers for a waiting job
 OPENED = "Kueue admits it when the queue is opened again."
-RESUME = " To resume it, write \"resume\" to its file ctl; to end it, remove its directory."
+RESUME = " To resume the job, write \"resume\" to its file ctl; to end it, remove its directory."
 ACTIVE = f"It resumes when spec.active of its Workload is set to true again.{RESUME}"
 
 
@@ -107,17 +107,15 @@ def full(cluster_queue, *sets):
     ("kueue_appwrapper_quota_wait", "more needed", "PENDING", "Queued", f"The job waits: {full('CQ')}."),
     ("kueue_v014_appwrapper_quota_wait", "more needed", "PENDING", "Queued", f"The job waits: {full('CQ')}."),
     ("kueue_appwrapper_never_fits_observability", "maximum capacity", "PENDING", "QueueTooSmall",
-     "The job waits: it has no quota in queue team (cluster queue "
-     "CQ). Kueue: \"couldn't assign flavors to pod set app-0: "
-     "insufficient quota for cpu in flavor default-flavor, "
-     "previously considered podsets requests (0) + current podset "
-     "request (500m) > maximum capacity (100m)\". Submit it to "
-     "another queue, or request less."),
+     "The job waits: it has no quota in queue team (cluster queue CQ). Kueue: \"couldn't assign "
+     "flavors to pod set app-0: insufficient quota for cpu in flavor default-flavor, previously "
+     "considered podsets requests (0) + current podset request (500m) > maximum capacity (100m)\". "
+     "Submit the job to another queue, or request less."),
     ("kueue_appwrapper_no_localqueue", "LocalQueue team doesn't exist", "PENDING", "Inadmissible",
      "The job waits: it has no quota in queue team. Kueue: \"LocalQueue team doesn't exist\"."),
     ("kueue_appwrapper_no_clusterqueue", "ClusterQueue", "PENDING", "NoQueue",
-     "The job waits: queue team belongs to cluster queue CQ, which does not exist. Create it, or submit the job to "
-     "another queue."),
+     "The job waits: queue team belongs to cluster queue CQ, which does not exist. Create the "
+     "cluster queue, or submit the job to another queue."),
     ("kueue_appwrapper_localqueue_hold", "LocalQueue team is inactive", "PENDING", "QueueStopped",
      f"The job waits: queue team is stopped (Hold). {OPENED}"),
     ("kueue_appwrapper_clusterqueue_hold", "is inactive", "PENDING", "QueueStopped",
@@ -502,7 +500,7 @@ def test_kueue_is_down(server, make):
     kx = make(scenario)
     down = server.faults.add("reply", times=1000, reply=replies.unavailable(), subresource="pendingworkloads")
     waits = f"The job waits: {full('appwrapper-quota-wait')}"
-    why(kx, f"{waits}; the server can't reach Kueue, and Kueue admits no jobs while it is down.")
+    why(kx, f"{waits}; the server can't reach Kueue. While Kueue is down, it admits no jobs.")
     server.faults.clear(down)
     why(kx, f"{waits}. Its position in the queue is 1.")
 
@@ -983,8 +981,8 @@ def test_without_kueue(server, make_mount, source):
         "spec": {"suspend": True, "components": []}, "status": {"phase": "Suspended"}})
     if source.startswith("appwrapper"):
         harness.wait_for(lambda: "app" in kx.ls("jobs"), what="the job")
-        why(kx, "The job waits: it is in Kueue queue team, but Kueue is not installed in this cluster. Submit it without a "
-            "queue.")
+        why(kx, "The job waits: it is in Kueue queue team, but Kueue is not installed in this "
+                "cluster. Submit the job without a queue.")
         assert harness.Job(kx, "app").status()["queue_position"] is None
     assert [req.path for req in server.requests if "kueue" in req.path] == \
         ["/apis/kueue.x-k8s.io"] * source.startswith("appwrapper")
@@ -998,7 +996,7 @@ def test_kueue_installed_later(server, make_mount, tmp_path):
     harness.wait_for(lambda: server.count(path="/apis/kueue.x-k8s.io"), what="the look")
     load(server, "kueue_appwrapper_quota_wait", lambda step: step.tree["kind"] == "AppWrapper"
          and step.tree["metadata"]["name"] == "app" and "status" in step.tree)
-    why(kx, "The job waits: it is in Kueue queue team, but Kueue is not installed in this cluster. Submit it without a queue.")
+    why(kx, "The job waits: it is in Kueue queue team, but Kueue is not installed in this cluster. Submit the job without a queue.")
     server.install(*st.KUEUE)
     load(server, "kueue_appwrapper_quota_wait", says("more needed"))
     clock.set(601)

@@ -160,8 +160,8 @@ def test_again_by_hand(kx, server):
     kx.write("submit/mine.yaml", text)
     assert harness.err_of(kx.write, "submit/again.yaml", text) == "EEXIST"
     assert error_of(kx, "again.yaml") == (
-        "again.yaml:1:93: metadata.name: a job named mine exists already and wraps Pod worker: choose other names for both; "
-        "nothing was launched\n")
+        "again.yaml:1:93: metadata.name: a job named mine exists already, and also contains Pod worker. Choose other names "
+        "for the job and for this object. Nothing was launched\n")
     assert len(server.store.objects(st.APPWRAPPERS)[0]) == 1
     harness.Job(kx, "mine").cancel()
     kx.write("submit/again.yaml", text)
@@ -198,7 +198,7 @@ def test_requeued(kx, mcad):
     mcad.finish(pods[1], code=0)
     assert job.read("wait") == "FAILED\n"
     assert job.read("why") == ("main-0 ended with exit code 4. Retries used: 1; max_retries is 1. Its output is in "
-                               "main-0/log. Its last words:\n    second\n")
+                               "main-0/log. Its last output:\n    second\n")
 
 
 def test_no_service_account(kx, server, mcad):
@@ -210,8 +210,8 @@ def test_no_service_account(kx, server, mcad):
     text = (f'test/{job.id} creation failure: pods "{job.id}-0" is forbidden: error looking up service account test/sa: '
             'serviceaccount "sa" not found')
     mcad.say(job.id, "Failed", "Failed", "ItemCreationFailure.", text)
-    why = ("The job waits: its pods can't be created: there is no service account sa in namespace test. Create it, or submit "
-           "the job with another service_account.\n")
+    why = ("The job waits: its pods can't be created: there is no service account sa in namespace "
+           "test. Create this service account, or submit the job with another service_account.\n")
     harness.wait_for(lambda: job.read("why") == why)
     transitions = job.status()["transitions"]
     for _ in range(5):
@@ -266,9 +266,9 @@ def test_without_backend(make_mount, server):
 
 
 @pytest.mark.parametrize("source, option, what", [
-    ("test", "queue=research", "-o queue: mcad has no such run option; it has "),
-    ("mcad:test", "queue=research", "-o queue: mcad has no such run option; it has "),
-    ("test", "reserved_memmb=0,image_secret=s", "-o reserved_memmb: mcad has no such run option; it has ")])
+    ("test", "queue=research", "-o queue: mcad has no such run option; its run options are "),
+    ("mcad:test", "queue=research", "-o queue: mcad has no such run option; its run options are "),
+    ("test", "reserved_memmb=0,image_secret=s", "-o reserved_memmb: mcad has no such run option; its run options are ")])
 def test_option_of_another_kind(said, server, source, option, what):  # noqa: F811
     """If only the cluster determines the kind, a wrong option ends the start, instead of failing each submission."""
     text = said(source=source, options=option)
@@ -310,10 +310,10 @@ def test_successor(kx, server, mcad):
 def test_nothing_is_served(said, server):  # noqa: F811
     server.uninstall(st.APPWRAPPERS)
     assert said(source="mcad:test") == (
-        "kxfs: the cluster serves no AppWrappers\nIs it the right cluster? If so, ask its administrator to install them.\n")
+        "kxfs: the cluster serves no AppWrappers\nCheck that this is the right cluster, or ask the cluster's administrator to install them.\n")
     assert re.fullmatch(
         r"kxfs: the cluster serves no Volcano jobs, AppWrappers, JobSets, Jobs, PyTorchJobs or \d+ other kinds of jobs\n"
-        r"Is it the right cluster\? If so, ask its administrator to install them\.\n", said(source="test"))
+        r"Check that this is the right cluster, or ask the cluster's administrator to install them\.\n", said(source="test"))
 
 
 def test_refused(said, server):  # noqa: F811

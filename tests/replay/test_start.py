@@ -91,8 +91,8 @@ def test_plugin_that_is_missing(said, server, source):
 def test_no_volcano(said, server):
     server.uninstall(*st.VOLCANO)
     assert said() == (
-        "kxfs: the cluster serves no Volcano jobs\nIs it the right cluster? "
-        "If so, ask its administrator to install them.\n")
+        "kxfs: the cluster serves no Volcano jobs\nCheck that this is the right cluster, or ask "
+        "the cluster's administrator to install them.\n")
 
 
 def test_bad_selector(said):
@@ -501,7 +501,8 @@ def test_queues_of_kueue(doctor, server):
     assert said() == said("-o", "queue=team") == ["  ok       queues of namespace test: research, team"]
     assert said("-o", "queue=taem") == [
         "  ok       queues of namespace test: research, team",
-        "  missing  -o queue=taem: there is no such queue, so jobs wait until it is created"]
+        "  missing  -o queue=taem: there is no such queue, so jobs wait until somebody creates it: "
+        "correct the name, or create the queue"]
     server.forbidden.append({"resource": "localqueues"})
     assert said("-o", "queue=taem") == []
     server.forbidden.clear()
@@ -514,8 +515,8 @@ def test_a_right_is_missing(doctor, server):
     status, said = doctor()
     assert status == 0 and said.endswith("Mounting will work, with the limitations listed above.\n")
     assert "  missing  events: this user may not watch: there is no events file; " in said
-    assert "  missing  queues.scheduling.volcano.sh: this user may not list, watch: queues/ shows at most the queue" in said
-    assert "  missing  pods/log: this user may not get: logs that kxfs has not captured can't be opened\n" in said
+    assert "  missing  queues.scheduling.volcano.sh: this user may not list, watch: queues/ shows only the queue" in said
+    assert "  missing  pods/log: this user may not get: kxfs can open only logs that it has already captured\n" in said
     assert "  ok       pods: list, watch\n" in said
 
 
@@ -535,8 +536,8 @@ def test_what_is_served_is_found(doctor, server):
     assert "  ok       appwrappers.workload.codeflare.dev: get, list, watch\n" in said and "volcano" not in said
     status, said = doctor()
     assert status == 1
-    assert said.endswith("  wrong    the cluster serves no Volcano jobs: is it the right "
-                         "cluster? If so, ask its administrator to install "
+    assert said.endswith("  wrong    the cluster serves no Volcano jobs: check that this is the "
+                         "right cluster, or ask the cluster's administrator to install "
                          "them\nMounting will not work.\n")
 
 
@@ -551,7 +552,7 @@ def test_all_kinds(doctor, server):
     server.forbidden.append({"resource": "jobsets"})
     status, said = doctor(None, "test")
     assert status == 0 and said.endswith("Mounting will work, with the limitations listed above.\n")
-    assert "  missing  jobsets.jobset.x-k8s.io: this user may not get, list, watch: these jobs are not shown\n" in said
+    assert "  missing  jobsets.jobset.x-k8s.io: this user may not get, list, watch, so kxfs does not show these jobs\n" in said
     assert doctor(None, "jobset:test")[0] == 1
     server.forbidden += [{"resource": "jobs"}, {"resource": "appwrappers"}]
     status, said = doctor(None, "test")

@@ -253,7 +253,7 @@ def test_rotated_away(kx, server, volcano):
     job.until_logged("three\n")
     assert job.log() == b"one\nthree\n"
     harness.wait_for(lambda: job.gap() == 1, what="the gap in status")
-    assert "may be lost" in kx.read(".kxfs", "log")
+    assert "may have lost output" in kx.read(".kxfs", "log")
 
 
 def last_line_requests(server):
@@ -804,7 +804,7 @@ def test_forbidden_is_said(make_mount, server, volcano):
     volcano.log(pod).append("hello\n")
     (refused,) = harness.wait_for(lambda: yaml.safe_load(kx.read(".kxfs/info"))["refused"], what="the refusal")
     assert (refused["verb"], refused["resource"]) == ("get", "pods/log")
-    assert refused["cost"] == "logs that kxfs has not captured can't be opened"
+    assert refused["cost"] == "kxfs can open only logs that it has already captured"
     assert "may not get pods/log" in refused["answer"]
     harness.wait_for(lambda: "pods/log" in kx.read(".kxfs/log"))
     for name in ("main-0/log", "main-0/stamped", "main-0/follow", "log", "stamped", "follow"):
@@ -828,8 +828,8 @@ def test_why_without_the_right(make_mount, server, volcano):
     (pod,) = volcano.start(job.id)
     volcano.finish(pod, 3)
     job.finish("FAILED")
-    harness.wait_for(lambda: "Its output is in main-0/log, as far as it was captured: this "
-                             "user has no right to get pods/log."
+    harness.wait_for(lambda: "Its output is in main-0/log. This log has only what kxfs has "
+                             "captured, because this user has no right to get pods/log."
                      in job.read("why"), what="the right in why")
 
 

@@ -615,7 +615,7 @@ def test_application(kx, server, volcano):
         harness.wait_for(lambda n=attempt: job.state() == "FAILED" if n else counts(job) == (1, 1))
     # The end of the job may arrive before the end of its pod.
     harness.wait_for(lambda: job.read("why") == "main-0 ended with exit code 4. Retries used: 1; max_retries is 1. "
-                                                "Its output is in main-0/log. Its last words:\n    attempt 1\n", what="why")
+                                                "Its output is in main-0/log. Its last output:\n    attempt 1\n", what="why")
     assert counts(job) == (1, 1) and job.replica()["attempt"] == 1
     assert [job.log(name=name) for name in ("log.0", "log")] == [b"attempt 0\n", b"attempt 1\n"]
 

@@ -130,7 +130,7 @@ def test_reply_that_is_lost_of_a_job_that_is_gone(kx, server):
     writer.join()
     server.faults.clear(cut)
     assert answers == ["ETIMEDOUT"] and "could not find out whether it was launched" in error_of(kx, "app.yaml")
-    assert "may have removed the job meanwhile" in error_of(kx, "app.yaml")
+    assert "may have removed the job since then" in error_of(kx, "app.yaml")
     assert server.count(verb="get", resource="jobs") == 1
     assert [req.fault.kind for req in posts(server)][:1] == ["lose"] and not launched(server)
     assert put(kx) == "" and len(launched_objects(server)) == 1
@@ -370,10 +370,10 @@ def test_in_flight_over_kill(kx, server):
     writer.wait(harness.LIMIT)
     kx.start()
     (name,) = kx.ls("jobs")
-    assert harness.Job(kx, name).read("state") == "SUBMITTED\n" and "the server may still show the job" in kx.read("jobs", name, "why")
+    assert harness.Job(kx, name).read("state") == "SUBMITTED\n" and "kxfs is checking whether" in kx.read("jobs", name, "why")
     assert harness.err_of((kx / "jobs" / name).rmdir) == "EAGAIN" and error_of(kx, "app.yaml") is None
     server.pass_on(sent)
-    harness.wait_for(lambda: "the server may still show the job" not in kx.read("jobs", name, "why"), what="the verdict")
+    harness.wait_for(lambda: "kxfs is checking whether" not in kx.read("jobs", name, "why"), what="the verdict")
     assert kx.ls("jobs") == [name]
     (obj,) = launched_objects(server)
     assert job_of(kx, "app.yaml") == obj.name and error_of(kx, "app.yaml") is None
@@ -640,7 +640,7 @@ def test_killed_and_not_found(kx, server, volcano, gone):
     sent = len(posts(server))
     kx.start()
     harness.wait_for(lambda: job.status()["reason"] == "Submitting", what="the job")
-    assert job.status()["state"] == "SUBMITTED" and "may still show the job" in job.read("why") and job.read("ctl") == ""
+    assert job.status()["state"] == "SUBMITTED" and "kxfs is checking whether" in job.read("why") and job.read("ctl") == ""
     assert harness.err_of(os.rmdir, job.dir) == "EAGAIN"
     kx.restart()
     assert job.status()["reason"] == "Submitting"
@@ -797,7 +797,7 @@ def test_not_launched(clocked, server, clock):
     history/."""
     job = undecided(clocked, server)
     assert listed(clocked, ".", job.id) == ("SUBMITTED", "Submitting")
-    assert job.read("why") == f"The job waits: {SENT}; the server may still show the job.\n"
+    assert job.read("why") == f"The job waits: {SENT}; kxfs is checking whether the server has the job.\n"
     assert job.read("app.yaml") == harness.app("true") and job.read("ctl") == job.read("manifest.yaml") == ""
     read_all(job.dir)
     assert harness.err_of(os.rmdir, job.dir) == "EAGAIN" and clocked.history() == []
@@ -806,7 +806,7 @@ def test_not_launched(clocked, server, clock):
     assert job.never() == "CANCELLED"
     assert readers.end() == (["CANCELLED\n", ""], ["SUBMITTED", "CANCELLED"])
     assert clocked.ls("jobs") == [] and listed(clocked, "history", job.id) == ("CANCELLED", "NotLaunched")
-    words = "the job was not launched, or was removed since; writing the file again launches a new job"
+    words = "either the job was never launched, or it was removed after its launch. To launch a new job, write the file again"
     assert clocked.read("history", job.id, "why") == f"The job was cancelled: {words}.\n"
     assert clocked.read("history", job.id, "app.yaml") == harness.app("true")
     read_all(clocked / "history" / job.id)
@@ -846,8 +846,8 @@ def test_held(clocked, server, volcano, clock, again):
     clock.set(601)
     harness.wait_for(lambda: job.status()["reason"] == "LaunchUnknown", what="the ten minutes")
     assert listed(clocked, ".", job.id) == ("SUBMITTED", "LaunchUnknown")
-    assert job.read("why") == f"The job waits: {SENT}; the server does not have the job now, but may have had it. Write \"release\" to its file ctl " \
-                              "to send it again, or remove its directory to drop it.\n"
+    assert job.read("why") == f"The job waits: {SENT}; the server does not have the job now, but may have had it earlier. To send the job again, " \
+                              "write \"release\" to its file ctl; to discard it, remove its directory.\n"
     assert job.read("ctl").split() == ["release"]
     assert len(posts(server)) == 1 and launched(server) == []
     if again:

@@ -160,8 +160,8 @@ def test_no_controller(server, make_mount):
     server.store.add(st.JOBS, watching.job("new"))
     harness.wait_for(lambda: "new" in kx.ls("jobs"), what="the job")
     harness.wait_for(lambda: why(kx, "new") == (
-        "The job waits: no controller has processed it yet. If this "
-        "lasts, the controller of these jobs may be down.\n"), what="why")
+        "The job waits: no controller has processed it yet. If this lasts, ask the cluster's "
+        "administrator whether the controller of these jobs is down.\n"), what="why")
     assert harness.Job(kx, "new").status()["reason"] == "NoController"
 
 
@@ -303,7 +303,7 @@ def test_time_limit(server, make_mount):
     server.store.change(st.JOBS, "test", "slow", lambda tree: tree["status"]["state"].update(phase="Failed"))
     slow.finish("FAILED")
     harness.wait_for(lambda: slow.status()["reason"] == "DeadlineExceeded", what="the pod's word")
-    assert why(kx, "slow").startswith("main-0 ran longer than its time limit of 4h. It was not retried")
+    assert why(kx, "slow").startswith("main-0 ran longer than its time limit of 4h. There was no retry")
     assert (slow.status()["time_limit"], slow.status()["deadline"]) == (14400, None)
 
 
@@ -324,8 +324,8 @@ def test_memory(kx, volcano):
     assert [usage[key] for key in ("source", "samples", "first", "last", "elapsed_seconds")] == [None] * 5
     volcano.finish(pod, 137, "OOMKilled")
     job.finish("FAILED")
-    said = "main-0 was killed because it used more memory than its limit of 14.9 GiB. Role main needs more memory, " \
-           "or must use less."
+    said = "main-0 was killed because it used more memory than its limit of 14.9 GiB. Role main must request more memory, " \
+           "or use less."
     harness.wait_for(lambda: job.read("why").startswith(said), what=said)
     after = job.status()["usage"]
     assert after["elapsed_seconds"] >= 0 and after["memory"] == usage["memory"]
@@ -431,16 +431,16 @@ def test_init_container(server, volcano, job):
 
     edit_pod(server, pod, fail)
     job.finish("FAILED")
-    why = "main-0 failed: init container prep: exit code 2. It was not retried, because max_retries is 0. "
+    why = "main-0 failed: init container prep: exit code 2. There was no retry, because max_retries is 0. "
     harness.wait_for(lambda: job.read("why") in (f"{why}The output of that container is in main-0/prep.log.\n",
-                                                 f"{why}That container has printed nothing.\n"), what=why)
+                                                 f"{why}The container has printed nothing.\n"), what=why)
     assert (job / "main-0/prep.log").exists()
 
 
 def test_signal(volcano, job):
     volcano.finish(volcano.pods(job.id)[0], 139)
     job.finish("FAILED")
-    until_why_begins(job, "main-0 ended with exit code 139, which means signal 11 (SIGSEGV). It was not")
+    until_why_begins(job, "main-0 ended with exit code 139, which means signal 11 (SIGSEGV). There was no retry")
 
 
 ERROR = {"message": {"message": "RuntimeError: boom", "errorCode": 1, "extraInfo": {
@@ -462,16 +462,16 @@ def test_last_words(kx, server, volcano, job, left, message, words):
     volcano.log(pod).append("a line of the log\n")
     volcano.finish(pod, 1, message=left)
     assert job.read("wait") == "FAILED\n"
-    assert job.read("why") == (f"main-0 ended with exit code 1. It was not retried, because "
+    assert job.read("why") == (f"main-0 ended with exit code 1. There was no retry, because "
                                f"max_retries is 0. Its output is in main-0/log. Its last "
-                               f"words:\n{why}")
+                               f"output:\n{why}")
     assert job.status()["last_words"] == "\n".join(words) and job.replica()["message"] == message
     kx.restart()
-    assert job.read("why").endswith(f"Its last words:\n{why}")
+    assert job.read("why").endswith(f"Its last output:\n{why}")
     server.store.remove(st.PODS, "test", pod)
     job.cancel()
     harness.wait_for(lambda: (job.old / "why").exists(), what="the history")
-    assert (job.old / "why").read_text().endswith(f"Its last words:\n{why}")
+    assert (job.old / "why").read_text().endswith(f"Its last output:\n{why}")
 
 
 def test_silent(volcano, job):
@@ -479,7 +479,7 @@ def test_silent(volcano, job):
     (pod,) = volcano.pods(job.id)
     volcano.finish(pod, 3)
     assert job.read("wait") == "FAILED\n"
-    until_why(job, "main-0 ended with exit code 3. It was not retried, because max_retries is 0. It has printed nothing.\n")
+    until_why(job, "main-0 ended with exit code 3. There was no retry, because max_retries is 0. The replica has printed nothing.\n")
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["in time", "never"])
@@ -494,8 +494,8 @@ def test_last_lines_come_late(volcano, job, late):
     begin = time.monotonic()
     volcano.finish(pod, 3)
     harness.wait_for(lambda: job.state() == "FAILED", what="the end")
-    until_why(job, "main-0 ended with exit code 3. It was not retried, because "
-                   "max_retries is 0. Its output is in main-0/log.\n")
+    until_why(job, "main-0 ended with exit code 3. There was no retry, because max_retries is 0. "
+                   "Its output is in main-0/log.\n")
     with open(job / "wait") as wait:
         poll = select.poll()
         poll.register(wait, select.POLLIN)
@@ -534,13 +534,15 @@ def test_given_up(kx, server, volcano):
         "metadata": {"name": "unmade", "namespace": "test", "uid": "e-1", "creationTimestamp": st.now()},
         "involvedObject": {"kind": "Job", "name": owner.name, "uid": owner.uid}, "type": "Warning",
         "reason": "FailedCreate", "message": text, "count": 16, "lastTimestamp": st.now()})
-    until_why(job, "The job waits: its pods can't be created: there is no service account sa in namespace test. Create it, or "
-                   "submit the job with another service_account.\n")
+    until_why(job, "The job waits: its pods can't be created: there is no service account sa in "
+                   "namespace test. Create this service account, or submit the job with another "
+                   "service_account.\n")
     volcano.set_phase(job.id, "Terminating")
     volcano.set_phase(job.id, "Terminated")
     job.finish("FAILED")
-    why = ("Volcano gave up after 16 tries: there is no service account sa in namespace test. Create it and submit the "
-           "job again, or submit it with another service_account.\n")
+    why = ("Volcano gave up after 16 tries: there is no service account sa in namespace test. "
+           "Create this service account and submit the job again, or submit it with another "
+           "service_account.\n")
     assert job.read("why") == why and job.status()["reason"] == "NoServiceAccount"
     server.store.remove(st.EVENTS, "test", "unmade")
     volcano.set_phase(job.id, "Terminated", version=2)
@@ -552,7 +554,7 @@ def test_lost_node(server, volcano, job):
     edit_pod(server, pod, lambda tree: tree["status"].update(conditions=[
         {"type": "Ready", "status": "False", "lastTransitionTime": "2026-11-22T10:00:00Z"}]))
     until_why(job, "main-0: its node node-1 has not reported since "
-                   "2026-11-22T10:00:00Z. Whether the replica still runs is unknown until the node returns or is removed from the cluster.\n")
+                   "2026-11-22T10:00:00Z. kxfs can't know whether the replica still runs until the node returns or is removed from the cluster.\n")
     edit_pod(server, pod, lambda tree: tree["metadata"].update(deletionTimestamp=st.now()))
     harness.wait_for(lambda: "and the pod is marked for eviction" in job.read("why"))
     assert job.status()["reason"] == "NodeLost"
@@ -574,7 +576,7 @@ def test_probe(server, volcano, job):
     volcano.finish(pod, 137)
     job.finish("FAILED")
     until_why_begins(job, "main-0 was terminated because its probe failed: Liveness probe "
-                          "failed: HTTP probe failed with statuscode: 500. It was not retried")
+                          "failed: HTTP probe failed with statuscode: 500. There was no retry")
 
 
 def test_ended_by_a_policy(volcano, job):
@@ -709,7 +711,7 @@ def test_deep_object(make_mount, server, when):
     mcad.start(job.id)
     job.until("RUNNING")
     assert kx.ls("jobs") == [job.id]
-    assert kx.read(".kxfs", "log").count("the AppWrapper deep is not shown: it is nested too deeply") == 1
+    assert kx.read(".kxfs", "log").count("kxfs does not show the AppWrapper deep: it is nested too deeply") == 1
     server.store.remove(st.APPWRAPPERS, "test", "deep")
     harness.wait_for(lambda: passed_over(kx) == 0)
 
@@ -727,4 +729,4 @@ def test_large_object(make_mount, server, volcano, monkeypatch):
     volcano.start(job.id)
     job.until("RUNNING")
     assert passed_over(kx) == 1
-    assert "the Pod large is not shown: it is too large" in kx.read(".kxfs", "log")
+    assert "kxfs does not show the Pod large: it is too large" in kx.read(".kxfs", "log")

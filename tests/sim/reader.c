@@ -781,12 +781,13 @@ void gaps_reported(const char *text)
 		const char *words;
 		bool rotated, again, gone; /* the message is right if one of these holds */
 	} all[] = {
-		{"output printed while kxfs could not follow the log may be lost", true, false,
-		 false},
+		{"kxfs could not follow the log for some time, and may have lost output from that "
+		 "time",
+		 true, false, false},
 		{"log rotation removed the end of this output, and perhaps later output", true,
 		 false, false},
-		{"the container was restarted meanwhile", false, true, false},
-		{"the pod or this run of its container is gone", false, true, true},
+		{"the container has been restarted since then", false, true, false},
+		{"the pod, or this run of its container, no longer exists", false, true, true},
 		{": the pod is gone", false, false, true},
 	};
 

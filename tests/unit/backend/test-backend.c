@@ -278,7 +278,7 @@ static void test_requests(void **state)
 	strcpy(world.seen, "nothing");
 	backend_cancel(world.b, "app-1", "uid-2", on_reply, &a);
 	expect(&a, -ESTALE,
-	       "app-1 is now the name of another job; read its status before you retry");
+	       "another job has the name app-1 now; read that job's status before you retry");
 	backend_cancel(world.b, "app-2", "uid-1", on_reply, &a);
 	expect(&a, -ENOENT, "there is no job app-2 in jobs/");
 	backend_forget(world.b, "app-1", "uid-1", on_reply, &a);

@@ -339,10 +339,10 @@ static void test_another_directory(void **state)
 
 	assert_int_equal(unlink(mark), 0);
 	add("job", "u1");
-	until(says("is its disk mounted?"));
+	until(says("Mount the disk of that archive"));
 	assert_false(there("job", ""));
 	assert_int_equal(archive_check(rig.dir, rig.state, &text), -ENODEV);
-	assert_non_null(strstr(text, "is its disk mounted?"));
+	assert_non_null(strstr(text, "Mount the disk of that archive"));
 	put_file(rig.dir, ".kxfs-archive", "");
 	until(there("job", ""));
 	until(says("archive_error: \"\"\n"));

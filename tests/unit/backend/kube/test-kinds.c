@@ -279,8 +279,10 @@ static void test_nothing(void **state)
 	serve("apps/v1");
 	assert_non_null(strstr(noted, "found -95, the cluster serves no Volcano jobs, AppWrappers, "
 				      "JobSets, Jobs, PyTorchJobs or "));
-	assert_non_null(strstr(noted, "\nIs it the right cluster? If so, ask its administrator to "
-				      "install them."));
+	assert_non_null(strstr(
+		noted,
+		"\nCheck that this is the right cluster, or ask the cluster's administrator to "
+		"install them."));
 }
 
 static void test_no_right(void **state)

@@ -469,8 +469,8 @@ static void pass_over(enum world_type sort, const char *name, const char *uid, b
  */
 static void test_passed_over(void **state)
 {
-	static const char deep[] = "the Job j1 is not shown: it is nested too deeply";
-	static const char large[] = "the Pod p is not shown: it is too large";
+	static const char deep[] = "kxfs does not show the Job j1: it is nested too deeply";
+	static const char large[] = "kxfs does not show the Pod p: it is too large";
 
 	fill();
 	for (int i = 0; i < 3; i++) {
@@ -497,7 +497,7 @@ static void test_passed_over(void **state)
 	tell(WORLD_GROUPS, false, "{" OWNED ",'status':1}", "..", "g1", "u3");
 	tell(WORLD_GROUPS, false, "{" OWNED ",'status':1}", "..", "g1", "u3");
 	assert_int_equal(count_messages(large), 1);
-	assert_int_equal(count_messages("the PodGroup .. is not shown: it can't be read"), 1);
+	assert_int_equal(count_messages("kxfs does not show the PodGroup ..: it can't be read"), 1);
 	assert_int_equal(world_n_passed_over(rig.w), 2);
 	world_list_begins(rig.w, WORLD_PODS);
 	world_list_ends(rig.w, WORLD_PODS);

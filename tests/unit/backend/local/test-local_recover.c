@@ -421,7 +421,8 @@ static void test_stop_late(void **state)
 	{
 		cleanup_free char *said = diag_text(&len);
 
-		assert_non_null(strstr(said, "1 jobs did not end or could not be recorded"));
+		assert_non_null(
+			strstr(said, "1 jobs did not end, or kxfs could not record their end"));
 	}
 	assert_true(is_alive(pid));
 	kill(helper, SIGCONT);

@@ -62,8 +62,9 @@ static const struct {
 	{"kxfs local:a/b /mnt/kx", "local:a/b: nothing may follow local:"},
 	{"kxfs local:/ /mnt/kx", "local:/: nothing may follow local:"},
 	{"kxfs /data/ada/training /mnt/kx",
-	 "/data/ada/training: a source can't begin with '/'; mount(8) turns a source into a path if "
-	 "a file of that name exists: put a backend before it, as in job:NAMESPACE"},
+	 "/data/ada/training: a source can't begin with '/'. If a file has the name of a source, "
+	 "mount(8) replaces the source by the file's path; to prevent this, put a backend before "
+	 "the namespace, as in job:NAMESPACE"},
 	{"kxfs volcano:Training /mnt/kx",
 	 "volcano:Training: 'Training' can't be the name of a namespace"},
 	{"kxfs lokal: /mnt/kx", "lokal:: unknown backend; did you mean local: ?"},
@@ -108,21 +109,22 @@ static const struct {
 	 "more: too many arguments; kxfs --dry-run=FILE [OPTIONS] [SOURCE]"},
 	{"kxfs doctor volcano:a b", "b: too many arguments; kxfs doctor [OPTIONS] [SOURCE]"},
 	{"kxfs doctor /mnt/kx",
-	 "/mnt/kx: a path, but the command doctor takes a SOURCE; to mount the namespace "
-	 "doctor, write a backend before its name: kxfs volcano:doctor /mnt/kx"},
+	 "/mnt/kx is a path, but the command doctor takes a SOURCE. To mount the namespace doctor, "
+	 "write a backend before its name: kxfs volcano:doctor /mnt/kx"},
 	{"kxfs capture volcano:a b", "b: too many arguments; kxfs capture [OPTIONS] [SOURCE]"},
 	{"kxfs capture ./kx",
-	 "./kx: a path, but the command capture takes a SOURCE; to mount the namespace "
-	 "capture, write a backend before its name: kxfs volcano:capture ./kx"},
+	 "./kx is a path, but the command capture takes a SOURCE. To mount the namespace capture, "
+	 "write a backend before its name: kxfs volcano:capture ./kx"},
 	{"kxfs capture local:",
-	 "local: kxfs stores the output of local jobs even without this command: mount local: "
-	 "instead"},
+	 "local: kxfs capture supports only clusters, because a mount of local: always stores the "
+	 "output; run kxfs local: MOUNTPOINT instead"},
 	{"kxfs --dry-run=f /mnt/kx",
-	 "/mnt/kx: a source can't begin with '/'; mount(8) turns a source into a path if a "
-	 "file of that name exists: put a backend before it, as in job:NAMESPACE"},
+	 "/mnt/kx: a source can't begin with '/'. If a file has the name of a source, mount(8) "
+	 "replaces the source by the file's path; to prevent this, put a backend before the "
+	 "namespace, as in job:NAMESPACE"},
 	{"kxfs --dry-run=f -o queue volcano:", "-o queue needs a value: queue=VALUE"},
 	{"kxfs --dry-run=f -o queue=q mcad:",
-	 "-o queue: mcad has no such run option; it has service_account, image_repo, image_secret, "
+	 "-o queue: mcad has no such run option; its run options are service_account, image_repo, image_secret, "
 	 "coscheduler_name, priority_class_name, time_limit, network, priority, no_annotations"},
 	{"kxfs --dry-run=f -o ttl=1d mcad:",
 	 "-o ttl: no controller of AppWrappers removes one by itself when it has ended: leave ttl "

@@ -234,7 +234,7 @@ static void test_refused(void **state)
 		{"server: https://h, certificate-authority-data: czNjcmV0", "", "PEM"},
 		{"server: https://h, insecure-skip-tls-verify: s3cret", "", "true or false"},
 		{"server: https://h, insecure-skip-tls-verify: true, certificate-authority: x", "",
-		 "makes no sense"},
+		 "can't be combined"},
 		{"server: https://h", "token: \"a\\r\\ns3cret\"",
 		 "/d/config:6:27: token contains a line"},
 		{"server: https://h", "token: [s3cret]", "token must be text"},

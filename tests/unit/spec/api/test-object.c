@@ -215,13 +215,13 @@ static const struct answer answers[] = {
 	{"create", 400, -EINVAL,
 	 STATUS("admission webhook \\\"validatejob.volcano.sh\\\" denied the request: job "
 		"'minAvailable' should not be greater than total replicas in tasks;\\n "),
-	 "the cluster refuses it: job 'minAvailable' should not be greater than total replicas in "
+	 "the cluster refuses the request: job 'minAvailable' should not be greater than total replicas in "
 	 "tasks"},
 	{"create", 403, -EINVAL,
 	 STATUS("admission webhook \\\"policy\\\" denied the request: no team label"),
-	 "the cluster refuses it: no team label"},
+	 "the cluster refuses the request: no team label"},
 	{"create", 400, -EINVAL, STATUS("the object is no good"),
-	 "the cluster refuses it: the object is no good"},
+	 "the cluster refuses the request: the object is no good"},
 	{"create", 401, -EACCES,
 	 "{\"kind\":\"Status\",\"message\":\"Unauthorized\",\"reason\":\"Unauthorized\",\"code\":"
 	 "401}",
@@ -233,8 +233,8 @@ static const struct answer answers[] = {
 	 "list resource \\\"pods\\\" in API group \\\"\\\" in the namespace \\\"default\\\"\","
 	 "\"reason\":\"Forbidden\",\"details\":{\"kind\":\"pods\"},\"code\":403}",
 	 "the server treats the request as anonymous, and user system:anonymous may not create " JOBS
-	 " in namespace training\n"
-	 "The kubeconfig's user has no credentials that this server accepts."},
+	 " in namespace training\nGive the user in the kubeconfig credentials that this server "
+	 "accepts."},
 	{"create", 403, -EACCES,
 	 "{\"message\":\"" JOBS
 	 " is forbidden: User \\\"ada\\\" cannot create resource \\\"jobs\\\" in "
@@ -267,7 +267,7 @@ static const struct answer answers[] = {
 	{"create", 404, -EOPNOTSUPP, "404 page not found\n",
 	 "the cluster has no " JOBS
 	 ": Volcano is not installed there, or not in a version that kxfs supports\n"
-	 "Is it the right cluster? If so, ask its administrator to install it."},
+	 "Check that this is the right cluster, or ask the cluster's administrator to install it."},
 	{"list", 400, -EINVAL,
 	 "{\"message\":\"unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, "
 	 "gt, lt\",\"reason\":\"BadRequest\"}",
@@ -280,7 +280,7 @@ static const struct answer answers[] = {
 	{"get", 404, -EAGAIN,
 	 "{\"message\":\"the server could not find the requested resource ( pods/log x-1-a-0)\","
 	 "\"reason\":\"NotFound\",\"details\":{\"name\":\"x-1-a-0\",\"kind\":\"pods/log\"}}",
-	 "the kubelet does not know pod x-1: the pod is too new, or gone"},
+	 "the kubelet does not know pod x-1: either the pod is too new, or it no longer exists"},
 	{"create", 404, -ENOENT,
 	 "{\"message\":\"namespaces \\\"training\\\" not "
 	 "found\",\"reason\":\"NotFound\",\"details\":{"
@@ -320,12 +320,12 @@ static const struct answer answers[] = {
 	 "{\"message\":\"Job.batch.volcano.sh \\\"x\\\" is invalid: a, b\",\"reason\":\"Invalid\","
 	 "\"details\":{\"causes\":[{\"message\":\"Too long: may not be more than 262144 bytes\","
 	 "\"field\":\"metadata.annotations\"},{\"message\":\"no\",\"field\":\"spec.queue\"}]}}",
-	 "the cluster refuses it: metadata.annotations: Too long: may not be more than 262144 "
+	 "the cluster refuses the request: metadata.annotations: Too long: may not be more than 262144 "
 	 "bytes; "
 	 "spec.queue: no"},
 	{"create", 422, -EINVAL,
 	 STATUS("Job.batch.volcano.sh \\\"x\\\" is invalid: spec.queue: Required value"),
-	 "the cluster refuses it: spec.queue: Required value"},
+	 "the cluster refuses the request: spec.queue: Required value"},
 	{"create", 429, -EAGAIN, STATUS("too many requests"),
 	 "create " JOBS
 	 " x-1: the server is too busy or not ready, try again later (429): too many "
@@ -365,7 +365,7 @@ static const struct answer answers[] = {
 	{"create", 200, -EIO, "{}", "create " JOBS " x-1: this reply is not from Kubernetes (200)"},
 	{"create", 302, -EIO, "", "create " JOBS " x-1: this reply is not from Kubernetes (302)"},
 	{"create", 405, -EOPNOTSUPP, STATUS("no"),
-	 "create " JOBS " x-1: the server does not support this (405): no"},
+	 "create " JOBS " x-1: the server does not support this request (405): no"},
 };
 
 static void test_answers(void **state)

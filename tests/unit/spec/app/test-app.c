@@ -245,7 +245,8 @@ static void test_fields(void **state)
 		 "6:18: roles[0].args[2]: must be text, not a map\n"
 		 "6:26: roles[0].args[3]: must not be null; leave out a field that has no "
 		 "value, or put \"null\" in quotes if you mean this text\n"},
-		{"args:", "6:8: roles[0].args: has no value; give one, or leave it out\n"},
+		{"args:",
+		 "6:8: roles[0].args: has no value; give a value, or leave the field out\n"},
 		{"args: [\"a\\0\"]", "6:10: roles[0].args[0]: must not contain a NUL character\n"},
 		{"env: [A=1]", "6:8: roles[0].env: must be a map, not a list; write NAME: VALUE\n"},
 		{"env: {A: ~, B: [1]}",
@@ -444,20 +445,20 @@ static void test_names(void **state)
 {
 	static const struct pair table[] = {
 		{"name: ___\nroles:\n- {name: '...', image: i, entrypoint: e}\n",
-		 "1:7: name: must contain a letter or digit (A-Z, a-z, 0-9), because the names "
-		 "of jobs and pods are derived from it\n"
-		 "3:10: roles[0].name: must contain a letter or digit (A-Z, a-z, 0-9), because "
-		 "the names of jobs and pods are derived from it\n"},
+		 "1:7: name: must contain a letter or digit (A-Z, a-z, 0-9), because kxfs derives "
+		 "the names of jobs and pods from this name\n3:10: roles[0].name: must contain a "
+		 "letter or digit (A-Z, a-z, 0-9), because kxfs derives the names of jobs and pods "
+		 "from this name\n"},
 		{"name: \"\"\nroles:\n- {name: \"a\\nb\", image: i, entrypoint: e}\n",
 		 "1:7: name: must not be empty\n"
 		 "3:10: roles[0].name: must not contain control characters or line breaks\n"},
 		{"name: a\nroles:\n- &r {name: a_b, image: i, entrypoint: e}\n- {<<: *r, name: "
 		 "ab}\n- {<<: *r, name: AB}\n- *r\n",
-		 "3:13: roles[3].name: roles[0] has the same name\n"
-		 "4:18: roles[1].name: \"ab\" and roles[0], \"a_b\", would both have tasks "
-		 "with the name \"ab\" (kxfs keeps only a-z, 0-9 and - of a name)\n"
-		 "5:18: roles[2].name: \"AB\" and roles[0], \"a_b\", would both have tasks "
-		 "with the name \"ab\" (kxfs keeps only a-z, 0-9 and - of a name)\n"},
+		 "3:13: roles[3].name: roles[0] has the same name\n4:18: roles[1].name: \"ab\" and "
+		 "roles[0], \"a_b\", would have the same task name, \"ab\", because kxfs keeps "
+		 "only a-z, 0-9 and - of a name; rename one of these roles\n5:18: roles[2].name: "
+		 "\"AB\" and roles[0], \"a_b\", would have the same task name, \"ab\", because "
+		 "kxfs keeps only a-z, 0-9 and - of a name; rename one of these roles\n"},
 	};
 
 	for (size_t i = 0; i < array_size(table); i++)
@@ -626,7 +627,7 @@ static void test_torchx_refused(void **state)
 	}
 	check_text("name: a\nroles:\n- {name: r, image: i, entrypoint: <MISSING>}\n",
 		   "3:35: roles[0].entrypoint: is <MISSING>"
-		   ", by which TorchX marks a missing entrypoint: name a program\n");
+		   ", TorchX's mark for a missing entrypoint: name a program\n");
 	check_text("name: a\nroles: null\n",
 		   "2:8: roles: must not be null; leave out a field that has no value, or put "
 		   "\"null\" in quotes if you mean this text\n");

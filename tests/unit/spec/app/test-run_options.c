@@ -107,7 +107,7 @@ static void test_unknown(void **state)
 			    "volcano has no such run option; did you mean service_account?");
 	spec_options_merge(f.o, "{\"network\":\"x\"}", "ns", &f.e);
 	assert_string_equal(f.e.v[1].path, "scheduler_args.network");
-	assert_non_null(strstr(f.e.v[1].text, "it has queue, service_account, "));
+	assert_non_null(strstr(f.e.v[1].text, "its run options are queue, service_account, "));
 	assert_non_null(strstr(f.e.v[1].text, ", hold, begin, after"));
 	stop(&f);
 }

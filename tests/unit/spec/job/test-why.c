@@ -74,13 +74,13 @@ static void test_last_words(void **state)
 	job->state = SPEC_FAILED;
 	failed(job, 0, 300, 3, 0);
 	spec_set(&job->last_words, "one\n  two");
-	assert_why(job, "trainer-0 ended with exit code 3. It was not retried, because "
-			"max_retries is 0. Its output is in trainer-0/log. Its last "
-			"words:\n    one\n      two\n");
+	assert_why(job, "trainer-0 ended with exit code 3. There was no retry, because max_retries "
+			"is 0. Its output is in trainer-0/log. Its last output:\n    one\n      "
+			"two\n");
 	job->state = SPEC_RUNNING;
 	assert_why(
 		job,
-		"trainer-0 ended with exit code 3. It was not retried, because max_retries is 0.\n");
+		"trainer-0 ended with exit code 3. There was no retry, because max_retries is 0.\n");
 }
 
 /*
@@ -94,16 +94,16 @@ static void test_silent(void **state)
 
 	job->replicas[1].state = job->replicas[2].state = SPEC_CANCELLED;
 	job->silent = true;
-	assert_why(job, "trainer-0 ended with exit code 3. It was not retried, because "
-			"max_retries is 0. It has printed nothing.\n");
+	assert_why(job, "trainer-0 ended with exit code 3. There was no retry, because max_retries "
+			"is 0. The replica has printed nothing.\n");
 	set(&r->blamed, "init");
-	assert_why(job, "trainer-0 ended with exit code 3. It was not retried, because "
-			"max_retries is 0. That container has printed nothing.\n");
+	assert_why(job, "trainer-0 ended with exit code 3. There was no retry, because max_retries "
+			"is 0. The container has printed nothing.\n");
 	set(&r->blamed, "");
 	set(&r->reason, "OutputLost");
 	set(&r->message, "No space left on device");
-	assert_why(job, "trainer-0 failed: No space left on device. It was not retried, "
-			"because max_retries is 0. Its output is in trainer-0/log.\n");
+	assert_why(job, "trainer-0 failed: No space left on device. There was no retry, because "
+			"max_retries is 0. Its output is in trainer-0/log.\n");
 }
 
 /*
@@ -119,7 +119,7 @@ static void test_first_failure(void **state)
 	job->replicas[2].state = SPEC_CANCELLED;
 	job->replicas[2].finished = 100;
 	assert_why(job, "trainer-1 ended with exit code 3. It was the first of 2 "
-			"failed replicas. It was not retried, because max_retries "
+			"failed replicas. There was no retry, because max_retries "
 			"is 0. Its output is in trainer-1/log.\n");
 }
 
@@ -157,8 +157,8 @@ static void test_time_limit(void **state)
 	for (size_t i = 0; i < array_size(table); i++) {
 		job->time_limit = table[i].limit;
 		snprintf(want, sizeof(want),
-			 "trainer-0 ran longer than its time limit%s. It was not retried, "
-			 "because max_retries is 0. Its output is in trainer-0/log.\n",
+			 "trainer-0 ran longer than its time limit%s. There was no retry, because "
+			 "max_retries is 0. Its output is in trainer-0/log.\n",
 			 table[i].said);
 		assert_why(job, want);
 	}
@@ -170,13 +170,13 @@ static void test_exit_code_hints(void **state)
 
 	job->replicas[1].state = job->replicas[2].state = SPEC_CANCELLED;
 	failed(job, 0, 5, 127, 0);
-	assert_why(job, "trainer-0 ended with exit code 127 (in a shell: "
-			"a command was not found). It was not retried, because "
-			"max_retries is 0. Its output is in trainer-0/log.\n");
+	assert_why(job, "trainer-0 ended with exit code 127 (in a shell: a command was not found). "
+			"There was no retry, because max_retries is 0. Its output is in "
+			"trainer-0/log.\n");
 	job->replicas[0].exit_code = 126;
-	assert_why(job, "trainer-0 ended with exit code 126 (in a shell: "
-			"a command can't be executed). It was not retried, because "
-			"max_retries is 0. Its output is in trainer-0/log.\n");
+	assert_why(job, "trainer-0 ended with exit code 126 (in a shell: a command can't be "
+			"executed). There was no retry, because max_retries is 0. Its output is in "
+			"trainer-0/log.\n");
 }
 
 static void test_start_error(void **state)
@@ -188,29 +188,27 @@ static void test_start_error(void **state)
 	r->started = 0;
 	set(&r->reason, "StartError");
 	set(&r->message, "exec: \"pyton3\": not found in PATH");
-	assert_why(job, "trainer-1 could not be started: exec: \"pyton3\": not found in "
-			"PATH. Check the entrypoint of role trainer: it must be a "
-			"program in PATH or the path of an executable file. It was not "
-			"retried, because max_retries is 0.\n");
+	assert_why(job, "trainer-1 could not be started: exec: \"pyton3\": not found in PATH. "
+			"Check the entrypoint of role trainer: it must be a program in PATH or the "
+			"path of an executable file. There was no retry, because max_retries is "
+			"0.\n");
 	set(&r->message, "exec: \"python train.py\": not found in PATH");
 	assert_why(job,
 		   "trainer-1 could not be started: exec: \"python train.py\": not found in PATH. "
 		   "Check the entrypoint of role trainer: it must be only a program, and the "
-		   "program's arguments belong in args. It was not retried, because max_retries "
+		   "program's arguments belong in args. There was no retry, because max_retries "
 		   "is 0.\n");
 	set(&r->message, "exec: \"sh\": Argument list too long");
-	assert_why(job, "trainer-1 could not be started: exec: \"sh\": Argument list "
-			"too long. The args and env of role trainer are longer than the "
-			"system allows: put long values into a file. It was not "
-			"retried, because max_retries is 0.\n");
+	assert_why(job, "trainer-1 could not be started: exec: \"sh\": Argument list too long. The "
+			"args and env of role trainer are longer than the system allows: put long "
+			"values into a file. There was no retry, because max_retries is 0.\n");
 	set(&r->message, "working directory \"/x\": No such file or directory");
-	assert_why(job, "trainer-1 could not be started: working directory \"/x\": No "
-			"such file or directory. It was not retried, because "
-			"max_retries is 0.\n");
+	assert_why(job, "trainer-1 could not be started: working directory \"/x\": No such file or "
+			"directory. There was no retry, because max_retries is 0.\n");
 	set(&r->message, "its output can't be stored: No space left on device");
 	assert_why(job, "trainer-1 could not be started: its output can't be stored: No space "
 			"left on device. The program did not cause this: fix the problem, then "
-			"submit the file again. It was not retried, because max_retries is 0.\n");
+			"submit the file again. There was no retry, because max_retries is 0.\n");
 }
 
 /* The replica's output was lost. That is the reason, whatever the program did about it. */
@@ -223,9 +221,9 @@ static void test_output_lost(void **state)
 	set(&r->reason, "OutputLost");
 	set(&r->message,
 	    "killed by signal 13 (SIGPIPE); its output can't be written: No space left on device");
-	assert_why(job, "trainer-1 failed: killed by signal 13 (SIGPIPE); its output "
-			"can't be written: No space left on device. It was not retried, "
-			"because max_retries is 0. Its output is in trainer-1/log.\n");
+	assert_why(job, "trainer-1 failed: killed by signal 13 (SIGPIPE); its output can't be "
+			"written: No space left on device. There was no retry, because max_retries "
+			"is 0. Its output is in trainer-1/log.\n");
 	job->state = SPEC_SUCCEEDED;
 	assert_why(job, "");
 	set(&job->reason, "OutputLost");
@@ -260,13 +258,13 @@ static void test_cancelled(void **state)
 	job->actions = 1u << SPEC_RESUME;
 	assert_why(
 		job,
-		"The job is suspended. To resume it, write \"resume\" to its file ctl; to end it, "
+		"The job is suspended. To resume the job, write \"resume\" to its file ctl; to end it, "
 		"remove its directory.\n");
 	job->actions |= 1u << SPEC_TERMINATE;
 	assert_why(
 		job,
-		"The job is suspended. To resume it, write \"resume\" to its file ctl; to end it, "
-		"write \"terminate\" there or remove its directory.\n");
+		"The job is suspended. To resume the job, write \"resume\" to its file ctl; to end "
+		"it, write \"terminate\" there or remove its directory.\n");
 }
 
 static void test_waiting(void **state)
@@ -326,14 +324,14 @@ static void test_memory(void **state)
 	} table[] = {
 		{"OOMKilled", 137, 0, INT64_C(16965120819), "",
 		 "trainer-0 was killed because it used more memory than its limit "
-		 "of 16 GiB. Role trainer needs more memory, or must use less. "
+		 "of 16 GiB. Role trainer must request more memory, or use less. "
 		 "kxfs measured up to 15.8 GiB of memory."},
 		{"OOMKilled", 137, 0, -1, "",
 		 "trainer-0 was killed because it used more memory than its limit of 16 GiB. Role "
-		 "trainer needs more memory, or must use less."},
+		 "trainer must request more memory, or use less."},
 		{"OOMKilled", 137, 0, INT64_C(16965120819), "side",
 		 "trainer-0 was killed because it used more memory than its limit. Role trainer "
-		 "needs more memory, or must use less."},
+		 "must request more memory, or use less."},
 		{"Signal", -1, 9, INT64_C(67108864), "",
 		 "trainer-0 was killed by signal 9 (SIGKILL), which the kernel "
 		 "also sends when memory runs out. kxfs measured up to 64 MiB of "
@@ -360,7 +358,7 @@ static void test_memory(void **state)
 		set(&r->blamed, table[i].blamed);
 		spec_role_set_request(&job->roles[r->role], &given);
 		spec_replica_set_usage(r, &used);
-		snprintf(want, sizeof(want), "%s It was not retried, because max_retries is 0. %s",
+		snprintf(want, sizeof(want), "%s There was no retry, because max_retries is 0. %s",
 			 table[i].why,
 			 *table[i].blamed
 				 ? "The output of that container is in trainer-0/side.log.\n"
@@ -378,8 +376,7 @@ static void test_cluster_failed(void **state)
 	} table[] = {
 		{"OOMKilled", "exit code 137", 137,
 		 "trainer-0 was killed because it used more memory than its limit. Role trainer "
-		 "needs "
-		 "more memory, or must use less."},
+		 "must request more memory, or use less."},
 		{"Evicted", "The node was low on resource: memory", 137,
 		 "trainer-0 failed (Evicted): The node was low on resource: memory."},
 		{"Error", "container side: exit code 1", 0,
@@ -445,13 +442,13 @@ static void test_disk_refuses(void **state)
 	assert_why(job, "The output of trainer-1 and of 1 more" REFUSED);
 	job->state = SPEC_FAILED;
 	failed(job, 0, 300, 3, 0);
-	assert_why(job, "trainer-0 ended with exit code 3. It was not retried, because "
-			"max_retries is 0. Its output is in trainer-0/log. The output "
-			"of trainer-1 and of 1 more" REFUSED);
+	assert_why(job, "trainer-0 ended with exit code 3. There was no retry, because max_retries "
+			"is 0. Its output is in trainer-0/log. The output of trainer-1 and of 1 "
+			"more" REFUSED);
 	set(&job->last_words, "boom");
-	assert_why(job, "trainer-0 ended with exit code 3. It was not retried, because "
-			"max_retries is 0. Its output is in trainer-0/log. Its last "
-			"words:\n    boom\nThe output of trainer-1 and of 1 more" REFUSED);
+	assert_why(job, "trainer-0 ended with exit code 3. There was no retry, because max_retries "
+			"is 0. Its output is in trainer-0/log. Its last output:\n    boom\nThe "
+			"output of trainer-1 and of 1 more" REFUSED);
 }
 
 /* kxfs still fetches logs of a finished job. The text reports that if it takes a while. */

@@ -42,16 +42,17 @@ static void test_mistakes(void **state)
 	      "foo.yaml:4:9: roles[0]: replicas is missing\n"
 	      "foo.yaml:4:19: roles[0].repicas: no such key; did you mean replicas?\n");
 	check(HEAD "roles: [{name: a, replicas: .spec..n, template: .spec.template}]\n" STATES,
-	      "foo.yaml:4:29: roles[0].replicas: '.spec..n' is not a path: there is no name after "
-	      "a dot; a name has letters, digits, - and _, and any other key is written ['KEY']\n");
+	      "foo.yaml:4:29: roles[0].replicas: '.spec..n' is not a path: a dot has no name after "
+	      "it. A name has only letters, digits, - and _; write any other key as ['KEY']\n");
 	check(HEAD "roles: [{name: a, replicas: \"[']\", template: .spec.template}]\n" STATES,
-	      "foo.yaml:4:29: roles[0].replicas: '[']' is not a path: a key in brackets is written "
+	      "foo.yaml:4:29: roles[0].replicas: '[']' is not a path: write a key in brackets as "
 	      "['KEY']\n");
 	check("format: kxfs-kind/1\nname: foo\nobject: {api: v1, kind: Secret, plural: secrets}\n" ROLES
 		      STATES,
 	      "foo.yaml:3:15: object.api: objects of the core group (v1) can't be jobs\n");
 	check(HEAD ROLES "states: [{if: {condition: Bad}, is: failed}]\n",
-	      "foo.yaml:1:1: states: no row has the state succeeded, so no job could ever succeed\n");
+	      "foo.yaml:1:1: states: no row has the state succeeded, so no job could ever succeed; "
+	      "add such a row\n");
 	check("format: kxfs-kind/2\nname: Foo\n",
 	      "foo.yaml:1:1: object is missing\n"
 	      "foo.yaml:1:1: roles is missing\n"

@@ -78,7 +78,7 @@ static const struct scenario {
 	 "RUNNING app-0=FAILED/3/Error app-1=FAILED/3/Error\n"
 	 "FAILED app-0=FAILED/3/Error app-1=FAILED/3/Error\n",
 	 "Error", "app-0: exit code 3",
-	 "app-0 ended with exit code 3. It was the first of 2 failed replicas: 0-1. It was not retried, because max_retries is 0. Its output is in app-0/log.\n"},
+	 "app-0 ended with exit code 3. It was the first of 2 failed replicas: 0-1. There was no retry, because max_retries is 0. Its output is in app-0/log.\n"},
 	{"kueue_job_quota_wait",
 	 "SUBMITTED app-0=PENDING app-1=PENDING\n"
 	 "PENDING app-0=PENDING app-1=PENDING\n"
@@ -110,7 +110,7 @@ static const struct scenario {
 	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=FAILED/3/Error trainer-2=SUCCEEDED/0/Completed trainer-3=SUCCEEDED/0/Completed\n"
 	 "FAILED trainer-0=SUCCEEDED/0/Completed trainer-1=FAILED/3/Error trainer-2=SUCCEEDED/0/Completed trainer-3=SUCCEEDED/0/Completed\n",
 	 "Error", "trainer-1: exit code 3",
-	 "trainer-1 ended with exit code 3. It was not retried, because max_retries is 0. Its output is in trainer-1/log.\n"},
+	 "trainer-1 ended with exit code 3. There was no retry, because max_retries is 0. Its output is in trainer-1/log.\n"},
 	{"job_retry_index",
 	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
 	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
@@ -236,7 +236,7 @@ static const struct scenario {
 	 "FAILED main-0=CANCELLED/143/Deleted main-1=FAILED/42/Error main-2=CANCELLED/143/Deleted\n",
 	 "PodFailurePolicy",
 	 "Container main for pod test/app-1-rrxll failed with exit code 42 matching FailJob rule at index 0",
-	 "main-1 ended with exit code 42. It was not retried, because rule 0 of its podFailurePolicy forbids it. Its output is in main-1/log.\n"},
+	 "main-1 ended with exit code 42. The job was not retried, because rule 0 of its podFailurePolicy forbids retries. Its output is in main-1/log.\n"},
 	{"job_fail_policy_retried",
 	 "SUBMITTED main-0=PENDING\n"
 	 "PENDING main-0=PENDING\n"
@@ -248,7 +248,7 @@ static const struct scenario {
 	 "FAILED main-0=FAILED/42/Error/attempt 1\n",
 	 "PodFailurePolicy",
 	 "Container main for pod test/app-8467j failed with exit code 42 matching FailJob rule at index 0",
-	 "main-0 ended with exit code 42. Retries used: 1; max_retries is 6. It was not retried, because rule 0 of its podFailurePolicy forbids it. Its output is in main-0/log.\n"},
+	 "main-0 ended with exit code 42. Retries used: 1; max_retries is 6. The job was not retried, because rule 0 of its podFailurePolicy forbids retries. Its output is in main-0/log.\n"},
 	/* A failure that a rule ignores does not count as a retry. */
 	{"job_count_policy",
 	 "SUBMITTED main-0=PENDING\n"
@@ -365,8 +365,9 @@ static void test_late_retries(void **state)
 	assert_int_equal(w.last->retries, 1);
 	assert_string_equal(
 		why(&w),
-		"c-1 ended with exit code 3. Retries used: 1; max_retries is 6. It was not "
-		"retried, because rule 12 of its podFailurePolicy forbids it. Its output is in c-1/log.\n");
+		"c-1 ended with exit code 3. Retries used: 1; max_retries is 6. The job was not "
+		"retried, because rule 12 of its podFailurePolicy forbids retries. Its output is "
+		"in c-1/log.\n");
 	/* The rule's message is about another replica than the one that failed first. */
 	pod(&w, "b", 5, "'batch.kubernetes.io/job-completion-index':'0'", "Failed", false);
 	assert_non_null(strstr(
@@ -400,7 +401,7 @@ static void test_ranges(void **state)
 	pod(&w, "p0", 10, "'batch.kubernetes.io/job-completion-index':'0'", "Running", false);
 	assert_int_equal(w.last->state, SPEC_RUNNING);
 	assert_string_equal(why(&w), "c-1 ended with exit code 3. It was the first of 4 failed "
-				     "replicas: 1, 3-5. It was not retried, because max_retries "
+				     "replicas: 1, 3-5. There was no retry, because max_retries "
 				     "is 0.\n");
 	job(&w, "", spec,
 	    "'failedIndexes':'1,3-5','conditions':[" CONDITION("Failed", "True",

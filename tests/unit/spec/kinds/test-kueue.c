@@ -83,9 +83,9 @@ static void test_with_cluster_queue(void **state)
 		 "(HoldAndDrain); its cluster queue was drained at 2026-11-22T06:32:12Z. Kueue "
 		 "admits it when the queue is opened again.\n"},
 		{"kueue_appwrapper_strictfifo",
-		 "PENDING InLine: The job waits: it is in queue team (cluster "
-		 "queue appwrapper-strictfifo), which admits jobs strictly in "
-		 "order (StrictFIFO): the jobs ahead of it wait too.\n"},
+		 "PENDING InLine: The job waits: it is in queue team (cluster queue "
+		 "appwrapper-strictfifo), which admits jobs strictly in order (StrictFIFO), and "
+		 "the jobs ahead of it wait too.\n"},
 	};
 	struct spec_cluster_queue_view none = {0};
 
@@ -219,13 +219,13 @@ static void test_quota_messages(void **state)
 		{"WaitingForQuota", "no", "QueueFull",
 		 QUOTE("no") " Kueue admits it when quota becomes available.\n"},
 		{"ExceedsMaxQuota", "no", "QueueTooSmall",
-		 QUOTE("no") " Submit it to another queue, or request less.\n"},
+		 QUOTE("no") " Submit the job to another queue, or request less.\n"},
 		{"NoMatchingFlavor", "no", "NoMatchingFlavor",
-		 QUOTE("no") " Change its node selector or affinity, or submit it to another queue.\n"},
+		 QUOTE("no") " Change the job's node selector or affinity, or submit the job to another queue.\n"},
 		{"Inadmissible", "LocalQueue team doesn\"t exist", "Inadmissible",
 		 QUOTE("LocalQueue team doesn't exist") "\n"},
 		{"AdmissionGated", "Admission is gated by: budget", "AdmissionGated",
-		 QUOTE("Admission is gated by: budget") " It continues when this gate is removed.\n"},
+		 QUOTE("Admission is gated by: budget") " The job continues when this gate is removed.\n"},
 		{"Rain", "it rains", "Queued", QUOTE("it rains") "\n"},
 	};
 
@@ -262,7 +262,7 @@ static void test_no_workload(void **state)
 	world_job(&w, json, false);
 	assert_why(&w, "NoKueue",
 		   "The job waits: it is in Kueue queue team, but Kueue is not installed in "
-		   "this cluster. Submit it without a queue.\n");
+		   "this cluster. Submit the job without a queue.\n");
 	w.kueue.absent = false;
 	w.kueue.known = true;
 	world_job(&w, json, false);
@@ -647,10 +647,10 @@ static void test_place(void **state)
 	w.since = -10 * SECOND;
 	held(&w, "", "'conditions':[]");
 	assert_why(&w, "InLine",
-		   "The job waits: it is in queue team, and Kueue has not tried to admit it "
-		   "yet: other jobs are ahead of it, and Kueue 0.18 and later skips a job if "
-		   "another job with the same request did not fit. Its position in the queue "
-		   "is 3.\n");
+		   "The job waits: it is in queue team, and Kueue has not tried to admit it yet. "
+		   "Other jobs are ahead of it, and Kueue 0.18 and later also skips a job if "
+		   "another job with the same request did not fit. Its position in the queue is "
+		   "3.\n");
 	held(&w, "'active':false", "'conditions':[]");
 	assert_int_equal(w.last->queue_position, 0);
 	/* The job has its quota now. The positions were requested before that. */

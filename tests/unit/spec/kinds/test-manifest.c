@@ -166,9 +166,8 @@ static void test_positions(void **state)
 		      "  entrypoint: e\n"
 		      "  metadata: {kubernetes: {spec: {volumes: {}}}}\n",
 		      -EINVAL);
-	assert_string_equal(text, "f:4:10: roles[0].image: is the id of a local image; set the "
-				  "run option image_repo to the repository to which it was "
-				  "pushed\n"
+	assert_string_equal(text, "f:4:10: roles[0].image: is the id of a local image; set the run "
+				  "option image_repo to the repository that has this image\n"
 				  "f:6:17: roles[0].retry_policy: Volcano does not support "
 				  "HOT_SPARE: use APPLICATION or REPLICA, or max_retries: 0\n"
 				  "f:8:11: roles[0].mounts: /dev/shm is mounted twice: every "
@@ -410,8 +409,9 @@ static void test_mcad_names(void **state)
 			     "- {name: %sb, image: i, entrypoint: e}\n",
 			     long_name, long_name) > 0);
 	text = refuse(&rq, roles, -EINVAL);
-	assert_memory_equal(text, "f:4:10: roles[1].name: has the same label as roles[0], \"xxx",
-			    56);
+	assert_memory_equal(text,
+			    "f:4:10: roles[1].name: would have the same label as roles[0], \"xxx",
+			    62);
 }
 
 /* Names are checked by the kind's rules, whether or not the document names the kind. */
@@ -796,9 +796,9 @@ static void test_ready_beside(void **state)
 
 	rq.identity.rename = rq.identity.old_exists = true;
 	text = refuse(&rq, WRAPPER("train", "{name: train-0}, args: [train]"), -EEXIST);
-	assert_string_equal(text, "f:3:18: metadata.name: a job named train exists already and "
-				  "wraps Pod train-0: choose other names for both; nothing was "
-				  "launched\n");
+	assert_string_equal(text, "f:3:18: metadata.name: a job named train exists already, and "
+				  "also contains Pod train-0. Choose other names for the job and "
+				  "for this object. Nothing was launched\n");
 	free(text);
 	free(refuse(&rq, WRAPPER("a-v5mn39x7hrcl", "{name: worker}"), -EEXIST));
 	o = make(&rq, WRAPPER("train", "{generateName: train-}, args: [train]"));

@@ -219,9 +219,10 @@ static void test_failed_by_mcad(void **state)
 		    "Failed", "ItemCreationFailure.",
 		    "ns/j creation failure: pods \\\"j-0\\\" is forbidden: error looking up "
 		    "service account ns/sa: serviceaccount \\\"sa\\\" not found") "," QUEUED "]");
-	assert_why(&w,
-		   "The job waits: its pods can't be created: there is no service account sa in "
-		   "namespace ns. Create it, or submit the job with another service_account.\n");
+	assert_why(
+		&w,
+		"The job waits: its pods can't be created: there is no service account sa in "
+		"namespace ns. Create this service account, or submit the job with another service_account.\n");
 	job(&w, ONE, "",
 	    "'state':'Running','conditions':[" CONDITION("Failed", "ItemCreationFailure.",
 							 "no") "]");

@@ -146,14 +146,14 @@ static void test_nobody(void **state)
 		world_look(&w);
 	assert_why(&w, "");
 	world_look(&w);
-	assert_why(&w, "The job waits: no controller has processed it yet. If this "
-		       "lasts, the controller of these jobs may be down.\n");
+	assert_why(&w, "The job waits: no controller has processed it yet. If this lasts, ask the "
+		       "cluster's administrator whether the controller of these jobs is down.\n");
 	assert_reason(&w, "NoController");
 	job(&w, 3, "Pending");
 	assert_why(&w, "");
 	group(&w, "Pending", "");
-	assert_why(&w, "The job waits: no scheduler has processed it yet. If this "
-		       "lasts, the scheduler of these jobs may be down.\n");
+	assert_why(&w, "The job waits: no scheduler has processed it yet. If this lasts, ask the "
+		       "cluster's administrator whether the scheduler of these jobs is down.\n");
 	assert_reason(&w, "NoScheduler");
 	/* Without events, the cause is unknown. */
 	w.events_known = false;
@@ -321,9 +321,9 @@ static void test_queue_full(void **state)
 		       "2.4 cpu, and the queue's limit is 4. It starts "
 		       "automatically when capacity becomes available.\n");
 	queue(&w, "Open", "'cpu':'2'", "");
-	assert_why(&w, "The job waits: queue q has no capacity for it now: it needs "
-		       "2.4 cpu, and the queue's limit is 2. Submit it to "
-		       "another queue, or request less.\n");
+	assert_why(&w, "The job waits: queue q has no capacity for it now: it needs 2.4 cpu, and "
+		       "the queue's limit is 2. Submit the job to another queue, or request "
+		       "less.\n");
 	assert_reason(&w, "QueueTooSmall");
 	/*
 	 * The scheduler checks the cluster first, but waiting for the cluster does not help here.
@@ -331,8 +331,8 @@ static void test_queue_full(void **state)
 	event(&w, "u-g", "Unschedulable", "resource in cluster is overused: overused cpu", 11);
 	assert_reason(&w, "QueueTooSmall");
 	queue(&w, "Closed", "'cpu':'2'", "");
-	assert_why(&w, "The job waits: queue q is closed. Submit it to another queue, "
-		       "or ask the cluster's administrator to open this one.\n");
+	assert_why(&w, "The job waits: queue q is closed. Submit the job to another queue, "
+		       "or ask the cluster's administrator to open this queue.\n");
 	assert_reason(&w, "QueueClosed");
 	/* Whatever else lacks capacity, a closed queue admits no pods. */
 	group(&w, "Inqueue",
@@ -448,25 +448,26 @@ static void test_unmade(void **state)
 		   "pods=1, used: pods=1, limited: pods=1"),
 	      5);
 	assert_why(&w, "The job waits: its pods can't be created: quota few is exhausted "
-		       "(requested: pods=1, used: pods=1, limited: pods=1). It continues "
-		       "automatically if quota becomes available before Volcano gives up, "
-		       "which is after some minutes.\n");
+		       "(requested: pods=1, used: pods=1, limited: pods=1). The job continues "
+		       "automatically if quota becomes available soon; Volcano gives up after some "
+		       "minutes.\n");
 	assert_reason(&w, "QuotaExceeded");
 	event(&w, "u-j", "FailedCreate",
 	      DUMP("pods \\\\\\\"j-t-2\\\\\\\" is forbidden: error looking up service account "
 		   "ns/nope: serviceaccount \\\\\\\"nope\\\\\\\" not found"),
 	      6);
 	assert_why(&w, "The job waits: its pods can't be created: there is no service account nope "
-		       "in namespace ns. Create it, or submit the job with another "
-		       "service_account.\n");
+		       "in namespace ns. Create this service account, or submit the job with "
+		       "another service_account.\n");
 	assert_reason(&w, "NoServiceAccount");
 	event(&w, "u-j", "FailedCreate",
 	      "(combined from similar events): " DUMP(
 		      "pods \\\\\\\"j-t-2\\\\\\\" is forbidden: no PriorityClass with name nope "
 		      "was found"),
 	      7);
-	assert_why(&w, "The job waits: its pods can't be created: there is no priority class nope. "
-		       "Create it, or submit the job with another priority_class.\n");
+	assert_why(&w,
+		   "The job waits: its pods can't be created: there is no priority class nope. "
+		   "Create this priority class, or submit the job with another priority_class.\n");
 	assert_reason(&w, "NoPriorityClass");
 	event(&w, "u-j", "FailedCreate",
 	      DUMP("pods \\\\\\\"j-t-2\\\\\\\" is forbidden: violates PodSecurity"), 8);
@@ -524,16 +525,16 @@ static void test_not_starting(void **state)
 		{WAITING("ErrImagePull", "failed to pull and unpack image \\\"r.example:5000/x:" HEX
 					 "\\\": failed to resolve reference: not found"),
 		 "t-0 can't start: its image r.example:5000/x:" HEX
-		 " can't be pulled: not found. The image is in a local Docker; push it from "
-		 "the machine that has it: docker tag sha256:" HEX " r.example:5000/x:" HEX
+		 " can't be pulled: not found. The image is in a local Docker; push it from that "
+		 "machine: docker tag sha256:" HEX " r.example:5000/x:" HEX
 		 " && docker push r.example:5000/x:" HEX "\n"},
 		{WAITING("ImagePullBackOff", "Back-off pulling image \\\"r/x@sha256:" HEX "\\\""),
 		 "t-0 can't start: its image r/x@sha256:" HEX
 		 " can't be pulled. Check the image's name "
 		 "and tag, and that the cluster's nodes may pull it.\n"},
 		{WAITING("CreateContainerConfigError", "secret \\\"nope\\\" not found"),
-		 "t-0 can't start: secret \"nope\" not found. It starts automatically when "
-		 "this is fixed.\n"},
+		 "t-0 can't start: secret \"nope\" not found. The replica starts automatically "
+		 "when this problem is fixed.\n"},
 	};
 
 	for (size_t i = 0; i < array_size(table); i++) {
@@ -558,8 +559,9 @@ static void test_several(void **state)
 	job(&w, 3, "Pending");
 	for (unsigned i = 1; i < 3; i++)
 		pod(&w, i, WAITING("CreateContainerConfigError", "secret \\\"nope\\\" not found"));
-	assert_why(&w, "t-1 can't start: secret \"nope\" not found. It starts automatically "
-		       "when this is fixed. It is the first of 2 replicas that wait for this.\n");
+	assert_why(&w, "t-1 can't start: secret \"nope\" not found. The replica starts "
+		       "automatically when this problem is fixed. It is the first of 2 replicas "
+		       "that wait for the same reason.\n");
 	world_clear(&w);
 }
 
@@ -575,9 +577,8 @@ static void test_mount(void **state)
 	      "MountVolume.SetUp failed for volume \\\"config\\\" : configmap \\\"nope\\\" not "
 	      "found",
 	      9);
-	assert_why(&w, "t-0 can't start: its volume config can't be mounted: configmap "
-		       "\"nope\" not found. It starts automatically when that is "
-		       "fixed.\n");
+	assert_why(&w, "t-0 can't start: its volume config can't be mounted: configmap \"nope\" "
+		       "not found. The replica starts automatically when this problem is fixed.\n");
 	assert_reason(&w, "FailedMount");
 	/* The kubelet has retried since then. */
 	event(&w, "u-p0", "Pulling", "Pulling image", 10);
@@ -613,9 +614,9 @@ static void test_memory(void **state)
 		char want[256];
 
 		snprintf(want, sizeof(want),
-			 "t-0 was killed because it used more memory than its limit%s. "
-			 "Role t needs more memory, or must use less. It was not "
-			 "retried, because max_retries is 0. Its output is in t-0/log.\n",
+			 "t-0 was killed because it used more memory than its limit%s. Role t must "
+			 "request more memory, or use less. There was no retry, because "
+			 "max_retries is 0. Its output is in t-0/log.\n",
 			 table[i].limit);
 		job(&w, 1, "Failed");
 		world_pod(
@@ -646,8 +647,8 @@ static void test_failed(void **state)
 		 "$PATH. Check the entrypoint of role t: it must be a program in PATH or the "
 		 "path of an executable file."},
 		{ENDED("137", "OOMKilled", ""),
-		 "t-0 was killed because it used more memory than its limit. Role t needs more "
-		 "memory, or must use less."},
+		 "t-0 was killed because it used more memory than its limit. Role t must request "
+		 "more memory, or use less."},
 		{ENDED("3", "Error", ""), "t-0 ended with exit code 3."},
 	};
 
@@ -659,7 +660,7 @@ static void test_failed(void **state)
 		pod(&w, 0, table[i].pod);
 		job(&w, 1, "Failed");
 		snprintf(want, sizeof(want),
-			 "%s It was not retried, because max_retries is 0. Its output is "
+			 "%s There was no retry, because max_retries is 0. Its output is "
 			 "in t-0/log.\n",
 			 table[i].why);
 		assert_why(&w, want);
@@ -676,8 +677,8 @@ static void test_failed(void **state)
 static void test_given_up(void **state)
 {
 	static const char why[] = "Volcano gave up after 1 try: there is no service account sa in "
-				  "namespace ns. Create it and submit the job again, or submit it "
-				  "with another service_account.\n";
+				  "namespace ns. Create this service account and submit the job "
+				  "again, or submit it with another service_account.\n";
 	struct world w = {0};
 
 	job(&w, 1, "Pending");
@@ -744,8 +745,8 @@ static void test_lost_and_probed(void **state)
 	    "{'phase':'Running','conditions':[{'type':'Ready','status':'False','lastTransitionTime':"
 	    "'1970-01-01T00:01:00Z'}],'containerStatuses':[{'name':'t','ready':true,'restartCount':0,"
 	    "'state':{'running':{'startedAt':'1970-01-01T00:00:04Z'}}}]}");
-	assert_why(&w, "t-0: its node  has not reported since 1970-01-01T00:01:00Z. Whether "
-		       "the replica still runs is unknown until the node returns or is removed "
+	assert_why(&w, "t-0: its node  has not reported since 1970-01-01T00:01:00Z. kxfs can't "
+		       "know whether the replica still runs until the node returns or is removed "
 		       "from the cluster.\n");
 	assert_reason(&w, "NodeLost");
 	world_clear(&w);
@@ -754,7 +755,7 @@ static void test_lost_and_probed(void **state)
 	event(&w, "u-p0", "Killing", "Container t failed liveness probe", 5);
 	pod(&w, 0, ENDED("137", "Error", ""));
 	assert_why(&w, "t-0 was terminated because its probe failed: Liveness probe "
-		       "failed: HTTP 500. It was not retried, because max_retries is "
+		       "failed: HTTP 500. There was no retry, because max_retries is "
 		       "0.\n");
 	assert_reason(&w, "ProbeFailed");
 	world_clear(&w);
@@ -786,7 +787,7 @@ static void test_codes(void **state)
 
 		job(&w, 1, "Running");
 		pod(&w, 0, table[i].pod);
-		snprintf(want, sizeof(want), "%s It was not retried, because max_retries is 0.\n",
+		snprintf(want, sizeof(want), "%s There was no retry, because max_retries is 0.\n",
 			 table[i].why);
 		assert_why(&w, want);
 		world_clear(&w);
@@ -798,9 +799,8 @@ static void test_codes(void **state)
 	    "'containerStatuses':[{'name':'t','restartCount':0,'state':{'waiting':{'reason':"
 	    "'PodInitializing'}}}]}");
 	job(&w, 1, "Failed");
-	assert_why(&w, "t-0 failed: init container prep: exit code 2. It was not "
-		       "retried, because max_retries is 0. The output of that "
-		       "container is in t-0/prep.log.\n");
+	assert_why(&w, "t-0 failed: init container prep: exit code 2. There was no retry, because "
+		       "max_retries is 0. The output of that container is in t-0/prep.log.\n");
 	world_clear(&w);
 }
 
@@ -912,16 +912,16 @@ static void test_same_failed(void **state)
 	job(&w, 3, "Running");
 	pod(&w, 0, WAITING("ImagePullBackOff", "no such host"));
 	pod(&w, 1, ENDED("3", "Error", ""));
-	assert_why(&w, "t-1 ended with exit code 3. It was not retried, because "
-		       "max_retries is 0.\n");
+	assert_why(&w, "t-1 ended with exit code 3. There was no retry, because max_retries is "
+		       "0.\n");
 	assert_reason(&w, "Error");
 	assert_message(&w, "t-1: exit code 3");
 	/* A cause from the cluster's events does not hide that replica either. */
 	event(&w, "u-j", "FailedCreate", "pods \\\"j-t-2\\\" is forbidden: violates PodSecurity",
 	      9);
 	event(&w, "u-p0", "FailedMount", "no volume", 9);
-	assert_why(&w, "t-1 ended with exit code 3. It was not retried, because "
-		       "max_retries is 0.\n");
+	assert_why(&w, "t-1 ended with exit code 3. There was no retry, because max_retries is "
+		       "0.\n");
 	assert_reason(&w, "Error");
 	assert_message(&w, "t-1: exit code 3");
 	world_clear(&w);
@@ -939,7 +939,9 @@ static void test_same_waiting(void **state)
 	    UNSCHEDULABLE("2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 "
 			  "minAvailable"));
 	pod(&w, 1, WAITING("CreateContainerConfigError", "no secret"));
-	assert_why(&w, "t-1 can't start: no secret. It starts automatically when this is fixed.\n");
+	assert_why(
+		&w,
+		"t-1 can't start: no secret. The replica starts automatically when this problem is fixed.\n");
 	assert_reason(&w, "CreateContainerConfigError");
 	assert_message(&w, "t-1: no secret");
 	world_clear(&w);

@@ -221,7 +221,7 @@ static void test_shown(void **state)
 		const char *args, *reason, *why;
 	} rows[] = {
 		{false, NULL, 0, "{hold: true}", "Held",
-		 "The job waits to be released. Write \"release\" to its file ctl to release it.\n"},
+		 "The job waits to be released. To release the job, write \"release\" to its file ctl.\n"},
 		{false, NULL, 0, "{begin: 2030-01-02}", "BeginTime",
 		 "The job waits until 2030-01-02T00:00:00Z.\n"},
 		{false, NULL, 0, "{after: [ok:b]}", "Dependency",
@@ -234,7 +234,7 @@ static void test_shown(void **state)
 		 "The job waits to be launched; this mount is read-only and launches no jobs.\n"},
 		{true, NULL, 0, "{hold: true}", "Held",
 		 "The job waits to be released; this mount is read-only and launches no jobs. "
-		 "Write \"release\" to its file ctl to release it.\n"},
+		 "To release the job, write \"release\" to its file ctl.\n"},
 		{true, NULL, 0, "{after: [ok:b], begin: 2030-01-02}", "Dependency",
 		 "The job waits for b-1 to succeed, and until 2030-01-02T00:00:00Z; this mount "
 		 "is read-only and launches no jobs.\n"},
@@ -276,7 +276,7 @@ static void test_sent(void **state)
 		const char *reason, *said;
 	} rows[] = {
 		{SPEC_SENDING, SPEC_PENDING, "Launching", "until kxfs has launched it"},
-		{SPEC_SENDING_ASKED, SPEC_SUBMITTED, "Submitting", "may still show the job"},
+		{SPEC_SENDING_ASKED, SPEC_SUBMITTED, "Submitting", "kxfs is checking whether"},
 		{SPEC_SENDING_LOST, SPEC_SUBMITTED, "LaunchUnknown", "may have had it"},
 	};
 

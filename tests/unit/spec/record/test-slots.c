@@ -91,7 +91,7 @@ static const struct row {
 	 2,
 	 0,
 	 0,
-	 {{3, 1, "waits for 3 GPUs, but there are only 2"}, {1, 2, "0,1"}}},
+	 {{3, 1, "waits for 3 GPUs, but this mount has only 2"}, {1, 2, "0,1"}}},
 	{"all of them",
 	 0,
 	 64,
@@ -178,7 +178,7 @@ static void test_roles(void **state)
 
 	r->queue_number = 1;
 	assert_false(spec_slots_give(&t, r, &moved));
-	assert_string_equal(r->job->cause.text, "waits for 2 GPUs, but there are only 1");
+	assert_string_equal(r->job->cause.text, "waits for 2 GPUs, but this mount has only 1");
 	t.gpus = 3;
 	assert_true(spec_slots_give(&t, r, &moved));
 	assert_int_equal(r->job->replicas[2].gpus, 3);

@@ -203,7 +203,7 @@ static void test_documents(void **state)
 		{"\"a\\0\": 1\n", "1:1: a key can't contain a NUL character\n"},
 		{"a: *b\n", "1:4: there is no \"&b\" before this \"*b\"; text that begins with "
 			    "\"*\" needs quotes\n"},
-		{"a: &a [*a]\n", "1:8: \"*a\" is inside the node to which it refers\n"},
+		{"a: &a [*a]\n", "1:8: \"*a\" refers to a node that contains this alias\n"},
 		{"a: !!python/tuple [1]\n", "1:4: the tag !!python/tuple is not supported; write "
 					    "Python objects as JSON: json.dumps(...)\n"},
 		{"a: !!binary aGk=\nb: !x y\nc: !!int z\n",
@@ -298,9 +298,11 @@ static void test_syntax(void **state)
 		{"{a: 1}}\n", "1:7: the document has ended before this; check the indentation and "
 			      "the brackets\n"},
 		{"%TAG !e! tag:yaml.org,2002:\n---\na\n",
-		 "1:1: %TAG is not supported; a line of text can't begin with it either\n"},
+		 "1:1: %TAG is not supported; text can't have a line that begins with %TAG "
+		 "either\n"},
 		{"a\n...\n%TAG !e! x\n---\na\n",
-		 "3:1: %TAG is not supported; a line of text can't begin with it either\n"},
+		 "3:1: %TAG is not supported; text can't have a line that begins with %TAG "
+		 "either\n"},
 		{"%YAML 3.0\n---\na\n", "1:1: kxfs reads only YAML 1.1 and 1.2\n"},
 	};
 
