@@ -170,11 +170,11 @@ static void wait_for(const char *job, pid_t pid)
 			sim_fail("%s returns %s, but its job is %s%s", path, t.bytes, fate.phase,
 				 fate.gone ? ", gone" : "");
 		/*
-		 * If the disk refused to record the result and the job was removed, the next life
+		 * If the disk has not recorded the result and the job was removed, the next life
 		 * can't know the result.
 		 */
 		if (*s->word && !streq(s->word, t.bytes) && !fate.suspended &&
-		    !(fate.gone && sim_faults.disk_error))
+		    !(fate.gone && (sim_faults.disk_error || sim_faults.hangs)))
 			sim_fail("%s returned %s, and then %s", path, s->word, t.bytes);
 		if (!fate.suspended)
 			snprintf(s->word, sizeof(s->word), "%s", t.bytes);
@@ -361,7 +361,7 @@ static void judge_lists(pid_t pid)
 /*
  * Check that `state` still shows the result of `wait`, unless a user has suspended the job since
  * then. The result may also be lost if the disk had not recorded it when the job was removed and
- * the machine lost power.
+ * the machine lost power, or when kxfs was killed during a hang.
  */
 static void judge_result(const struct result *s, pid_t pid)
 {
@@ -371,7 +371,8 @@ static void judge_result(const struct result *s, pid_t pid)
 	server_fate(s->job, &fate);
 	for (size_t i = 0; i < array_size(places) && (fate.n == 1 || sim_machine) &&
 			   !(sim_machine && sim_faults.disk_error) &&
-			   !(fate.gone && sim_faults.disk_error && sim_faults.power_cut);
+			   !(fate.gone && sim_faults.disk_error && sim_faults.power_cut) &&
+			   !(fate.gone && sim_faults.hangs && sim_faults.killed);
 	     i++) {
 		cleanup_free char *path = text_print("%s/%s/state", places[i], s->job),
 				  *state = NULL;
