@@ -285,7 +285,7 @@ const struct option_def option_table[] = {
 };
 
 _Static_assert(array_size(option_table) <= OPTIONS_MAX + 1, "rows above OPTIONS_MAX");
-_Static_assert(sizeof(enum backend_capture) == sizeof(unsigned) &&
+_Static_assert(sizeof(enum options_capture) == sizeof(unsigned) &&
 		       sizeof(enum options_cancel) == sizeof(unsigned) &&
 		       sizeof(enum diag_level) == sizeof(unsigned),
 	       "what set_choice writes");

@@ -379,7 +379,7 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 			"%s, write a backend before its name: kxfs volcano:%s %s",
 			v[0], v[-1], v[-1], v[-1], v[0]);
 	if (o->action == OPTIONS_CAPTURE) {
-		o->capture = BACKEND_CAPTURE_ALL;
+		o->capture = OPTIONS_CAPTURE_ALL;
 		o->foreground = true;
 		text_set(&o->source, "%s", n == 1 ? v[0] : "the namespace of the kubeconfig");
 	}
@@ -410,7 +410,7 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 		return refuse(-EINVAL, ret_text, "the name of the mount point is empty");
 	if (n == 2)
 		r = set_source(o, v[0], ret_text);
-	if (r == 0 && o->archive[0] && o->capture == BACKEND_CAPTURE_NONE &&
+	if (r == 0 && o->archive[0] && o->capture == OPTIONS_CAPTURE_NONE &&
 	    !streq(o->backend, "local"))
 		return refuse(-EINVAL, ret_text,
 			      "-o archive=%s with -o capture=none: kxfs archives only jobs whose "

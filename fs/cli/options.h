@@ -11,10 +11,10 @@
 
 #include <sys/types.h>
 
-#include "backend/backend.h"
 #include "backend/base/diag.h"
 #include "spec/pods/kind.h"
 
+enum options_capture { OPTIONS_CAPTURE_OWN, OPTIONS_CAPTURE_ALL, OPTIONS_CAPTURE_NONE };
 enum options_cancel {
 	OPTIONS_CANCEL_OWN,
 	OPTIONS_CANCEL_MINE,
@@ -53,7 +53,7 @@ struct options {
 	char *as;	  /* the user to impersonate, or "" */
 	char *selector;	  /* a label selector; "" for all jobs */
 	bool mine;	  /* true if only jobs that this user submitted are shown */
-	enum backend_capture capture;
+	enum options_capture capture;
 	char *state;   /* the state directory; "" for the default */
 	char *archive; /* an absolute path, or "" */
 	unsigned grace_ms;

@@ -111,6 +111,12 @@ static int check_work_dir(struct mount_run *r, char **why)
 
 struct backend_config run_config(const struct options *o)
 {
+	static const enum backend_capture capture[] = {
+		[OPTIONS_CAPTURE_OWN] = BACKEND_CAPTURE_OWN,
+		[OPTIONS_CAPTURE_ALL] = BACKEND_CAPTURE_ALL,
+		[OPTIONS_CAPTURE_NONE] = BACKEND_CAPTURE_NONE,
+	};
+
 	return (struct backend_config){
 		.kinds = &o->kinds,
 		.kind = o->backend,
@@ -120,7 +126,7 @@ struct backend_config run_config(const struct options *o)
 		.as = o->as,
 		.selector = o->selector,
 		.mine = o->mine,
-		.capture = o->capture,
+		.capture = capture[o->capture],
 		.args = o->args,
 		.n_args = o->n_args,
 		.grace_ms = o->grace_ms,

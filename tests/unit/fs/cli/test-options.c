@@ -390,7 +390,7 @@ static void test_doctor(void **state)
 	options_clear(&o);
 	assert_parsed("kxfs capture -o capture=own,queue=q volcano:training", &o);
 	assert_int_equal(o.action, OPTIONS_CAPTURE);
-	assert_int_equal(o.capture, BACKEND_CAPTURE_ALL);
+	assert_int_equal(o.capture, OPTIONS_CAPTURE_ALL);
 	assert_true(o.foreground);
 	assert_null(o.mountpoint);
 	assert_string_equal(o.namespace, "training");
