@@ -17,7 +17,7 @@
 #include "fs/vfs/fuse.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
-#include "spec/yaml/yaml.h"
+#include "spec/yaml/libraries.h"
 
 void about_version(const struct options *o)
 {

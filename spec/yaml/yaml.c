@@ -11,7 +11,6 @@
 #include "spec/yaml/yaml.h"
 
 #include <errno.h>
-#include <json-c/json_c_version.h>
 #include <json-c/linkhash.h>
 
 #include "spec/base/limits.h"
@@ -576,11 +575,6 @@ const struct spec_yaml *spec_yaml_get(const struct spec_yaml *m, const char *key
 			return m->v[i + 1];
 	}
 	return NULL;
-}
-
-char *spec_libraries(void)
-{
-	return text_print("json-c %s, libyaml %s", json_c_version(), yaml_get_version_string());
 }
 
 /* --- paths such as "roles[0].env.A", for errors that are found after parsing --- */

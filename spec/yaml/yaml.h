@@ -139,9 +139,6 @@ int spec_yaml_to_object(const struct spec_yaml *node, struct json_object **ret,
  */
 void spec_yaml_emit(struct json_object *value, unsigned flow_depth, char **ret, size_t *ret_len);
 
-/* Return the versions of json-c and libyaml in use, malloc'ed: "json-c 0.16, libyaml 0.2.5". */
-char *spec_libraries(void);
-
 /*
  * Add the member KEY to O. Its value is the time NS (in ns since 1970) as text, or null if NS is 0.
  * spec_yaml_emit writes the text without quotes, although YAML 1.1 readers then parse it as a time.
