@@ -211,7 +211,7 @@ int index_load(int dir_fd, const char *id, struct index **ret)
 		x->dir_fd = dir_fd;
 		x->id = text_copy(id);
 		x->last = merge_start;
-		x->by_key.key = key_of;
+		x->by_key = (struct key_table){.key = key_of};
 	}
 	if (!x->keys_known) {
 		err = index_read_keys(dir_fd, id, &x->keys, &x->keys_len);
