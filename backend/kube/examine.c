@@ -478,9 +478,9 @@ void backend_examine(const struct backend_config *config,
 	loop_new(&e->loop);
 	err = kube_connection(config, c, &text);
 	if (!err) {
-		say(e, BACKEND_FINE, "context %s, namespace %s, as%s%s with %s",
+		say(e, BACKEND_FINE, "context %s, namespace %s%s%s, with %s",
 		    *c->context ? c->context : "(none; service account of this pod)", c->namespace,
-		    *c->as ? " " : " the context's user", c->as, credential_words(c));
+		    *c->as ? ", as " : "", c->as, credential_words(c));
 		err = credential_new(e->loop, c, &e->credential, &text);
 	}
 	if (!err)

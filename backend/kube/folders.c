@@ -462,7 +462,7 @@ static void drop_record(struct folder_removal *r)
 		on_drop_recorded(r, 0);
 }
 
-/* Return the record of KEY; NULL if there is none, or if another object removes it. */
+/* Return KEY's record, or NULL if there is none, or it is held or being removed. */
 static struct record *removable(const struct folders *f, const char *key)
 {
 	struct record *r = records_by_key(f->config.records, key);

@@ -137,6 +137,6 @@ void request_call(struct request *r, const char *name, const char *query,
  * than REQUEST_FIND_OUT_MS ago, do nothing and return false.
  */
 bool request_again(struct request *r, unsigned wait_ms);
-/* Answer R's request, and free R. */
+/* Answer R->rq, and free R. */
 void request_answer(struct request *r, int err, const char *id, const char *text);
 void request_answer_dry_run(struct request *r, const struct backend_made *made);

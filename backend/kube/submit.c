@@ -630,7 +630,7 @@ void kube_submit(struct backend *b, struct backend_request *rq)
 	s->n_kinds = world_kinds(k->world, s->kinds);
 	if (rq->backend && !keep_kind(s, rq->backend)) {
 		text = text_print(
-			"%s: this mount does not show jobs of %s now; nothing was launched\n",
+			"%s: this mount shows no jobs of kind %s now; nothing was launched\n",
 			rq->file, rq->backend);
 		free(s);
 		backend_answer(rq, -EHOSTUNREACH, NULL, text);

@@ -250,7 +250,7 @@ struct local_submit {
 	struct spec_record *rec;
 	char *plan, *snapshot; /* parts of the job's record */
 	struct record *entry;  /* the job's record */
-	/* true if kxfs could not make the record, but the record may reappear after a power cut */
+	/* true if the record could not be written, but may still appear after a power cut */
 	bool left;
 	char *id;
 	char *manifest; /* the manifest, for a dry run */

@@ -18,7 +18,7 @@
 /* A crash of the machine may damage at most this many records at the end of an index. */
 #define INDEX_TORN_MAX 4096
 #define OUT_FIRST      16	   /* initial capacity in records */
-#define INDEX_KEYS_MAX (64u << 20) /* kxfs writes no longer `merged.keys` */
+#define INDEX_KEYS_MAX (64u << 20) /* maximum size of `merged.keys` */
 
 /* A batch of records that is being written. If the write has failed, it will be retried. */
 struct index_batch {

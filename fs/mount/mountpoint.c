@@ -212,8 +212,7 @@ int mountpoint_check_fuse(char **ret_text)
 			      " (or add yourself to its group)");
 	return refuse(-errno, ret_text,
 		      FUSE_DEVICE ": %m: FUSE is not available: as root, run modprobe fuse; "
-				  "start a container with --device " FUSE_DEVICE
-				  " --cap-add SYS_ADMIN");
+				  "a container needs --device " FUSE_DEVICE " --cap-add SYS_ADMIN");
 }
 
 int mountpoint_passed(const char *name)

@@ -93,9 +93,9 @@ static int add_after(struct spec_hold *h, const struct spec_value *value,
 	if (how < 0 || !spec_name_is_file(colon + 1))
 		return wrong(value, e,
 			     "must be a list of jobs to wait for, as in [ok:prep, any:ID, "
-			     "failed:prep.yaml]. Each item is ok, any or failed, a colon with no "
-			     "blank after it, and a job's ID or the name of the file in submit/ "
-			     "that launched the job");
+			     "failed:prep.yaml]. Each item is ok:JOB, any:JOB or failed:JOB, with "
+			     "no blank. JOB is a job's ID, or the name of the file in submit/ that "
+			     "launched the job");
 	if (h->n_after == SPEC_MAX_AFTER)
 		return wrong(value, e, "has more than 100 jobs");
 	h->after = mem_grow(h->after, h->n_after + 1, sizeof(*h->after));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Guesses at which offset of its log a stream begins, and checks these guesses; see overlap.h. */
+/* Guesses where in its log a stream begins, and checks these guesses; see overlap.h. */
 #include "spec/logline/overlap.h"
 
 #include "spec/base/mem.h"

@@ -68,8 +68,8 @@ static bool count_ends(struct spec_placed_pods pods, const struct spec_job_view 
  * True if the controller will restart the job, or may do so. ENDS shows how the job's replicas
  * ended. Some controllers do not report when the current attempt began (BEGAN is 0). Such a
  * controller has begun a restart if it has deleted a failed pod. While the job is not confirmed,
- * its number of retries does not show that none is left: if etcd was restored from a backup, the
- * number may be lower now, and the pods may be newer than the known one.
+ * RETRIES may be at its maximum although retries are left: if etcd was restored from a backup,
+ * RETRIES may date from before the restore, and the pods from after it.
  */
 static bool goes_on(const struct spec_job_view *v, const struct ends *ends,
 		    const struct spec_view_context *ctx)

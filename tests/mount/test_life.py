@@ -231,7 +231,7 @@ def test_no_fuse_device(make_kx):
     kx = make_kx(start=False)
     assert refused(kx, command=with_dev(kx, "")) == (
         "kxfs: /dev/fuse: No such file or directory: FUSE is not available: as root, run modprobe fuse; "
-        "start a container with --device /dev/fuse --cap-add SYS_ADMIN\n")
+        "a container needs --device /dev/fuse --cap-add SYS_ADMIN\n")
 
 
 def test_no_fuse_module(make_kx):

@@ -283,7 +283,7 @@ def test_archive(server, make_mount, tmp_path):
 
 @pytest.mark.parametrize("pods", ["gone", "left"])
 def test_cluster_is_gone_before_a_start(server, make_mount, tmp_path, pods):
-    """While no mount runs, a RayJob ends and its cluster is deleted, before its pods or with them. The next mount
+    """While no mount runs, a RayJob ends, and its RayCluster is deleted, with its pods or without. The next mount
     shows and archives the captured output, even if it was not in the merged log yet."""
     kx = make_mount(server, options=f"archive={tmp_path},capture=all", source="rayjob:test")
     left = play(server, "rayjob", "success-shutdown", until=all_run(3))

@@ -418,7 +418,7 @@ def test_all_is_well(doctor, server):
     status, said = doctor()
     assert status == 0
     assert said == f"""The cluster
-  ok       context test, namespace test, as the context's user with a token
+  ok       context test, namespace test, with a token
   ok       {server.url} answers: Kubernetes v1.36.1
   ok       the clocks of the server and of this machine agree
   ok       jobs of batch.volcano.sh/v1alpha1 are served

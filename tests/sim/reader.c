@@ -614,8 +614,8 @@ static bool ends_with_line(const char *at, size_t n, const char *uid, size_t *re
 }
 
 /*
- * Check the whole line NUMBER of S. BEFORE: one more than the number of the line before, or 0 if
- * that line is not whole. REPORTED: kxfs reports a gap between the two lines.
+ * Check the whole line NUMBER of S. BEFORE: the number due after the previous line, or 0 if no
+ * whole line precedes. REPORTED: kxfs reports a gap between the two lines.
  */
 static void check_place(const char *path, const struct shown *s, size_t number, size_t before,
 			bool reported)
