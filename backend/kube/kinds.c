@@ -14,7 +14,7 @@
  *	        | kind that is not shown           |                         |
  *
  * A kind is excluded only if its probe gets a 403 or 404. After any other error the kind is shown,
- * and its watch reports the error. If the server refuses the list of API groups, kxfs probes each
+ * and its watch reports the error; but a kind that was refused remains excluded. If the server refuses the list of API groups, kxfs probes each
  * kind.
  */
 #include "backend/kube/kinds.h"
@@ -158,6 +158,7 @@ static void on_probed(void *data, const struct http_reply *reply)
 	};
 	char *text = NULL;
 	bool refused = !reply->err && reply->status == 403;
+	bool absent = !reply->err && reply->status == 404;
 
 	at->request = NULL;
 	if (refused) {
@@ -165,9 +166,9 @@ static void on_probed(void *data, const struct http_reply *reply)
 		if (!at->refused)
 			diag(k->found ? DIAG_WARNING : DIAG_DEBUG, "%s", text);
 		set_refused(at, resource, text);
-	} else {
+	} else if (!at->refused || absent || http_succeeded(reply)) {
 		set_refused(at, resource, NULL);
-		if (reply->err || reply->status != 404)
+		if (!absent)
 			set_slot(at, kind);
 	}
 	if (--k->n_probes == 0)

@@ -156,6 +156,11 @@ static void test_refused(void **state)
 	assert_false(world_is_refused(rig.w, "volcano"));
 	fake_pass(SURVEY_MS);
 	serve(JOBSET " batch/v1");
+	answer("/jobsets", 503, "{}"); /* this does not show that the kind is permitted now */
+	assert_done("");
+	assert_true(world_is_refused(rig.w, "jobset"));
+	fake_pass(SURVEY_MS);
+	serve(JOBSET " batch/v1");
 	answer("/jobsets", 200, "{}");
 	assert_string_equal(refused, "");
 	assert_done("switch, changed");
