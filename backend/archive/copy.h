@@ -9,7 +9,7 @@
 
 #include "backend/archive/archive.h"
 
-/* The copy of one job. Plain data. It owns WHY; archive.c owns everything else that it points to. */
+/* The copy of one job. Plain data. It owns WHY; archive.c owns everything else it points to. */
 struct copy {
 	const struct archive_config *config;
 	char *namespace; /* NULL until archive_begin is called */

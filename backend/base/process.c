@@ -273,7 +273,6 @@ int spawn_program(char *const *args, char *const *env, const int fds[3], pid_t *
 
 /* --- signals --- */
 
-/* Use signalfd(2) only for polling, and never read from it: that would consume the signal. */
 void interrupt_hold(struct interrupt *i)
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};

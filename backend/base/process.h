@@ -123,8 +123,10 @@ void spawn_between(char **argv);
  */
 struct interrupt {
 	/*
-	 * Becomes readable when a signal arrives. The signal remains pending. -1: the descriptor
-	 * could not be created, so signals are not delayed.
+	 * Becomes readable when a signal arrives. If it is only polled, the signal remains pending,
+	 * and interrupt_release ends the process. A caller that has more to do then reads the
+	 * signalfd_siginfo, and raises the signal itself at the end. -1: the descriptor could not be
+	 * created, so signals are not delayed.
 	 */
 	int fd;
 	sigset_t was; /* the thread's mask of signals before interrupt_hold */
@@ -135,5 +137,5 @@ struct interrupt {
  * whose action is not the default.
  */
 void interrupt_hold(struct interrupt *i);
-/* Unblock the signals. If a signal has arrived, the process ends here. */
+/* Unblock the signals. If one is still pending, the process ends here. */
 void interrupt_release(struct interrupt *i);

@@ -20,8 +20,8 @@
  *
  * Code that runs within a callback of curl may not use curl's handles or free a request. So it
  * calls post_work, and later work() frees requests, passes the next request to curl, and closes
- * handles. http_stop waits until the group is empty: each request is in the group until it is freed,
- * and each curl_loop until its libuv handles have closed.
+ * handles. http_stop waits until the group is empty: each request is in the group until it is
+ * freed, and each curl_loop until its libuv handles have closed.
  *
  * This is one file because a request is one state machine: curl's callbacks, the timer and the
  * posted work all change its state.

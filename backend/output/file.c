@@ -634,10 +634,12 @@ bool log_is_kept(struct log *log, struct log_early *e)
 
 int file_stat(struct file *f, enum log_form form, struct log_stat *ret)
 {
+	/* Read this first: if the log has ended, no file will appear. */
+	bool ended = atomic_load(&f->ended);
 	int err = f->key ? file_add_reader(f, form, false) : 0;
 
 	if (err == -ENOENT && file_may_appear(f)) {
-		*ret = (struct log_stat){.ended = atomic_load(&f->ended)};
+		*ret = (struct log_stat){.ended = ended};
 		return 0;
 	}
 	if (err < 0)

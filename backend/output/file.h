@@ -52,8 +52,8 @@ bool file_is_listed(struct file *f);
 
 /*
  * file_begin records that more bytes may arrive. From then on, the log can be opened even if its
- * file does not exist yet. file_end records that no more bytes will arrive, and notifies the readers
- * (file_notify), unless F has ended already.
+ * file does not exist yet. file_end records that no more bytes will arrive, and notifies the
+ * readers (file_notify), unless F has ended already.
  */
 void file_begin(struct file *f);
 void file_end(struct file *f);

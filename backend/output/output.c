@@ -13,8 +13,8 @@
  * All of this belongs to the I/O thread, except struct file. Disk access is on the pool, with at
  * most one unit of work for each log at a time. Each event of a log puts the log into the queue of
  * its job, and posts job_step. job_step advances the job and the logs in the queue, and posts the
- * calls of waiting callers. Jobs, logs and arrivals are in one file because job_step needs the states
- * of all of them. A job is freed when its group WORK is empty.
+ * calls of waiting callers. Jobs, logs and arrivals are in one file because job_step needs the
+ * states of all of them. A job is freed when its group WORK is empty.
  *
  *	job	| what is under way				| what ends it				| next
  *	NEW	| work of an earlier job of this name		| that work has ended			| LOADING
@@ -611,7 +611,7 @@ static void read_done(void *data)
 		if (!l->fetched)
 			file_hide(l->file);
 	}
-	free(f->bytes);
+	free(take_ptr(f->bytes));
 	chunks_clear(&f->chunks);
 	chunks_clear(&l->stash.chunks);
 	l->stash.lost = false;

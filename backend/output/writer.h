@@ -73,8 +73,8 @@ size_t log_writer_pending(const struct log_writer *w);
 uint64_t log_writer_size(const struct log_writer *w);
 
 /*
- * Read the last LEAST bytes of the log on the pool, or all bytes if the log has fewer, and then call
- * KNOWN. log_writer_pending must be 0. Only one call may be in progress.
+ * Read the last LEAST bytes of the log on the pool, or all bytes if the log has fewer, and then
+ * call KNOWN. log_writer_pending must be 0. Only one call may be in progress.
  */
 void log_writer_known(struct log_writer *w, size_t least);
 /*
