@@ -219,8 +219,9 @@ struct renamed_object {
 };
 
 /*
- * ITEM is an object or a pod template in the renamed object DATA. The name of an object must contain
- * the new name. If it does not, an object of the old job has the same name, so add an error.
+ * ITEM is an object or a pod template in the renamed object DATA. The name of an object, which has
+ * an apiVersion, must contain the new name. If it does not, an object of the old job has the same
+ * name, so add an error.
  */
 static void check_wrapped(struct json_object *item, const void *data)
 {
@@ -228,7 +229,8 @@ static void check_wrapped(struct json_object *item, const void *data)
 	struct json_object *kind = json_object_object_get(item, "kind");
 	const char *name = json_object_get_string(spec_tree_find(item, "metadata.name"));
 
-	if (kind && name && *name && !find(name, name, o->to) && !o->errors->err)
+	if (kind && json_object_object_get(item, "apiVersion") && name && *name &&
+	    !find(name, name, o->to) && !o->errors->err)
 		spec_errors_add(o->errors, -EEXIST, 0, 0, "metadata.name",
 				"a job named %s exists already, and also contains %s %s. Choose "
 				"other names for the job and for this object. Nothing was launched",

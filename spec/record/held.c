@@ -280,8 +280,8 @@ static const char *put_sending(FILE *out, enum spec_sending sending)
 		return "Submitting";
 	}
 	if (sending == SPEC_SENDING_ASKED) {
-		fputs("kxfs ended or lost the connection while it sent the job; kxfs is checking "
-		      "whether the server has the job",
+		fputs("kxfs ended or lost the connection while it sent the job; the server "
+		      "may have the job",
 		      out);
 		return "Submitting";
 	}

@@ -127,7 +127,7 @@ def test_restarts_are_retries(kx, world):
     job, = mount.jobs()
     wait_for(lambda: job.status()["retries"] == 1, what="a retry")
     ended(job, "FAILED")
-    wait_for(lambda: "Its last words" in job.read("why"), what="its last words")
+    wait_for(lambda: "Its last output" in job.read("why"), what="its last words")
     status, replica = job.status(), job.replica("c-0")
     assert (status["retries"], status["max_retries"], status["reason"]) == (2, 2, "Error")
     assert (replica["state"], replica["exit_code"], replica["attempt"]) == ("FAILED", 3, 2)

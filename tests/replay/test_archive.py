@@ -391,7 +391,7 @@ def test_start(capture, archive):
     capture.end()
     assert [path.name for path in archive.dir.iterdir()] == [".kxfs-archive"]
     (archive.dir / ".kxfs-archive").unlink()
-    assert f"{archive.dir} has no .kxfs-archive, so it is not the archive" in capture.fails()
+    assert f"{archive.dir} has no .kxfs-archive, so this directory is not the archive" in capture.fails()
     (capture.state / "archive").unlink()
     capture.up()
 

@@ -370,10 +370,10 @@ def test_in_flight_over_kill(kx, server):
     writer.wait(harness.LIMIT)
     kx.start()
     (name,) = kx.ls("jobs")
-    assert harness.Job(kx, name).read("state") == "SUBMITTED\n" and "kxfs is checking whether" in kx.read("jobs", name, "why")
+    assert harness.Job(kx, name).read("state") == "SUBMITTED\n" and "the server may have the job" in kx.read("jobs", name, "why")
     assert harness.err_of((kx / "jobs" / name).rmdir) == "EAGAIN" and error_of(kx, "app.yaml") is None
     server.pass_on(sent)
-    harness.wait_for(lambda: "kxfs is checking whether" not in kx.read("jobs", name, "why"), what="the verdict")
+    harness.wait_for(lambda: "the server may have the job" not in kx.read("jobs", name, "why"), what="the verdict")
     assert kx.ls("jobs") == [name]
     (obj,) = launched_objects(server)
     assert job_of(kx, "app.yaml") == obj.name and error_of(kx, "app.yaml") is None
@@ -640,7 +640,7 @@ def test_killed_and_not_found(kx, server, volcano, gone):
     sent = len(posts(server))
     kx.start()
     harness.wait_for(lambda: job.status()["reason"] == "Submitting", what="the job")
-    assert job.status()["state"] == "SUBMITTED" and "kxfs is checking whether" in job.read("why") and job.read("ctl") == ""
+    assert job.status()["state"] == "SUBMITTED" and "the server may have the job" in job.read("why") and job.read("ctl") == ""
     assert harness.err_of(os.rmdir, job.dir) == "EAGAIN"
     kx.restart()
     assert job.status()["reason"] == "Submitting"
@@ -797,7 +797,7 @@ def test_not_launched(clocked, server, clock):
     history/."""
     job = undecided(clocked, server)
     assert listed(clocked, ".", job.id) == ("SUBMITTED", "Submitting")
-    assert job.read("why") == f"The job waits: {SENT}; kxfs is checking whether the server has the job.\n"
+    assert job.read("why") == f"The job waits: {SENT}; the server may have the job.\n"
     assert job.read("app.yaml") == harness.app("true") and job.read("ctl") == job.read("manifest.yaml") == ""
     read_all(job.dir)
     assert harness.err_of(os.rmdir, job.dir) == "EAGAIN" and clocked.history() == []

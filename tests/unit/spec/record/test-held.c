@@ -276,7 +276,7 @@ static void test_sent(void **state)
 		const char *reason, *said;
 	} rows[] = {
 		{SPEC_SENDING, SPEC_PENDING, "Launching", "until kxfs has launched it"},
-		{SPEC_SENDING_ASKED, SPEC_SUBMITTED, "Submitting", "kxfs is checking whether"},
+		{SPEC_SENDING_ASKED, SPEC_SUBMITTED, "Submitting", "the server may have the job"},
 		{SPEC_SENDING_LOST, SPEC_SUBMITTED, "LaunchUnknown", "may have had it"},
 	};
 
