@@ -757,7 +757,8 @@ static void test_ready_renamed(void **state)
 
 #define WRAPPER(name, wrapped)                                                                     \
 	"apiVersion: workload.codeflare.dev/v1beta2\nkind: AppWrapper\nmetadata: {name: " name     \
-	"}\nspec: {components: [{template: {kind: Pod, metadata: " wrapped "}}]}\n"
+	"}\nspec: {components: [{template: {apiVersion: v1, kind: Pod, metadata: " wrapped         \
+	"}}]}\n"
 
 /* A name with a suffix identifies the job wherever it occurs, so all occurrences are changed. */
 static void test_ready_renamed_inside(void **state)
@@ -772,7 +773,8 @@ static void test_ready_renamed_inside(void **state)
 			      "a-v5mn39x7hrcl7, /x/a-v5mn39x7hrcl/a-v5mn39x7hrclz, a]}"));
 	/* The new name is not longer than the old one, so names that contain it fit as well. */
 	want = json_tokener_parse(
-		"[{\"template\":{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a-mqkf5pcm9b1c-1-0\","
+		"[{\"template\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\","
+		"\"metadata\":{\"name\":\"a-mqkf5pcm9b1c-1-0\","
 		"\"labels\":{\"kxfs/user\":\"ada\"}},"
 		"\"spec\":{\"subdomain\":\"a-mqkf5pcm9b1c\",\"c\":1,\"args\":["
 		"\"a-mqkf5pcm9b1c-0.a-mqkf5pcm9b1c:9\",\"ba-v5mn39x7hrcl\",\"a-v5mn39x7hrcl7\","
