@@ -52,7 +52,7 @@ def test_missing_secret(kx, world):
 def test_missing_configmap(kx, world):
     job = kx.submit(manifest(volumes=[{"name": "settings", "configMap": {"name": "nope"}}], container={
         "volumeMounts": [{"name": "settings", "mountPath": "/settings"}]}))
-    says(job, 'main-0 can\'t start: its volume settings can\'t be mounted: configmap "nope" not found. It starts '
+    says(job, 'main-0 can\'t start: its volume settings can\'t be mounted: configmap "nope" not found. The replica starts '
          "automatically when this problem is fixed.", "FailedMount")
     world.kubectl("create", "configmap", "nope")
     ends(job, world)
