@@ -14,8 +14,8 @@
  *	        | kind that is not shown           |                         |
  *
  * A kind is excluded only if its probe gets a 403 or 404. After any other error the kind is shown,
- * and its watch reports the error; but a kind that was refused remains excluded. If the server refuses the list of API groups, kxfs probes each
- * kind.
+ * and its watch reports the error; but a kind that was refused remains excluded. If the server
+ * refuses the list of API groups, kxfs probes each kind.
  */
 #include "backend/kube/kinds.h"
 
