@@ -750,15 +750,16 @@ static bool may_not_have_run(const struct write *w)
 
 /*
  * True if the job for which W waits may still run, or may have ended with another result than W
- * waits for.
+ * waits for. It may also still run if its removal failed.
  */
 static bool others_go_on(const struct write *w)
 {
+	const struct write *a = w->after;
 	bool certain;
 
-	return w->after &&
-	       (!is_over(w->after, &certain) || !streq(w->wish, "any") ||
-		(w->after->unsure && !w->after->created) || server_is_suspended(w->after->job));
+	return a && (!is_over(a, &certain) || !streq(w->wish, "any") ||
+		     (a->unsure && (!a->created || !waiters_is_over(a->job))) ||
+		     server_is_suspended(a->job));
 }
 
 bool users_show_not_known(const char *job, pid_t pid)
