@@ -148,16 +148,15 @@ struct output_job {
 	struct file *merged;
 	struct output_log *logs; /* by key */
 	struct output_log *queue;
-	/*
-	 * Work that creates or removes the mark (UNMERGED): a file which shows that the merged log
-	 * may be incomplete.
-	 */
-	struct work_queue marks;
+	/* The work that removes the mark (UNMERGED). While it is UNMARKING, no log is made. */
+	struct work unmark;
+	bool unmarking;
 	struct order *order;
 	struct work load; /* in LOADING; in REFUSED, its ERR is the error of the disk */
-	/* In LOADING, only the pool uses these two members. */
-	bool unmarked;		 /* true if the disk has refused to create the mark */
-	struct index *index;	 /* before OPEN: a partial result of index_load, or NULL */
+	/*
+	 * Before OPEN: a partial result of index_load, or NULL. In LOADING, only the pool uses it.
+	 */
+	struct index *index;
 	struct loop_timer tick;	 /* runs while chunks wait */
 	struct loop_timer retry; /* runs after the disk has refused something */
 	bool posted;		 /* true if job_step is posted */
@@ -442,11 +441,33 @@ void log_when_arrived(struct log *log, void (*fn)(void *data), void *data)
 
 /* --- a log: making its file --- */
 
+/*
+ * The name of the mark. This file is in the folder of a job from before a log has its first byte
+ * until the merged log is complete on disk. A start of kxfs that finds it completes the merged log.
+ */
+#define UNMERGED "unmerged"
+
+/*
+ * Create the mark. It need not be synced: after a crash of the machine, kxfs reads the mark only if
+ * all logs are recorded as complete. That record is written later than the mark, and synced
+ * together with the folder.
+ */
+static int mark(const struct file *f)
+{
+	cleanup_fd int fd =
+		folder_open(file_dir(f), file_id(f), NULL, UNMERGED, O_WRONLY | O_CREAT);
+
+	return min_of(fd, 0);
+}
+
 static void make_work(void *data)
 {
 	struct output_log *l = data;
 	const struct file *f = l->file;
-	cleanup_fd int fd = folder_open_log(file_dir(f), file_id(f), file_key(f), &l->found_size);
+	int err = mark(f);
+	cleanup_fd int fd =
+		err < 0 ? err
+			: folder_open_log(file_dir(f), file_id(f), file_key(f), &l->found_size);
 
 	l->work.err = min_of(fd, 0);
 }
@@ -511,14 +532,7 @@ static void log_make(struct output_log *l)
 	l->work = (struct work){
 		.run = make_work, .done = make_done, .data = l, .group = &j->work, .of_many = true};
 	l->life = LOG_MAKING;
-	/*
-	 * The mark must exist before a log has its first byte. So if the mark is being created,
-	 * create the file after the mark.
-	 */
-	if (j->marks.first)
-		work_enqueue(&l->work, j->output->loop, &j->marks);
-	else
-		work_start(&l->work, j->output->loop);
+	work_start(&l->work, j->output->loop);
 }
 
 /* --- a log: growing --- */
@@ -708,7 +722,7 @@ static void log_step(struct output_log *l)
 		/* Callers that wait for L's end must not wait for the disk, so call them now. */
 		log_call_ended(l);
 	}
-	if (l->life == LOG_NEW && l->job->state == JOB_OPEN)
+	if (l->life == LOG_NEW && l->job->state == JOB_OPEN && !l->job->unmarking)
 		log_make(l);
 	else if (l->life == LOG_LIVE && !l->prefix)
 		log_finish_alone(l);
@@ -719,43 +733,6 @@ static void log_step(struct output_log *l)
 }
 
 /* --- a job: its mark --- */
-
-/* Name of the mark. This file is in the folder of a job until the job's merged log is complete. */
-#define UNMERGED "unmerged"
-
-struct marking {
-	struct work work;
-	struct output_job *job;
-};
-
-/*
- * Create the mark. It need not be synced: after a crash of the machine, kxfs reads the mark only if
- * all logs are recorded as complete. That record is written later than the mark, and synced
- * together with the folder. If the disk refuses the mark, the job continues without the mark. When
- * the next log begins, kxfs tries to create the mark again.
- */
-static int mark(const struct output_job *j)
-{
-	cleanup_fd int fd =
-		folder_open(files_dir(j->output->files), j->id, NULL, UNMERGED, O_WRONLY | O_CREAT);
-
-	return min_of(fd, 0);
-}
-
-static void mark_work(void *data)
-{
-	struct marking *m = data;
-
-	m->work.err = mark(m->job);
-}
-
-static void mark_done(void *data)
-{
-	struct marking *m = data;
-
-	m->job->unmarked = m->work.err < 0;
-	free(m);
-}
 
 static int sync_log(void *data, int at, const char *name, unsigned char type)
 {
@@ -772,7 +749,7 @@ static int sync_log(void *data, int at, const char *name, unsigned char type)
 static void unmark_work(void *data)
 {
 	static const char *const files[] = {"logs", "merged.keys", "merged", ""};
-	const struct output_job *j = ((const struct marking *)data)->job;
+	const struct output_job *j = data;
 	int dir = files_dir(j->output->files);
 	char path[FOLDER_PATH_MAX];
 	int err = folder_path(path, j->id, NULL, "logs") ? disk_list(dir, path, sync_log, NULL)
@@ -789,20 +766,13 @@ static void unmark_work(void *data)
 		disk_unlink(dir, path);
 }
 
-/*
- * If WHOLE, record on disk that J's merged log is complete. Otherwise record that the merged log
- * may be incomplete.
- */
-static void job_mark(struct output_job *j, bool whole)
+static void unmark_done(void *data)
 {
-	struct marking *m = new0(struct marking);
+	struct output_job *j = data;
 
-	m->job = j;
-	m->work = (struct work){.run = whole ? unmark_work : mark_work,
-				.done = mark_done,
-				.data = m,
-				.group = &j->work};
-	work_enqueue(&m->work, j->output->loop, &j->marks);
+	j->unmarking = false;
+	for (struct output_log *l = j->logs; l; l = l->hh.next)
+		log_queue(l);
 }
 
 bool output_is_unmerged(const struct output *o, const char *id)
@@ -825,8 +795,6 @@ static void load_work(void *data)
 	struct output_job *j = data;
 	int dir = files_dir(j->output->files), err = folder_make(dir, j->id);
 
-	if (err == 0)
-		j->unmarked = mark(j) < 0;
 	j->load.err = err < 0 ? err : index_load(dir, j->id, &j->index);
 }
 
@@ -1029,14 +997,19 @@ static void job_move(struct output_job *j)
 	 * If J's end was requested and the index has all output, end the last line of the merged
 	 * log, and then the merged log itself.
 	 */
-	if (j->end != END_REQUESTED || !job_is_whole(j))
+	if (j->end != END_REQUESTED || j->unmarking || !job_is_whole(j))
 		return;
 	if (index_end_line(j->index)) {
 		job_write(j);
 		return;
 	}
 	j->end = END_DONE;
-	job_mark(j, true);
+	j->unmarking = true;
+	j->unmark = (struct work){.run = unmark_work,
+				  .done = unmark_done,
+				  .data = j,
+				  .group = &j->work};
+	work_start(&j->unmark, j->output->loop);
 	file_end(j->merged);
 }
 
@@ -1095,8 +1068,6 @@ void output_job_end(struct output_job *j)
 
 void output_job_resume(struct output_job *j)
 {
-	if (j->end == END_DONE)
-		job_mark(j, false);
 	j->end = END_NONE;
 	file_begin(j->merged);
 }
@@ -1126,8 +1097,6 @@ int output_log_begin(struct output_job *j, const char *key, const char *prefix, 
 
 	if (!merge_key_is_valid(key, prefix ? prefix : ""))
 		return -EINVAL;
-	if (j->state == JOB_OPEN && j->unmarked)
-		job_mark(j, false);
 	if (!l) {
 		l = new0(struct output_log);
 		l->job = j;
