@@ -406,7 +406,7 @@ static void judge(struct podlog *p, const struct spec_listed_run *newest)
 	else if (restarts > restart + 1 || (restarts == restart + 1 && newest->between))
 		finish(p, PODLOG_GONE, 0, "the container has been restarted since then");
 	else if (restarts == restart && p->config.previous && !newest->between)
-		finish(p, PODLOG_WHICH_RUN, 0, "the pod's status does not show the restart yet");
+		finish(p, PODLOG_NOT_YET, 0, "the pod's status does not show the restart yet");
 	else if (restarts == restart + 1 && !p->config.previous)
 		finish(p, PODLOG_NEXT_RUN, 0, "");
 	else

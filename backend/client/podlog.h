@@ -21,6 +21,7 @@
  * PODLOG_SILENT     the stream is open, but silent                kubelet may not follow the log
  * PODLOG_SLOW       (the owner returned -ENOBUFS)                 the disk does not keep up
  * PODLOG_NEXT_RUN   output of the next run                        ask for the previous run
+ * PODLOG_NOT_YET    PREVIOUS, but this run is the newest (TEXT)   retry later
  * PODLOG_WHICH_RUN  the run or the pod is unknown (TEXT, WAIT_MS) retry later
  *
  * A request names a pod and a container. The server returns the log of the container's newest run
@@ -52,6 +53,7 @@ enum podlog_outcome {
 	PODLOG_SILENT,
 	PODLOG_SLOW,
 	PODLOG_NEXT_RUN,
+	PODLOG_NOT_YET,
 	PODLOG_WHICH_RUN,
 };
 

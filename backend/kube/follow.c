@@ -985,8 +985,9 @@ static void got_less(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * Called when the probe has found no previous run. This log then belongs to the newest run. If the
- * pod is gone, the probe can't find any run, but the next request will show that.
+ * Called when the probe has found no previous run, or an earlier run than this one. This log then
+ * belongs to the newest run. If the pod is gone, the probe can't find any run, but the next request
+ * will show that.
  */
 static void probed_none(struct follow *f, const struct podlog_result *r)
 {
@@ -1046,6 +1047,7 @@ static const struct {
 	[PODLOG_SILENT] = {ask_again, ask_again},
 	[PODLOG_SLOW] = {got_slow, got_slow},
 	[PODLOG_NEXT_RUN] = {got_next_run, got_next_run},
+	[PODLOG_NOT_YET] = {got_refusal, probed_none},
 	[PODLOG_WHICH_RUN] = {got_refusal, got_refusal},
 };
 

@@ -256,6 +256,31 @@ def test_rotated_away(kx, server, volcano):
     assert "may have lost output" in kx.read(".kxfs", "log")
 
 
+@pytest.mark.parametrize("ends", [False, True], ids=["runs", "ended"])
+def test_rotated_away_after_a_restart(kx, server, volcano, ends):
+    """The container has restarted, so the kubelet also has the log of its previous run, which is empty. A crash of the
+    machine has removed the times of the lines. kxfs does not wait for the previous log: later lines are in this one."""
+    job = kx.submit(APP)
+    (pod,) = volcano.start(job.id)
+    volcano.restart_container(pod)
+    log = volcano.log(pod, restart=1)
+    log.append("one\n")
+    job.until_logged("one\n")
+    kx.end(signal.SIGKILL)
+    for table in (kx.folder(job.id) / "lines").iterdir():
+        table.unlink()
+    log.append("two\n", at=time.time_ns() + 3 * 10**9)
+    log.rotate()
+    log.append("three\n", at=time.time_ns() + 6 * 10**9)
+    if ends:
+        volcano.finish(pod)
+    kx.start()
+    harness.wait_for(lambda: printed(job) == b"one\nthree\n", what="the later lines")
+    harness.wait_for(lambda: job.gap() == 1, what="the gap in status")
+    if ends:
+        harness.wait_for(lambda: is_complete(kx, job), what="the complete log")
+
+
 def last_line_requests(server):
     return [req for req in log_requests(server) if "tailLines" in req.query]
 

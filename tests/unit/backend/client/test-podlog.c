@@ -399,7 +399,7 @@ static void test_which_run(void **state)
 		enum podlog_outcome newest, previous;
 	} cases[] = {
 		{POD("uid-1", "0", RUNNING), PODLOG_WHICH_RUN, PODLOG_WHICH_RUN},
-		{POD("uid-1", "1", RUNNING), PODLOG_ALL, PODLOG_WHICH_RUN},
+		{POD("uid-1", "1", RUNNING), PODLOG_ALL, PODLOG_NOT_YET},
 		{POD("uid-1", "1", WAITING), PODLOG_ALL, PODLOG_ALL},
 		{POD("uid-1", "2", RUNNING), PODLOG_NEXT_RUN, PODLOG_ALL},
 		{POD("uid-1", "2", WAITING), PODLOG_GONE, PODLOG_GONE},
