@@ -170,20 +170,22 @@ static const struct kueue_meaning *put_eviction(struct kueue_text *m)
 {
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
 	const struct kueue_meaning *means = meaning_of(evicted_meanings, e->reason);
+	/* Kueue counts only the evictions for this one reason. */
+	unsigned requeued = streq(e->reason, "PodsReadyTimeout") ? m->w->requeued : 0;
 
 	m->pods |= means->adds == PODS;
 	fputs(means->words, m->out);
 	put_time(m, e->since);
-	if (m->w->requeued > 0)
-		fprintf(m->out, "; Kueue has requeued it %u time%s for this reason", m->w->requeued,
-			m->w->requeued == 1 ? "" : "s");
+	if (requeued > 0)
+		fprintf(m->out, "; Kueue has requeued it %u time%s for this reason", requeued,
+			requeued == 1 ? "" : "s");
 	if (m->w->requeue_at > m->ctx->now) {
 		fputs(", and Kueue retries", m->out);
 		put_time(m, m->w->requeue_at);
-	} else if (m->w->requeued > 0) {
+	} else if (requeued > 0) {
 		fputs(", and Kueue retries automatically", m->out);
 	}
-	if (m->w->evictions > max_of(m->w->requeued, 1u))
+	if (m->w->evictions > max_of(requeued, 1u))
 		fprintf(m->out, "; Kueue has evicted it %u times so far", m->w->evictions);
 	return means;
 }
