@@ -186,8 +186,9 @@ void archive_job(struct archive *a, const struct spec_job *old, const struct spe
 		     (new_job->history || !new_job->suspended);
 
 	/*
-	 * Remove the entry of a deleted job, and the entry of a waiting job that runs again. If DIR
-	 * has a copy of a job that runs again, keep the entry, because kxfs never changes a copy.
+	 * Remove the entry of a deleted job, or of a job that runs again before it was copied. If
+	 * DIR has a copy of a job that runs again, keep the entry, because kxfs never changes a
+	 * copy.
 	 */
 	if (e && !ended && (e->job || !new_job))
 		return forget(a, e);
@@ -313,7 +314,7 @@ static void on_stopped(void *data)
 	if (a->waiting)
 		diag(DIAG_INFO,
 		     "%llu jobs are not archived yet; the next start of kxfs "
-		     "continues",
+		     "archives them",
 		     atomic_load(&a->waiting));
 	if (a->stopped)
 		take_ptr(a->stopped)(a->stopped_data);

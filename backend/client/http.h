@@ -176,7 +176,7 @@ static inline void http_drop(struct http_request **rq)
  * Pause the stream RQ until http_resume. From the next chunk on, kxfs does not read the stream's
  * bytes, so the server has to wait. Other requests continue. With HTTP/2, curl first reads up to 32
  * MiB of the stream into memory. If too many streams are paused already, do not pause RQ, and
- * return false. The time of the pause does not count for IDLE_MS. http_pause and http_resume may be
+ * return false. The time of the pause does not count towards IDLE_MS. http_pause and http_resume may be
  * called within bytes().
  */
 bool http_pause(struct http_request *rq);

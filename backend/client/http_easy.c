@@ -338,7 +338,7 @@ static const char *error_hint(CURLcode code, const struct http_server *s)
 	 */
 	case CURLE_OUT_OF_MEMORY:
 		return "; the answer is not HTTP, its header is too long, or its compression "
-		       "ratio is too high";
+		       "ratio is too high: is the server's URL in the kubeconfig right?";
 	default:
 		return "";
 	}

@@ -325,9 +325,9 @@ static void store_set_id(struct store_entry *f, const char *id)
 }
 
 /*
- * Choose the id of F, which will be added to its place. If another entry in this place has the same
- * id and must be renamed, return that entry; otherwise return NULL. In jobs/ the entry that arrives
- * last gets the id, because a cluster has only one job of each name.
+ * Choose the id of F before F is added to its place. If another entry there has the same id and must
+ * be renamed, return that entry; otherwise return NULL. In jobs/ the entry that arrives last gets
+ * the plain id, because a cluster has only one job of each name.
  */
 static struct store_entry *store_name(struct store *store, struct store_entry *f)
 {

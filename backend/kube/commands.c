@@ -99,7 +99,7 @@ static void on_ignored(void *data)
 
 	diag(DIAG_WARNING, "%s: the server %s %s %d s ago, but the controller ignored it%s",
 	     cmd->id, cmd->unsure ? "may have accepted" : "accepted", spec_action_name(cmd->action),
-	     IGNORED_MS / 1000, cmd->unsure ? ", or never received it" : "");
+	     IGNORED_MS / 1000, cmd->unsure ? ", or the server never received it" : "");
 	cmd->ignored = 1u << cmd->action;
 	cmd->cs->changed(cmd->cs->data, cmd->uid);
 	end(cmd, COMMAND_IGNORED, "the controller has not acted on it");

@@ -286,7 +286,7 @@ static void say_right(struct examine *e, const struct spec_right *right)
 		say(e, BACKEND_LACKS, "%s: this user may not %s, so kxfs does not show these jobs",
 		    resource, missing);
 	else if (right->cost)
-		say(e, BACKEND_LACKS, "%s: this user may not %s: %s", resource, missing,
+		say(e, BACKEND_LACKS, "%s: this user may not %s, so %s", resource, missing,
 		    right->cost);
 	else
 		say(e, BACKEND_WRONG,

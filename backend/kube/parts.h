@@ -92,7 +92,7 @@ struct request {
 	struct backend_request *rq; /* NULL after the request was answered */
 	const struct spec_kind *kind;
 	char *resource; /* for example "jobs.batch.volcano.sh" */
-	/* true while the pool works for the request, which must not be answered in this time */
+	/* true while the pool works for the request, which must not be answered meanwhile */
 	bool working;
 	bool unclear; /* true if the request is a submission that may have launched its job */
 	struct requests *all;

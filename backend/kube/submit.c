@@ -78,7 +78,7 @@ struct kube_submit {
 	char uuid[37]; /* UUID of the submission */
 	/* the record of the submission, pinned; NULL if it does not exist yet */
 	struct record *record;
-	/* true if the job was held; then held.c has made its record, and decides about it */
+	/* true if the job was held; then held.c made its record, and keeps or removes it */
 	bool held;
 	bool concluded; /* true if held_answered was called */
 	struct loop_timer shown;

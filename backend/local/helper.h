@@ -9,10 +9,10 @@
  *
  *	tasks/NAME.sock		The socket. The daemon binds it before it starts the helper, and
  *				every later daemon connects to it. Connecting succeeds only if the
- *				helper lives
+ *				helper is running
  *	tasks/NAME.new		The helper makes this file right before it starts the program. It
  *				has the program's GPUs, and reserves space for the contents of NAME.
- *				The helper and its guard hold an flock on it while they live
+ *				The helper and its guard hold an flock on it while they run
  *	tasks/NAME		How the attempt ended, and its usage. The helper writes this into
  *				NAME.new, syncs that file, and renames it
  *

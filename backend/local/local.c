@@ -204,8 +204,8 @@ static void on_stop_late(void *data)
 	struct local *l = data;
 
 	diag(DIAG_ERROR,
-	     "%zu jobs did not end, or kxfs could not record their end; the next start of kxfs "
-	     "ends or records them",
+	     "jobs that did not end, or whose end was not recorded: %zu; the next start of kxfs "
+	     "ends them or records their end",
 	     local_jobs_count(l->jobs));
 	local_jobs_leave(l->jobs);
 	return on_stopped(l);

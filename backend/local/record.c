@@ -227,8 +227,8 @@ static void on_used(void *data)
 	struct local_record *r = data;
 
 	/*
-	 * Publish usage only if no change must be on disk first. Otherwise the next snapshot will
-	 * include the usage.
+	 * If a change must be on disk first, don't publish usage now: the next snapshot will
+	 * include it.
 	 */
 	if (is_free(r) && !local_record_is_over(r))
 		local_record_publish(r);

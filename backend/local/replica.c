@@ -715,7 +715,7 @@ static bool reopen_log(struct local_replica *rep, unsigned a)
 	int err = output_log_begin(rep->job->output, key, prefix, false);
 
 	if (err < 0)
-		diag(DIAG_ERROR, "%s: %s can't be opened: %s", id_of(rep), key, strerror(-err));
+		diag(DIAG_ERROR, "%s: log %s can't be opened: %s", id_of(rep), key, strerror(-err));
 	return err == 0;
 }
 

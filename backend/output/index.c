@@ -185,8 +185,8 @@ static int index_load_file(struct index *x)
 	 */
 	whole = index_place(x->size.records);
 	if ((uint64_t)st.st_size > whole) {
-		diag(DIAG_WARNING, "%s: the end of its merged log was incomplete; kxfs rebuilds it",
-		     x->id);
+		diag(DIAG_WARNING,
+		     "%s: its merged log had an incomplete end; kxfs rebuilds this end", x->id);
 		err = disk_truncate(fd, x->size.records ? whole : 0);
 		x->cut = true;
 	}

@@ -507,8 +507,8 @@ static void make_done(void *data)
 }
 
 /*
- * Give L a number in the index and a source in the order. Logs are numbered in the order in which
- * they begin.
+ * Add L to its job's index and, as a source, to its job's order (order.h). Logs are numbered in the
+ * order in which they begin.
  */
 static void log_join(struct output_log *l)
 {

@@ -107,8 +107,8 @@ static void look_at_machine(const struct options *o, struct report *r)
 		on_finding(r, BACKEND_LACKS,
 			   "processes of other containers: kxfs is process 1 of its pid namespace, "
 			   "and can't see them.\n"
-			   "So each close by such a process in submit/ may launch the file (see "
-			   "kxfs-submit(7)).\n"
+			   "So a file in submit/ may be launched each time such a process closes "
+			   "it (see kxfs-submit(7)).\n"
 			   "To fix this, set shareProcessNamespace: true in the pod");
 	if (o->state[0])
 		dir = text_copy(o->state);

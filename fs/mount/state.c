@@ -254,7 +254,7 @@ static int refuse_held(const struct state *s, const struct holder *h, char **ret
 			s->dir, h->pid, where, h->mountpoint, kill);
 	return refuse(-EBUSY, ret_text, "%s: in use by process %d%s, which %s on %s: %s", s->dir,
 		      h->pid, where,
-		      h->phase == STATE_STARTING ? "is about to mount" : "is mounted",
+		      h->phase == STATE_STARTING ? "is about to mount" : "serves the mount",
 		      h->mountpoint, advice);
 }
 

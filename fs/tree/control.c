@@ -80,13 +80,13 @@ static const char *control_writers(const struct tree *t)
 	int unseen = atomic_load(&t->fs->unseen);
 
 	if (unseen == ESRCH || (unseen == 0 && getpid() == 1))
-		return "not seen: kxfs runs in another pid namespace than the processes that write "
-		       "to submit/, so each close by these processes may launch the file (see "
+		return "not seen: the processes that write to submit/ are in a different pid "
+		       "namespace, so each time they close a file there, it may be launched (see "
 		       "kxfs-submit(7)). To fix this, set shareProcessNamespace: true in the pod";
 	if (unseen)
 		return "not seen: another user writes to submit/, and kxfs has no permission to "
-		       "inspect processes of that user, so each close by these processes may "
-		       "launch the file (see kxfs-submit(7)). To fix this, mount as root or as "
+		       "inspect processes of that user, so each time they close a file there, it "
+		       "may be launched (see kxfs-submit(7)). To fix this, mount as root or as "
 		       "that user";
 	return "seen";
 }

@@ -31,7 +31,7 @@
 #include "fs/vfs/serve.h"
 #include "spec/base/mem.h"
 
-/* The deadline of an open that waits until all output so far has arrived, in ms. */
+/* How long an open may wait for all output so far to arrive, in ms. */
 #define LOG_OPEN_MS 10000
 /* The st_blksize of a log. cat, cp and others request this many bytes per read. */
 #define LOG_READ (1 << 20)

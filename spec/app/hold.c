@@ -124,7 +124,7 @@ static const struct {
 	{"after", read_after},
 };
 
-_Static_assert(array_size(members) == SPEC_N_HOLDS, "all are counted");
+_Static_assert(array_size(members) == SPEC_N_HOLDS, "count all members");
 
 const char *spec_hold_name(size_t i)
 {

@@ -31,8 +31,8 @@ char *spec_name_job(const char *app, uint64_t v);
 void spec_name_uuid(const unsigned char random[16], char ret[37]);
 
 /*
- * Return the normal form of NAME, malloc'ed: lower case, only [a-z0-9-], without dashes at both
- * ends. It may be empty. This is the result of TorchX's normalize_str without its bug (BUG-9 in
+ * Return the normal form of NAME, malloc'ed: lower case, only [a-z0-9-], with no dash at either
+ * end. It may be empty. This is the result of TorchX's normalize_str without its bug (BUG-9 in
  * docs/deviations.md).
  */
 char *spec_name_norm(const char *name);

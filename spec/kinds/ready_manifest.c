@@ -232,8 +232,8 @@ static void check_wrapped(struct json_object *item, const void *data)
 	if (kind && json_object_object_get(item, "apiVersion") && name && *name &&
 	    !find(name, name, o->to) && !o->errors->err)
 		spec_errors_add(o->errors, -EEXIST, 0, 0, "metadata.name",
-				"a job named %s exists already, and also contains %s %s. Choose "
-				"other names for the job and for this object. Nothing was launched",
+				"the existing job %s already contains %s %s. Choose other names "
+				"for the job and for this object. Nothing was launched",
 				o->from, json_object_get_string(kind), name);
 }
 

@@ -50,7 +50,7 @@ struct spec_logline {
 	/* bytes that may be the beginning of a time, kept until more bytes arrive */
 	char prefix[PREFIX_MAX];
 	size_t n_prefix;
-	char second[SECOND_CHARS]; /* the text of the last time, up to its seconds */
+	char second[SECOND_CHARS]; /* the last timestamp, up to its seconds */
 	int64_t second_ns;
 	char text[TEXT_MAX];
 	size_t n_text;

@@ -39,12 +39,12 @@ struct spec_line {
 };
 
 /*
- * The known end of the log. Plain data: the caller of spec_logline_new fills it in. BYTES are the
- * log's bytes from the offset FROM to SIZE. LINES are in the order of the log. The first record of
- * LINES is for the line that contains the byte at FROM, or for an earlier line. If LINES is empty,
- * no time is known. Adjacent lines with the same time share one record, which describes the first
- * of them. Lines after the last record may have other times, since a crash of the machine may have
- * lost records.
+ * The known end of the log: its last bytes and their times. Plain data: the caller of
+ * spec_logline_new fills it in. BYTES are the bytes from the offset FROM to SIZE. LINES are
+ * records, in the order of the log. The first one is for the line that contains the byte at FROM,
+ * or for an earlier line. If LINES is empty, no time is known. Adjacent lines with the same time
+ * share the record of the first of them. Lines after the last record may have other times, because
+ * a crash of the machine may have lost records.
  */
 struct spec_logline_known {
 	uint64_t from, size;

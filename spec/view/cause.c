@@ -49,8 +49,8 @@ static const struct cause_class failed_mount = {"FailedMount",
 						"The replica starts automatically when this "
 						"problem is fixed."};
 static const struct cause_class node_lost = {
-	SPEC_REASON_NODE_LOST, "kxfs can't know whether the replica still runs until the node "
-			       "returns or is removed from the cluster."};
+	SPEC_REASON_NODE_LOST, "Until the node returns or is removed from the cluster, kxfs "
+			       "can't know whether the replica still runs."};
 static const struct cause_class gang_short = {"GangShort", WAITS_FOR_ROOM};
 static const struct cause_class cluster_full = {"ClusterFull", WAITS_FOR_ROOM};
 static const struct cause_class queue_full = {"QueueFull", WAITS_FOR_ROOM};
@@ -493,7 +493,7 @@ static double queue_limit(const struct spec_queue_view *q, const char *name)
 }
 
 /*
- * Print how much of the resource NAME the queue Q has: ", and 1 of the queue's 4 is free". The job
+ * Print how much of the resource NAME the queue Q has: ", and the queue has 1 of its 4 free". The job
  * needs the amount NEED.
  */
 static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char *name, double need)
@@ -514,11 +514,11 @@ static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char
 		spec_amount_print(out, name, all);
 		return;
 	}
-	fputs(", and ", out);
+	fputs(", and the queue has ", out);
 	spec_amount_print(out, name, left > 0 ? left : 0);
-	fputs(" of the queue's ", out);
+	fputs(" of its ", out);
 	spec_amount_print(out, name, all);
-	fputs(" is free", out);
+	fputs(" free", out);
 }
 
 /*

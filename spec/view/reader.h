@@ -135,8 +135,8 @@ void spec_job_view_queued(struct spec_job_view *v, const char *queue);
  */
 const struct spec_value *spec_view_controller(const struct spec_value *object);
 /*
- * True if the owner reference CONTROLLER has the kind KIND and the API group in API_VERSION, which
- * is "batch/v1" or only "batch/".
+ * True if the owner reference CONTROLLER has the kind KIND and the API group in API_VERSION, such
+ * as "batch/v1" or only "batch/".
  */
 bool spec_view_is_a(const struct spec_value *controller, const char *api_version, const char *kind);
 /* Return the labels of an object, borrowed, or NULL. */

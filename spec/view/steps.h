@@ -123,7 +123,7 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 				  const struct spec_view_context *ctx);
 
 /*
- * Return the cause if the controller gave up JOB because it could not create the job's pods. The
+ * Return the cause if the controller gave up on JOB because it could not create the job's pods. The
  * text of the cause consists of whole sentences, and is made from events. If no event explains the
  * failure, the reason of the returned cause is empty. JOB's replicas must be set, but not its
  * state.

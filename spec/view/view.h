@@ -156,7 +156,7 @@ struct spec_job_view {
 	unsigned retries, max_retries;
 	/* the controller's limit if it is a number of attempts, not of retries; otherwise 0 */
 	unsigned retry_limit;
-	unsigned minimum; /* pods that the gang needs to start */
+	unsigned minimum; /* how many pods must start together */
 	/* Time limit of each pod, in seconds. 0 if the pods have no limit, or different limits. */
 	int time_limit;
 	/* true if REASON and MESSAGE only report that pods have failed; the pods explain more */

@@ -163,7 +163,7 @@ def test_queue(mount, world, queue):
     running(first)
     second = kx.submit(app(HOLD, resource=resource), "second.yaml")
     says(second, f"The job waits: queue {queue} has no capacity for it now: it "
-                 f"needs 0.2 cpu, and 0.1 of the queue's 0.3 is free. "
+                 f"needs 0.2 cpu, and the queue has 0.1 of its 0.3 free. "
                  f"{ROOM}", "QueueFull")
     large = kx.submit(app(HOLD, resource={**resource, "cpu": 0.5}), "large.yaml")
     says(large, f"The job waits: queue {queue} has no capacity for it now: it "

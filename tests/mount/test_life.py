@@ -522,7 +522,7 @@ def test_refuses_a_live_mount(kx, make_kx):
 def test_refuses_a_second_mount_of_the_same_state(kx, make_kx):
     other = make_kx(start=False)
     other.state = kx.state
-    assert refused(other) == (f"kxfs: {kx.state}: in use by process {kx.pid}, which is mounted on {kx.mnt}: use "
+    assert refused(other) == (f"kxfs: {kx.state}: in use by process {kx.pid}, which serves the mount on {kx.mnt}: use "
                               "its mount, or give another directory with -o state=DIR\n")
     # A second attempt is refused for the same reason.
     assert f"in use by process {kx.pid}" in refused(kx)
@@ -535,7 +535,7 @@ def test_one_in_another_mount_namespace(kx, make_kx):
     other = make_kx(start=False)
     other.state = kx.state
     said = refused(other, command=["unshare", "-m", "sh", "-c", f'umount -l {kx.mnt} && exec "$@"', "sh", *other.command()])
-    assert said == (f"kxfs: {kx.state}: in use by process {kx.pid}, which is mounted on {kx.mnt}: use "
+    assert said == (f"kxfs: {kx.state}: in use by process {kx.pid}, which serves the mount on {kx.mnt}: use "
                     "its mount, or give another directory with -o state=DIR\n")
     _, pid = started(kx, STUBBORN)
     old, kx.proc = kx.proc, None

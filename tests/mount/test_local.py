@@ -294,7 +294,7 @@ exit 1
 
 
 def test_directories_that_hang(make_kx):
-    """A document is refused if it names a directory that does not answer. It delays neither other requests nor the
+    """A document that names a directory that does not answer is refused, and delays neither other requests nor the
     end of kxfs."""
     # LeakSanitizer stops all threads at the end, but it can't stop one that waits for this disk.
     kx = make_kx("grace=1", env={"ASAN_OPTIONS": "detect_leaks=0"})

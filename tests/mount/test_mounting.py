@@ -239,7 +239,7 @@ def test_passed(passed, how):
     kx.call("{ head -c 20; cat; } > submit/steps.yaml", input=text)
     assert len(kx.ls("jobs")) == 2
     said = passed.refused(passed.command(), pass_fds=[passed.fd])
-    assert f"in use by process {passed.proc.pid}, which is mounted on /dev/fd/{passed.fd}: use its mount" in said
+    assert f"in use by process {passed.proc.pid}, which serves the mount on /dev/fd/{passed.fd}: use its mount" in said
     if how == "umount":
         run(["umount", str(kx.mnt)])
         assert passed.proc.wait(LIMIT) == 0, kx.said()

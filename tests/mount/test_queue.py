@@ -75,7 +75,7 @@ def test_release_cancels_nothing(make_kx):
 
 
 def test_removed(kx):
-    """If a user removes a held job, it is never launched, also after a crash."""
+    """A held job that a user removes is never launched, even after a crash."""
     jobs = [kx.submit(held("touch began", hold=True)) for _ in range(2)]
     remove(jobs[0].dir)
     assert kx.ls("jobs") == [jobs[1].id]

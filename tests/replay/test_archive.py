@@ -407,7 +407,7 @@ def test_accounting(capture, archive, server, volcano):
     assert {job["id"]: job["state"] for job in found} == {"job-0": "SUCCEEDED", "job-1": "FAILED", "job-2": "SUCCEEDED"}
 
 
-# --- Captures of a process with few rights ----------------------------------------------------
+# --- Captures by a process with few rights ----------------------------------------------------
 # kxfs capture captures output and results of all jobs without a mount, and hardly needs any rights.
 
 UID = 4242  # a user id that is in no user database

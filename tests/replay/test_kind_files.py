@@ -249,7 +249,7 @@ def page_files(folder):
 
 
 def matches(wanted, seen):
-    """True if SEEN is equal to WANTED. A line "..." in WANTED matches any lines."""
+    """True if SEEN is equal to WANTED. A line "..." in WANTED matches any number of lines."""
     parts = [re.escape(part) for part in wanted.split("...\n")]
     return re.fullmatch(r"(?:.*\n)*".join(parts), seen)
 

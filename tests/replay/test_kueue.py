@@ -952,7 +952,7 @@ def test_without_workloads(server, make):
 
 def test_workloads_come_later(server, make):
     """If there is no Workload after a while, `why` says that Kueue may not run. When the Workload appears, `why`
-    says so no longer."""
+    no longer says so."""
     load(server, "kueue_appwrapper_quota_wait", lambda step: step.tree["kind"] == "AppWrapper"
          and step.tree["metadata"]["name"] == "app" and "status" in step.tree)
     for workload in server.store.objects(st.WORKLOADS)[0]:

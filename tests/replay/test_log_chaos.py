@@ -25,7 +25,7 @@ from faults import Fault
 SECONDS = float(os.environ.get("KXFS_CHAOS_SECONDS", "12"))
 PODS = 100
 LONG = 70_000  # bytes of the longest line
-SMALL = 60_000  # the most bytes of a program whose clock is set: kxfs always requests its log from the start
+SMALL = 60_000  # the most output of a program whose clock jumps, so that kxfs always reads its whole log
 MESSAGE = b"unable to retrieve container logs for containerd://0123456789abcdef"
 
 

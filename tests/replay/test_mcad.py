@@ -160,7 +160,7 @@ def test_again_by_hand(kx, server):
     kx.write("submit/mine.yaml", text)
     assert harness.err_of(kx.write, "submit/again.yaml", text) == "EEXIST"
     assert error_of(kx, "again.yaml") == (
-        "again.yaml:1:93: metadata.name: a job named mine exists already, and also contains Pod worker. Choose other names "
+        "again.yaml:1:93: metadata.name: the existing job mine already contains Pod worker. Choose other names "
         "for the job and for this object. Nothing was launched\n")
     assert len(server.store.objects(st.APPWRAPPERS)[0]) == 1
     harness.Job(kx, "mine").cancel()

@@ -448,7 +448,7 @@ def test_usage(doctor, server):
     server.forbidden.append({"group": "metrics.k8s.io"})
     status, said = doctor()
     assert status == 0 and "  ok       metrics.k8s.io/v1 reports the resource usage of pods\n" in said
-    assert "  missing  pods.metrics.k8s.io: this user may not list: usage files show only what each replica requested\n" in said
+    assert "  missing  pods.metrics.k8s.io: this user may not list, so usage files show only what each replica requested\n" in said
 
 
 def test_no_fuse(make_kx, tmp_path, server):
@@ -478,7 +478,7 @@ def test_kueue(doctor, server):
     server.forbidden += [{"resource": "workloads"}]
     said = doctor(source="appwrapper:test")[1]
     assert "  ok       queues of kueue.x-k8s.io/v1beta2 are served\n" in said
-    assert "  missing  workloads.kueue.x-k8s.io: this user may not list, watch: the file \"why\" can't report what a job in a Kueue queue" in said
+    assert "  missing  workloads.kueue.x-k8s.io: this user may not list, watch, so the file \"why\" can't report what a job in a Kueue queue" in said
     assert "  ok       localqueues/pendingworkloads.visibility.kueue.x-k8s.io: get\n" in said
     assert "  ok       clusterqueues.kueue.x-k8s.io: list, watch\n" in said
 
@@ -514,9 +514,9 @@ def test_a_right_is_missing(doctor, server):
     server.forbidden += [{"resource": "events", "verb": "watch"}, {"resource": "queues"}, {"subresource": "log"}]
     status, said = doctor()
     assert status == 0 and said.endswith("Mounting will work, with the limitations listed above.\n")
-    assert "  missing  events: this user may not watch: there is no events file; " in said
-    assert "  missing  queues.scheduling.volcano.sh: this user may not list, watch: queues/ shows only the queue" in said
-    assert "  missing  pods/log: this user may not get: kxfs can open only logs that it has already captured\n" in said
+    assert "  missing  events: this user may not watch, so there is no events file; " in said
+    assert "  missing  queues.scheduling.volcano.sh: this user may not list, watch, so queues/ shows only the queue" in said
+    assert "  missing  pods/log: this user may not get, so kxfs can open only logs that it has already captured\n" in said
     assert "  ok       pods: list, watch\n" in said
 
 

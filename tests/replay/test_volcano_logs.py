@@ -575,8 +575,8 @@ def print_in_turn(logs, begin):
 
 
 def test_merged_by_time(make_mount, server, volcano):
-    """The merged log orders lines by time, also if the logs are fetched only when they are opened, and if output was
-    printed while kxfs did not run."""
+    """The merged log orders lines by time, even if logs are fetched only when they are opened, or were written while
+    kxfs was not running."""
     kx = make_mount(server, options="capture=none")
     job, logs = begin(kx, volcano, harness.app("true", num_replicas=10), 10)
     harness.wait_for(lambda: all(job.read(f"main-{k}", "state") == "RUNNING\n" for k in range(10)))

@@ -308,8 +308,8 @@ def test_time_limit(server, make_mount):
 
 
 def test_memory(kx, volcano):
-    """A replica was killed because of its memory. Its limit and the resources of its pod are shown. Unknown values
-    are null."""
+    """A replica exceeded its memory limit. The limit and the resources of its pod are shown. Unknown values are
+    null."""
     job = kx.submit(harness.app("true", resource={"cpu": 4, "memMB": 16000, "gpu": 2}))
     (pod,) = volcano.start(job.id)
     job.until("RUNNING")
@@ -554,7 +554,7 @@ def test_lost_node(server, volcano, job):
     edit_pod(server, pod, lambda tree: tree["status"].update(conditions=[
         {"type": "Ready", "status": "False", "lastTransitionTime": "2026-11-22T10:00:00Z"}]))
     until_why(job, "main-0: its node node-1 has not reported since "
-                   "2026-11-22T10:00:00Z. kxfs can't know whether the replica still runs until the node returns or is removed from the cluster.\n")
+                   "2026-11-22T10:00:00Z. Until the node returns or is removed from the cluster, kxfs can't know whether the replica still runs.\n")
     edit_pod(server, pod, lambda tree: tree["metadata"].update(deletionTimestamp=st.now()))
     harness.wait_for(lambda: "and the pod is marked for eviction" in job.read("why"))
     assert job.status()["reason"] == "NodeLost"

@@ -368,7 +368,7 @@ static void refuse_by_webhook(struct server_reply *reply)
 	reply->body = server_status(no[i].code, no[i].reason, no[i].text);
 }
 
-/* True if the server's own limits refuse the request before anything is done. */
+/* True if the server refuses the request. Then it sets *REPLY, and does nothing else. */
 static bool is_refused(const struct try *t, struct server_reply *reply)
 {
 	*reply = (struct server_reply){0};

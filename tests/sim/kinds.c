@@ -129,8 +129,8 @@ static bool is_net_good(void)
 }
 
 /*
- * Check the reasons that kxfs gives. The user may not watch links since the time SINCE. If kxfs
- * ends meanwhile, check nothing.
+ * Check the reasons that kxfs gives. The user lost the right to watch links at SINCE. If kxfs ends
+ * meanwhile, check nothing.
  */
 static void check_reasons(pid_t pid, uint64_t since)
 {

@@ -552,7 +552,7 @@ struct shown {
 	char uid[UID + 1];
 	struct server_run run;
 	size_t next;   /* number after the last line */
-	size_t places; /* the number of gaps with a place */
+	size_t places; /* number of gaps with a known offset */
 };
 
 /*

@@ -44,7 +44,7 @@ struct write {
 	bool undone;  /* removed by a restore of etcd */
 	bool copied;  /* another user has replaced the job by a copy */
 	bool shown;   /* kxfs has shown it as launched */
-	bool unsure;  /* its user could not remove it for certain, so it may still run */
+	bool unsure;  /* its removal returned an error, so it may still run */
 	bool gone;    /* the task of its user has ended */
 	bool left;    /* the next mount may start it (users_left) */
 	bool removed; /* its user has removed it or is about to */

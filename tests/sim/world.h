@@ -417,7 +417,7 @@ bool users_may_be_not_known(const char *job);
 bool users_show_not_known(const char *job, pid_t pid);
 /* True if JOB's user has removed it or has begun to. */
 bool users_removed(const char *job);
-/* Return the number of jobs that were launched so far, ended or not. */
+/* Return the number of jobs that have been launched so far, ended or not. */
 size_t users_launched(void);
 /* Check all promises to users, some time after the last fault. */
 void users_judge(void);

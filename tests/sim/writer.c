@@ -294,7 +294,7 @@ bool writer_renames(unsigned habit)
 pid_t writer_child(struct writing *w)
 {
 	w->child = kernel_fork(w->sight);
-	/* A killed writer can't start a child, so the child never makes a call. */
+	/* A killed writer starts no child, so kill the child before it makes a call. */
 	if (w->killed)
 		kernel_kill(w->child);
 	return w->child;

@@ -422,7 +422,7 @@ static void test_stop_late(void **state)
 		cleanup_free char *said = diag_text(&len);
 
 		assert_non_null(
-			strstr(said, "1 jobs did not end, or kxfs could not record their end"));
+			strstr(said, "jobs that did not end, or whose end was not recorded: 1"));
 	}
 	assert_true(is_alive(pid));
 	kill(helper, SIGCONT);

@@ -377,7 +377,7 @@ static void test_lock_elsewhere(void **state)
 		   "pid 1\nphase mounted\nwhere elsewhere/pid:[1]\nmountpoint /mnt/first\n");
 	assert_refused(
 		at("state"), "/mnt/second", -EBUSY,
-		"%s/state: in use by process 1 of another container or machine, which is mounted on "
+		"%s/state: in use by process 1 of another container or machine, which serves the mount on "
 		"/mnt/first: use its mount, or give another directory with -o state=DIR");
 	write_file(at("state/lock"),
 		   "pid 1\nphase ending\nwhere elsewhere/pid:[1]\nmountpoint /mnt/first\n");

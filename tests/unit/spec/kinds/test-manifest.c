@@ -798,9 +798,9 @@ static void test_ready_beside(void **state)
 
 	rq.identity.rename = rq.identity.old_exists = true;
 	text = refuse(&rq, WRAPPER("train", "{name: train-0}, args: [train]"), -EEXIST);
-	assert_string_equal(text, "f:3:18: metadata.name: a job named train exists already, and "
-				  "also contains Pod train-0. Choose other names for the job and "
-				  "for this object. Nothing was launched\n");
+	assert_string_equal(text, "f:3:18: metadata.name: the existing job train already contains "
+				  "Pod train-0. Choose other names for the job and for this "
+				  "object. Nothing was launched\n");
 	free(text);
 	free(refuse(&rq, WRAPPER("a-v5mn39x7hrcl", "{name: worker}"), -EEXIST));
 	o = make(&rq, WRAPPER("train", "{generateName: train-}, args: [train]"));

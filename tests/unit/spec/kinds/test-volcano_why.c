@@ -306,8 +306,8 @@ static void test_queue_full(void **state)
 	event(&w, "u-g", "Unschedulable",
 	      "queue resource quota insufficient: insufficient cpu, insufficient memory", 9);
 	assert_why(&w, "The job waits: queue q has no capacity for it now: it needs "
-		       "2.4 cpu, and 1 of the queue's 4 is free; it needs 3 "
-		       "GiB of memory, and 2 GiB of the queue's 8 GiB is free. "
+		       "2.4 cpu, and the queue has 1 of its 4 free; it needs 3 "
+		       "GiB of memory, and the queue has 2 GiB of its 8 GiB free. "
 		       "It starts automatically when capacity becomes available.\n");
 	assert_reason(&w, "QueueFull");
 	/*
@@ -745,9 +745,9 @@ static void test_lost_and_probed(void **state)
 	    "{'phase':'Running','conditions':[{'type':'Ready','status':'False','lastTransitionTime':"
 	    "'1970-01-01T00:01:00Z'}],'containerStatuses':[{'name':'t','ready':true,'restartCount':0,"
 	    "'state':{'running':{'startedAt':'1970-01-01T00:00:04Z'}}}]}");
-	assert_why(&w, "t-0: its node  has not reported since 1970-01-01T00:01:00Z. kxfs can't "
-		       "know whether the replica still runs until the node returns or is removed "
-		       "from the cluster.\n");
+	assert_why(&w, "t-0: its node  has not reported since 1970-01-01T00:01:00Z. Until the "
+		       "node returns or is removed from the cluster, kxfs can't know whether the "
+		       "replica still runs.\n");
 	assert_reason(&w, "NodeLost");
 	world_clear(&w);
 	job(&w, 1, "Running");
