@@ -72,7 +72,8 @@ try {
 	size_t len;
 	struct http_request *rq; /* NULL if kxfs no longer waits for it */
 	unsigned life;
-	bool deaf; /* the reply is lost */
+	bool deaf;	   /* the reply is lost */
+	unsigned restores; /* how many restores of etcd there were before it */
 };
 
 static unsigned last_number;
@@ -419,7 +420,8 @@ static void arrive(void *data)
 	bool heard = rq && t->life == sim_life() && !rq->over && !t->deaf;
 	void (*spoil)(struct server_reply * reply) = NULL;
 
-	if (is_down()) {
+	/* No request outlives the restart of the server for a restore. */
+	if (is_down() || t->restores != server_restores()) {
 		if (heard)
 			end(rq, 0, -EIO, true);
 		return try_free(t);
@@ -466,6 +468,7 @@ static struct try *try_new(struct http_request *rq)
 		.len = rq->call.body ? rq->call.len : 0,
 		.rq = rq,
 		.life = sim_life(),
+		.restores = server_restores(),
 	};
 	return t;
 }
