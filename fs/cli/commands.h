@@ -14,8 +14,8 @@
  */
 int kind_files_add(struct spec_kinds *kinds, const char *dir, char **ret_text);
 /*
- * --check-kind: check the kind file that the command line names. If it also names the file of an
- * object, print the status that kxfs would show for this object. Return the exit status.
+ * --check-kind: check the kind file that the command line names. If the command line also names the
+ * file of an object, print the status that kxfs would show for this object. Return the exit status.
  */
 int kind_files_check(const struct options *o);
 

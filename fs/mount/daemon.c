@@ -35,7 +35,7 @@ void daemon_prepare(int keep)
 
 /*
  * Send SIGTERM to the child and wait until it has ended, so that the mount point is free for
- * another mount. Then end this process by the signal that this process has received.
+ * another mount. Then end this process with the signal that it has received.
  */
 static void pass_on(struct interrupt *interrupt, pid_t child)
 {
@@ -132,8 +132,8 @@ int daemon_ready(int up_fd)
 		dup2(null, fd);
 	prctl(PR_SET_PDEATHSIG, 0);
 	/*
-	 * Report success last: once the parent has exited, this process must not use the terminal
-	 * any more.
+	 * Report success last: once the parent has exited, this process must no longer use the
+	 * terminal.
 	 */
 	return write(up, "", 1) == 1 ? 0 : -EPIPE;
 }

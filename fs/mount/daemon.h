@@ -28,17 +28,17 @@ void daemon_prepare(int keep);
  * 1. If no child could be made, return a negative errno.
  *
  * If the parent gets SIGINT, SIGTERM or SIGHUP, it sends SIGTERM to the child and waits for the
- * child's end. Then it ends itself by the signal that it has received. If the parent gets a second
- * signal, it ends without waiting. If the parent is killed before daemon_ready, the kernel sends
- * SIGTERM to the child. The child starts with SIGINT, SIGTERM and SIGHUP blocked.
+ * child's end. Then it ends itself with the signal that it has received. If the parent gets a
+ * second signal, it ends without waiting. If the parent is killed before daemon_ready, the kernel
+ * sends SIGTERM to the child. The child starts with SIGINT, SIGTERM and SIGHUP blocked.
  */
 int daemon_fork(int *ret_up_fd, int *ret_status);
 
 /*
- * Report success to the parent through UP_FD, and close UP_FD. The parent then exits with success.
- * Before that, leave the parent's terminal, session and working directory. If UP_FD is -1, this
- * process is in the foreground: only change the working directory. Return 0 or a negative errno.
- * After -EPIPE this process must end, because the parent was killed.
+ * Leave the parent's terminal, session and working directory. Then report success to the parent
+ * through UP_FD, and close UP_FD. The parent then exits with success. If UP_FD is -1, this process
+ * is in the foreground: only change the working directory. Return 0 or a negative errno. After
+ * -EPIPE this process must end, because the parent was killed.
  */
 int daemon_ready(int up_fd);
 

@@ -49,7 +49,7 @@ struct mount_run {
 	struct options *options;
 	struct loop *loop;
 	struct loop_timer notice, expire;
-	/* a work item, which records in the state directory that the run is ending */
+	/* the work item that records in the state directory that the run is ending */
 	struct work ending;
 	struct backend *backend;
 	struct fs *fs;
@@ -285,7 +285,7 @@ static void make_root(struct mount_run *r)
 	memcpy(r->root, root, sizeof(root));
 }
 
-/* Make the modules that only a mount has. The backend was made before. */
+/* Make the modules that only a mount has. The backend already exists. */
 static int make_mount(struct mount_run *r, char **why)
 {
 	const struct options *o = r->options;
@@ -583,7 +583,7 @@ static int live(struct mount_run *r, char **why)
 	} else {
 		refuse_print(err, *why);
 	}
-	/* A thread may still use the memory, so exit without freeing it. The exit unlocks STATE. */
+	/* If a thread may still use the memory, exit without freeing it. The exit unlocks STATE. */
 	if (!end(r))
 		_exit(err ? EXIT_FAILURE : EXIT_SUCCESS);
 	/* Free each module before the modules that it depends on. */

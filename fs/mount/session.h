@@ -20,7 +20,7 @@ int session_new(struct fs *fs, const struct options *o, const char *mountpoint,
 /*
  * Mount, and answer the kernel's first request. If the caller of kxfs has already mounted
  * (mountpoint_passed), only answer the request. Call this while the loop runs. Return 0 or a
- * negative errno. It is -ECANCELED if session_stop was called meanwhile. FUSE thread.
+ * negative errno. -ECANCELED means that session_stop was called meanwhile. FUSE thread.
  */
 int session_mount(struct session *s);
 
@@ -38,7 +38,7 @@ void session_stop(struct session *s);
 
 /*
  * Unmount, even if the mount is in use. Don't unmount if the caller of kxfs made the mount, or if
- * it is unmounted already. After this call, processes that use the mount get ENOTCONN, and late
+ * the mount is already gone. After this call, processes that use the mount get ENOTCONN, and late
  * answers to requests have no effect. FUSE thread, after session_serve.
  */
 void session_end(struct session *s);

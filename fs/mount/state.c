@@ -211,8 +211,8 @@ static int read_holder(const struct state *s, struct holder *ret)
 }
 
 /*
- * True if the process that holds the locks is ending. This is known if STATE/lock shows it, or if
- * the process has no mount any more. kxfs can check the mounts of the process only if it is in our
+ * True if the process that holds the locks is ending: STATE/lock shows this phase, or the process
+ * no longer has its mount. kxfs can check the mounts of the process only if the process is in our
  * pid namespace.
  */
 static bool is_ending(const struct holder *h)
@@ -411,8 +411,8 @@ static int lock(const struct state *s, unsigned wait_ms, char **ret_text)
 }
 
 /*
- * True if the locked directory or file does not exist any more. Another kxfs, whose mount never
- * came up, may have removed it.
+ * True if the locked directory or file no longer exists. Another kxfs, whose mount never came up,
+ * may have removed it.
  */
 static bool is_gone(const struct state *s)
 {
@@ -450,7 +450,7 @@ static int take(struct state *s, unsigned wait_ms, char **ret_text)
 	} while (r == 0 && is_gone(s));
 	s->locked = r == 0;
 	/*
-	 * Check the version again: until this process got the lock, another version of kxfs may
+	 * Check the version again: before this process got the lock, another version of kxfs may
 	 * have had the lock and changed the directory.
 	 */
 	if (r == 0)

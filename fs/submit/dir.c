@@ -209,7 +209,7 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 	if (err) {
 		/*
 		 * EEXIST means that another request has made the file since the kernel's lookup.
-		 * Unless the caller demands a new file (O_EXCL), reply ESTALE. ESTALE makes the
+		 * Unless the caller demands a new file (O_EXCL), reply ESTALE, which makes the
 		 * kernel repeat the lookup.
 		 */
 		fuse_reply_err(req, err == -EEXIST && !(fi->flags & O_EXCL) ? ESTALE : -err);
@@ -332,8 +332,8 @@ static void dir_rename_go(void *data, int err)
 		(void)names_remove_error(s->names, c->name);
 	/*
 	 * Launch the contents if they are NEW. Exception: if a process is writing the file, or a
-	 * launch is in progress, only rename the file. In that case the result of the launch goes
-	 * to the writer.
+	 * launch is in progress, only rename the file. In that case the writer's close gets the
+	 * result of the launch.
 	 */
 	if (spec_name_submits(c->newname) && upload_size(u, NULL) > 0 &&
 	    upload_state(u) == CONTENT_NEW && !upload_is_busy(u)) {

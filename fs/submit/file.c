@@ -182,8 +182,8 @@ static void file_on_open(struct fs *fs, fuse_req_t req, struct node *node,
 }
 
 /*
- * The thread TID uses the handle H. Return the id of the process to which TID belongs. Return 0 if
- * that process, or the process that opened H, is unknown.
+ * Return the process of TID, a thread that uses H. Return 0 if the process is unknown, or if the
+ * opener of H is in another pid namespace, because TID is meaningless then.
  */
 static pid_t file_process(const struct open_file *h, pid_t tid, bool *ret_in_exec)
 {
@@ -523,9 +523,9 @@ struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u)
 
 	if (!fresh && (file_upload(node) != u || file_taken(node) != taken)) {
 		/*
-		 * Replace the existing node in two cases. First, it belongs to a removed file that
-		 * had the same tag. Second, another process has taken this file from its writers
-		 * since the node was made.
+		 * The existing node is out of date: it belongs to a removed file that had the same
+		 * tag, or another process has taken this file from its writers since the node was
+		 * made.
 		 */
 		node_forget_name(fs, node);
 		node_put(fs, node);

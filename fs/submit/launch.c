@@ -167,7 +167,7 @@ static bool launch_is_shown(const struct launch *l)
 	return submits && upload_shown(l->upload) == l->version;
 }
 
-/* Called with the backend's result. In dryrun/, replace the contents of the file by the manifest. */
+/* Called with the backend's result. In dryrun/, replace the file's contents by the manifest. */
 static void launch_on_reply(void *data, const struct backend_result *r)
 {
 	struct launch *l = data;
@@ -498,9 +498,9 @@ static void launch_show_loss(struct submit *s, const struct name_loss *loss, pid
 }
 
 /*
- * PROCESS removes, replaces or renames a file by the request TICKET, which takes the file from its
- * writers. Return the process whose handles keep the file: PROCESS while the request waits. If the
- * request has timed out, return 0, because PROCESS may have continued and opened the file again.
+ * PROCESS takes a file from its writers by removing, replacing or renaming the file with the
+ * request TICKET. Return the process whose own handles keep the file: PROCESS while the request
+ * waits; 0 after a timeout, because PROCESS may have opened the file again since.
  */
 static pid_t launch_keeper(const struct submit *s, pid_t process, uint64_t ticket)
 {

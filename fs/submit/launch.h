@@ -33,9 +33,9 @@ void launch_wait(struct submit *s, struct upload *u, enum save_what what, fuse_r
 void launch_rename(struct submit *s, struct upload *u, const char *name, struct file_owner owner,
 		   pid_t process, uint64_t ticket);
 /*
- * Rename U to NAME in the tree, or remove U's name if NAME is NULL. The same was already done on
- * disk, as PROCESS has requested with the request TICKET. If a writer loses its file by this,
- * explain that in a NAME.error.
+ * Rename U to NAME in the tree, or remove U's name if NAME is NULL. PROCESS has requested this with
+ * the request TICKET, and it is already done on disk. If a writer loses its file by this, explain
+ * that in a NAME.error.
  */
 void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t process,
 		    uint64_t ticket);

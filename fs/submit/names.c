@@ -26,7 +26,7 @@ struct names {
 	struct name *table;
 	struct name *files; /* the names that have a file, hashed by the file */
 	uint64_t number;    /* number of the launch that began last */
-	uint64_t tags;	    /* number of tags made so far */
+	uint64_t tags;	    /* the last number that was appended to a tag to make it unique */
 	int64_t changed;
 };
 

@@ -8,7 +8,7 @@
  * Launches are numbered in the order of their start. NAME.error shows the result of the newest
  * launch of NAME that has ended. The result of an older launch never replaces it, even if it
  * arrives later. A result belongs to the name under which the contents were launched, even if the
- * file was renamed since.
+ * file has been renamed since.
  */
 #pragma once
 
@@ -91,10 +91,10 @@ struct name_loss {
 
 /*
  * Change the name of U to TO, or remove it if TO is NULL, as PROCESS has requested. If another file
- * has this name, that file loses it, and is taken from all its writers, except those that PROCESS
- * has opened. If U loses its name, or a submitting name becomes another one, take U from its
- * writers in the same way. If PROCESS is 0, take the files from all writers. *RET reports a writer
- * that has lost a file. If U has no name, do nothing.
+ * has the name TO, remove that name from it, and take it from all its writers, except those that
+ * PROCESS has opened. If U gets no name, or U's submitting name changes to one that does not
+ * submit, take U from its writers in the same way. If PROCESS is 0, take the files from all
+ * writers. *RET reports a writer that has lost a file. If U has no name, do nothing.
  */
 void names_move(struct names *all, struct upload *u, const char *to, pid_t process,
 		struct name_loss *ret);

@@ -151,7 +151,7 @@ static void sync_path(const char *dir, const char *name, int flags)
 
 	/*
 	 * A file that can't be opened was removed, so it needs no sync. Other errors can only be
-	 * logged, because the request was already answered.
+	 * logged, because the request has already been answered.
 	 */
 	if (err)
 		diag(DIAG_WARNING, "%s can't be synced: %s", path, strerror(-err));
@@ -254,7 +254,7 @@ void save_end(struct submit *s)
 
 	if (!saver)
 		return;
-	/* A sync that is still running hangs at the disk, so don't wait for it. */
+	/* If a sync is still running now, the disk hangs, so don't wait for it. */
 	if (saver->waiting && !saver->running && !saver->queue.first) {
 		saver->running = take_ptr(saver->waiting);
 		sync_run(s);

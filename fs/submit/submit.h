@@ -36,14 +36,15 @@ struct submit_config {
 	const char *state_dir;	/* absolute */
 	const char *mountpoint; /* absolute */
 	const char *submitter;	/* user@host of the mount */
-	/* true if a file belongs to the user who makes it, false if to the mounting user */
+	/* true: a file belongs to the user who makes it; false: to the mounting user */
 	bool allow_other;
 };
 
 /*
- * Make the object *RET of a directory. A node of CLASS, which is submit_class or dryrun_class,
- * represents this object. Read the directory STATE/submit or STATE/dryrun, or create it. Return 0,
- * or a negative errno with a message in *RET_TEXT, malloc'ed. Call this before the loop runs.
+ * Make *RET, the object that the node of a directory represents. CLASS is the class of that node,
+ * submit_class or dryrun_class. Read the directory STATE/submit or STATE/dryrun, or create it.
+ * Return 0, or a negative errno with a message in *RET_TEXT, malloc'ed. Call this before the loop
+ * runs.
  */
 int submit_new(struct fs *fs, const struct submit_config *config, const struct node_class *class,
 	       struct submit **ret, char **ret_text);
@@ -60,7 +61,7 @@ void submit_free(struct submit *s);
  * its contents still have the digest DIGEST. I/O thread.
  */
 void submit_expired(struct submit *s, const char *file, const char *digest);
-/* Remove the files of dryrun/ that did not change for 7 days, if they are closed. I/O thread. */
+/* Remove the closed files of dryrun/ that have not changed for 7 days. I/O thread. */
 void submit_expire_dryrun(struct submit *s, int64_t now);
 
 /* The classes of MOUNT/submit and MOUNT/dryrun. */

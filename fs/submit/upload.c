@@ -88,8 +88,8 @@ struct upload {
 	struct upload_writer *writers;
 	enum upload_disk disk;
 	/*
-	 * The next members are not under the lock. Only the queue uses them, and the code that runs
-	 * before the mount is up.
+	 * The next members are not under the lock. Only the queue, and the code that runs before
+	 * the mount is up, use them.
 	 */
 	ino_t ino; /* inode number of the file on disk; 0 if it is not on disk */
 	char name[NAME_MAX + 1];
@@ -199,8 +199,8 @@ static struct content **slot_to_change(struct upload *u, struct upload_writer *w
 }
 
 /*
- * True if the contents to which *AT points must not be changed, because others use them, too. The
- * caller then makes new contents. Also true if *AT is NULL.
+ * True if a change must make new contents at *AT, because *AT is NULL, or because others also use
+ * the contents.
  */
 static bool is_copied(struct content *const *at)
 {
@@ -227,7 +227,7 @@ static struct content *content_to_change(struct upload *u, struct upload_writer 
 	return c;
 }
 
-/* Record that the bytes of C have changed. If the flaw of C does not apply any more, clear it. */
+/* Record that the bytes of C have changed. If the flaw of C no longer applies, clear it. */
 static void changed(struct upload *u, struct content *c)
 {
 	c->version = ++u->all->versions;
@@ -606,7 +606,7 @@ void upload_stat(struct upload *u, const struct upload_writer *w, struct stat *s
 	st->st_ctim = spec_time_spec(u->attr.ctime);
 }
 
-/* True if GID is a group of this process, so that it may give files to this group. */
+/* True if this process is a member of the group GID, and so may give files to this group. */
 static bool is_our_group(gid_t gid)
 {
 	gid_t groups[256];
@@ -759,7 +759,7 @@ bool upload_is_saved(struct upload *u)
 
 /* A copy of what one save writes. */
 struct upload_snapshot {
-	char *bytes; /* malloc'ed; NULL if they are not in memory, so only the attributes changed */
+	char *bytes; /* malloc'ed; NULL if only the attributes have changed */
 	uint64_t size;
 	struct attr attr;
 };

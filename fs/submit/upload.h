@@ -12,9 +12,9 @@
  * .json (spec_name_submits). If a file has a submitting name, each handle gets contents of its own
  * at its first change: a copy of the contents that the file shows. When the handle is closed (or
  * synced), the file shows the handle's contents. So contents never mix the writes of two processes,
- * and a process that opens the file reads the contents that were closed last. If a file has another
- * name, all handles change the same contents, as on any file system: for example, a second vim must
- * be able to read the swap file of the first.
+ * and a process that opens the file reads the contents that were closed last. If a file has any
+ * other name, all handles change the same contents, as on any file system: for example, a second
+ * vim must be able to read the swap file of the first.
  *
  * A file outlives its name, as on any file system. Each change of the contents gives them a new
  * version. A launch belongs to one version, so a late result does not apply to bytes that were
@@ -73,7 +73,7 @@ struct upload_writer {
 	bool unseen;
 	bool dirty; /* true if this handle has unsubmitted changes */
 	bool lost;  /* true if another process has taken the file (see above) */
-	/* true if a launch of this handle was accepted; then it can't write any more */
+	/* true if a launch of this handle was accepted; then the handle can't write any more */
 	bool spent;
 	uint64_t launch; /* number of the launch whose result is pending, or 0 */
 	/* the handle's own contents; NULL if it uses the contents that the file shows */
@@ -157,8 +157,8 @@ void upload_set_flaw(struct upload *u, struct upload_writer *w, int flaw);
  */
 bool upload_is_whole(struct upload *u, const struct upload_writer *w);
 /*
- * Make the file show what W has written, and return true. If W has written nothing, or if the file
- * already shows W's contents, return false.
+ * Make the file show what W has written, and return true. If W has written nothing or has lost the
+ * file, or if the file already shows W's contents, return false.
  */
 bool upload_show(struct upload *u, struct upload_writer *w);
 /* Return the version of the contents that the file shows. */
@@ -170,7 +170,7 @@ void upload_set_state(struct upload *u, uint64_t version, enum content_state sta
 bool upload_is_busy(struct upload *u);
 /*
  * Make U show TEXT, which U's file on disk already contains. Return the version of TEXT. But if U
- * does not show VERSION any more, keep its newer contents and return 0.
+ * no longer shows VERSION, keep its newer contents and return 0.
  */
 uint64_t upload_replace(struct upload *u, uint64_t version, const char *text);
 
@@ -184,7 +184,8 @@ uint64_t upload_replace(struct upload *u, uint64_t version, const char *text);
 void upload_stat(struct upload *u, const struct upload_writer *w, struct stat *st);
 /*
  * Set those of the mode, owner and times of U that TO_SET (FUSE_SET_ATTR_*) selects to the values
- * in ATTR. Return 0, or -EPERM if a user other than root tries to change the owner.
+ * in ATTR. Return 0, or -EPERM if kxfs does not run as root, and the request changes the owner, or
+ * the group to one of which kxfs is not a member.
  */
 int upload_set_attr(struct upload *u, const struct stat *attr, int to_set);
 /* Set U's owner to the one that an earlier mount has recorded. */

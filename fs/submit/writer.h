@@ -61,8 +61,8 @@ int writer_holds_still(pid_t pid, uint64_t ino, const char *mountpoint);
  * Check if /proc shows who writes the file INO. OPENER is the process that has opened the file, and
  * WROTE is the thread that is writing it now. Each is 0 if unknown. Return 0 if /proc shows that
  * one of them has the file open. Return -EACCES if one of them belongs to another user, so that
- * kxfs may not read its descriptors. In any other case, kxfs assumes that both numbers come from
- * another pid namespace, where they belong to other processes, and returns -ESRCH.
+ * kxfs has no permission to read its descriptors. In any other case, kxfs assumes that both numbers
+ * come from another pid namespace, where they belong to other processes, and returns -ESRCH.
  */
 int writer_look(pid_t opener, pid_t wrote, uint64_t ino, const char *mountpoint);
 
@@ -76,11 +76,14 @@ int writer_look(pid_t opener, pid_t wrote, uint64_t ino, const char *mountpoint)
  * output, and closes the original. Other processes may have descriptors, too, but no request shows
  * them. So a close ends the writing if no known process has a descriptor any more.
  *
- * tests/unit/fs/submit/test-writer.c has the behaviour of real writers. Only one thread at a time
- * may use a struct holders.
+ * tests/unit/fs/submit/test-writer.c shows how real writers behave. Only one thread at a time may
+ * use a struct holders.
  */
 
-/* If more processes than this have a file open, only the release ends the writing, no close. */
+/*
+ * If more processes than this have a file open, kxfs ignores closes: only the release ends the
+ * writing.
+ */
 #define HOLDERS_MAX 16
 
 struct holders {

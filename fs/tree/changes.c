@@ -2,8 +2,8 @@
 /*
  * The file `changes`. It begins with a line for each job in jobs/, followed by the line "TIME -
  * SYNC". After that, it gets a line for each change. Each open file has a buffer of lines, which
- * the I/O thread fills. While the buffer is full, kxfs drops lines. It then reports their number in
- * a line "TIME - LOST N".
+ * the I/O thread fills. While the buffer is full, kxfs drops lines, and later reports their number
+ * in a line "TIME - LOST N".
  */
 #include "fs/tree/tree.h"
 
@@ -22,7 +22,7 @@ struct changes {
 	struct stream stream;
 	struct backend *backend;
 	char *text;
-	size_t head; /* number of bytes of TEXT that were read already */
+	size_t head; /* number of bytes of TEXT that have been read */
 	size_t len, room;
 	uint64_t base; /* offset of TEXT's first byte in the file */
 	size_t bound;  /* the largest number of buffered bytes */
@@ -95,14 +95,14 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 	struct changes *c = changes_of(s);
 
 	/*
-	 * A read at OFF means that the reader does not need the bytes before OFF any more. But OFF
-	 * may also be smaller than at the last read, because head(1) seeks back to the end of its
-	 * last line.
+	 * A read at OFF means that the reader no longer needs the bytes before OFF. Exception:
+	 * head(1) seeks back to the end of its last line, so OFF may be smaller than at the last
+	 * read.
 	 */
 	if (off < c->base || off > c->base + c->len)
 		return -ESPIPE;
 	c->head = off - c->base;
-	/* Free the bytes that were read, but in large parts, because shells read byte by byte. */
+	/* Free the bytes that were read, but in large chunks, because shells read byte by byte. */
 	if (c->head >= 65536 && c->head >= c->len / 2) {
 		c->len -= c->head;
 		c->base += c->head;

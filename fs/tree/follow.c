@@ -13,7 +13,8 @@
  *
  * An event only means that something has changed. Whenever follow answers a reader, it checks the
  * state of the log (log_peek) and of the job again. So it misses no change while the pool works. It
- * considers a log finished when log_peek reports the end, and the reader has all bytes up to it.
+ * considers a log finished when log_peek reports the end, and the reader has all bytes up to the
+ * end.
  */
 #include "fs/tree/job.h"
 
@@ -33,7 +34,7 @@ struct tail_follow {
 	char *uid;
 	char *replica; /* name of the replica's directory; "" for the follow of a job */
 	enum follow_state state;
-	/* key of the log that was opened last; NULL before the first, and for the merged log */
+	/* key of the log opened last; NULL before the first open, and for the merged log */
 	char *key;
 	/*
 	 * Offset in the file `follow` at which the log KEY starts. In the state OPENS, this is
@@ -51,7 +52,7 @@ struct tail_follow {
 	const char *next;	    /* OPENS: the key of the next log */
 	struct log *log;	    /* NULL if none is open */
 	struct log_stat st;	    /* status of LOG at the last step */
-	/* The last step has read the N BYTES of LOG at the offset AT. BYTES is NULL at first. */
+	/* The last step read N bytes at the offset AT of LOG into BYTES, which is NULL at first. */
 	uint64_t at;
 	size_t n;
 	char *bytes;
@@ -187,8 +188,8 @@ static int follow_switch(struct tail_follow *f, uint64_t size)
 			return !r || last || job->history ? 0 : -EAGAIN;
 	} else if (f->log) {
 		/*
-		 * A merged log without any output counts as ended, too. So end the file only if the
-		 * job can't print any more.
+		 * An empty merged log counts as ended. So end the file only if the job can't print
+		 * any more.
 		 */
 		return job->history || spec_job_is_over(job) ? 0 : -EAGAIN;
 	}
@@ -263,7 +264,7 @@ static void follow_stop(struct stream *s)
 
 	/*
 	 * Close the log on the pool, because closing may wait for the disk. When the mount ends,
-	 * the pool does not exist any more, so close the log here.
+	 * the pool no longer exists, so close the log here.
 	 */
 	if (f->log && loop_is_here(loop))
 		loop_work(loop, unref_work, NULL, f->log);

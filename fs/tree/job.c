@@ -231,8 +231,8 @@ static bool job_has_appdef(void *ref, struct node *dir)
 }
 
 /*
- * True if the job has the file `events`. Local jobs do not have it, and no job has it if the
- * cluster refuses access to events.
+ * True if the job has the file `events`. Local jobs and jobs in history/ do not have it. If the
+ * cluster refuses access to events, no job has it.
  */
 static bool job_has_events(void *ref, struct node *dir)
 {

@@ -15,8 +15,8 @@ extern const struct text_class job_manifest_text, job_appdef_text, job_ctl_text;
 struct node *log_node_merged(struct fs *fs, struct node *dir, enum log_form form);
 /*
  * Return a new reference to the node NAME in DIR for the log KEY. FIRST is true if NAME shows the
- * replica's first log. KEY is NULL if that log has not begun. A reader may then open `log` before
- * the program runs, and gets its output later.
+ * replica's first log. KEY is NULL if that log has not begun. A reader can open `log` even before
+ * the program runs, and gets the output later.
  */
 struct node *log_node_get(struct fs *fs, struct node *dir, const char *name, const char *key,
 			  bool first, enum log_form form);
@@ -43,9 +43,9 @@ extern const struct node_dir_class live_links_class; /* the directory live/ */
 bool wait_is_of(const struct stream *s, const struct spec_job *job);
 
 /*
- * The file `follow` of a replica or a job. It begins with all output so far. A read then blocks
- * until there is more output, or there can be no more. The file is a stream that reads its log on
- * the pool (follow.c).
+ * The file `follow` of a replica or a job. It begins with all output so far. A read at the end
+ * blocks until there is more output, or until there can be no more. The file is a stream that reads
+ * its log on the pool (follow.c).
  */
 extern const struct node_class follow_class;
 /*

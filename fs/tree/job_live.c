@@ -27,7 +27,7 @@ static ssize_t wait_read(struct stream *s, const char **ret, size_t size, uint64
 {
 	const struct live_wait *w = container_of(s, struct live_wait, stream);
 	const struct spec_job *job cleanup_job = backend_job_by_uid(w->backend, w->uid);
-	/* If the job does not exist any more, a user has removed it. */
+	/* If the job no longer exists, a user has removed it. */
 	enum spec_state state = job ? job->state : SPEC_CANCELLED;
 	const char *text = spec_status_state(state);
 	size_t len = strlen(text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A struct job_ref names the job to which a node in jobs/ or history/ belongs. If the node belongs
- * to a replica, it also names the replica.
+ * to a replica, the job_ref also names the replica.
  *
  * The nodes in a job's directory, and the directory itself, all represent the same job_ref
  * (fs/vfs/node.h). A replica's directory has a job_ref of its own. A job_ref contains the job's
@@ -92,10 +92,10 @@ int job_ref_may_end(const struct tree *t, const struct spec_job *job);
 struct job_request;
 
 /*
- * Park REQ as park_add does. Later job_request_done answers REQ with the backend's error. If the
- * backend has succeeded, and REQ is a write, the answer is SIZE. For other requests, SIZE must be
- * 0. WHAT is the beginning of the message that is logged for an error. Take ownership of WHAT.
- * Return NULL if REQ was already answered.
+ * Park REQ as park_add does. Later job_request_done answers REQ with the backend's error, or, if
+ * the backend has succeeded and REQ is a write, with SIZE. For other requests, SIZE must be 0.
+ * Messages that kxfs logs about errors begin with WHAT. Take ownership of WHAT. Return NULL if REQ
+ * has already been answered.
  */
 struct job_request *job_request_new(struct fs *fs, fuse_req_t req, enum park_kind kind,
 				    unsigned deadline_ms, size_t size, char *what);

@@ -188,8 +188,8 @@ static int job_backend_getattr(struct fs *fs, struct node *node, struct stat *st
 		return err;
 	node_set_times(st, which == BACKEND_APPDEF ? job->created : job->changed, job->created);
 	/*
-	 * The text may contain secrets. So only users who could read the submitted file may read
-	 * it.
+	 * The text may contain secrets, so only users who could read the submitted file may read
+	 * the text.
 	 */
 	st->st_mode &= ~(mode_t)(S_IRGRP | S_IROTH) | readable;
 	st->st_size = (off_t)len;

@@ -125,7 +125,7 @@ static void jobs_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 		backend_forget(t->backend, job->id, job->uid, job_request_done, r);
 }
 
-/* Let unlink of a file of history/ succeed without an effect, so that `rm -r` of history/ works. */
+/* Let unlink of a file in history/ succeed without an effect, so that `rm -r` of history/ works. */
 static void jobs_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name)
 {
 	fuse_reply_err(req, jobs_is_file(dir, name, strlen(name)) ? 0 : EPERM);

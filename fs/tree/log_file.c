@@ -44,7 +44,7 @@
  */
 #define AHEAD_RING  (4u << 20)
 #define AHEAD_STEP  (256u << 10) /* bytes read in one step */
-#define AHEAD_STEPS 32		 /* after this many steps, other work of the pool gets the thread */
+#define AHEAD_STEPS 32		 /* yield the thread to other work after this many steps */
 #define AHEAD_AFTER (256u << 10) /* start the read-ahead after this many sequential bytes */
 #define AHEAD_MAX   8		 /* the most files that have a ring at the same time */
 
@@ -253,7 +253,7 @@ static bool ahead_has(struct ahead *a, size_t size, uint64_t off)
 	return false;
 }
 
-/* The reader has reached the end of the log. Free the ring, unless the pool is filling it. */
+/* Called at the end of the log. Free the ring, unless the pool is filling it. */
 static void ahead_rest(struct ahead *a)
 {
 	{
@@ -440,7 +440,10 @@ static void log_file_arrived(void *data)
 
 	if (req && err)
 		fuse_reply_err(req, err);
-	/* Reply with the handle. If the open was refused, interrupted or timed out, free it. */
+	/*
+	 * Reply with the handle. If the open was refused, interrupted or timed out, free the
+	 * handle.
+	 */
 	if (req && !err)
 		handle_reply(o->fs, req, &o->fi);
 	else

@@ -7,11 +7,11 @@
  * up; its class defines the operations. A handle (handle.h) is an open file. A listing has the
  * names of an open directory. A parked request (park.h) waits for an event. A text (text.h) is
  * rendered when its file is opened. A stream (stream.h) blocks its readers. struct fs owns the
- * tables of all of these.
+ * tables of nodes, handles, parked requests and streams.
  *
  * Threads: Nodes and listings belong to the FUSE thread, streams to the I/O thread. The table of
- * handles and the table of parked requests each have a lock. park.h also has a thread of its own,
- * which answers interrupts and deadlines.
+ * handles has a lock, and so has the table of parked requests. park.c also runs a thread, which
+ * answers interrupts and deadlines.
  *
  * This folder never inspects what a node represents: the node's object is an opaque pointer.
  */
@@ -50,9 +50,9 @@ struct fs {
 	struct streams *streams;
 	uint64_t requests; /* number of requests that have arrived; FUSE thread */
 	/*
-	 * 0 as long as /proc shows every process that writes a file of submit/. Otherwise the
-	 * reason why /proc does not show the last such process: EACCES if it belongs to another
-	 * user, ESRCH if it is in another pid namespace.
+	 * 0 if /proc showed every process that wrote a file in submit/. Otherwise the reason why it
+	 * did not show the last hidden one: EACCES if that process belongs to another user, ESRCH
+	 * if it is in another pid namespace.
 	 */
 	atomic_int unseen;
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Handles are open files and directories. fi->fh points to a structure that begins with struct
- * handle. All handles are in one list. So handles_free can also free the handles that the kernel
- * has never released, because the mount was detached. Streams are not handles: the I/O thread has a
- * list of them (stream.h). Any thread may call the functions of this file.
+ * handle. All handles are in one list, so that handles_free also frees those that the kernel never
+ * released (after a lazy unmount). Streams are not handles: the I/O thread has a list of them
+ * (stream.h). Any thread may call the functions of this file.
  */
 #pragma once
 

@@ -6,10 +6,10 @@
  *
  * The key of a node is its parent's key, "/", and a tag. kxfs finds an existing node by its key.
  * The tag is usually the node's name. If a name can refer to different objects over time, the tag
- * distinguishes these objects. Examples are the log of a new attempt, and a job whose id an earlier
- * job had. st_ino is a hash of the key, so it stays the same after a remount. The nodeid is the
- * node's address. A node exists while the kernel's lookup count for it is not 0, or while it has
- * children.
+ * distinguishes these objects. Examples are the logs of two attempts, and two jobs that had the
+ * same id at different times. st_ino is a hash of the key, so it stays the same after a remount.
+ * The nodeid is the node's address. A node exists while the kernel's lookup count for it is not 0,
+ * or while it has children.
  *
  * A node represents an object. This folder never inspects the object; the classes of a tree agree
  * on its type. A new node gets the object of its parent, unless its class or its table entry sets
@@ -47,9 +47,9 @@ void listing_add(struct listing *l, const char *name);
 const char *listing_name(const struct listing *l, size_t i);
 
 /*
- * The operations of one kind of node. If an operation is NULL, kxfs gives the answer that the
- * comment of the operation names. An operation with a parameter REQ must answer the request
- * immediately, or park it (fs/vfs/park.h). It never waits.
+ * The operations of one kind of node. The comment of an operation also describes what kxfs does if
+ * the operation is NULL. An operation with a parameter REQ must answer the request immediately, or
+ * park it (fs/vfs/park.h). It never waits.
  */
 struct node_class {
 	const char *name;
@@ -150,7 +150,7 @@ struct node {
 	bool live;
 	/* true if the node was removed from the table; a lookup of its name makes a new node */
 	bool stale;
-	off_t size; /* the st_size that the kernel got last */
+	off_t size; /* the st_size that kxfs last reported to the kernel */
 	UT_hash_handle hh;
 	struct node *prev, *next; /* the list of all nodes */
 };
@@ -203,16 +203,16 @@ int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 /*
  * Like node_entry, for an entry of a directory listing. Leave out the attributes of a costly node.
  * Let the kernel cache the attributes of a directory, because a process that lists a directory
- * usually requests them next. This applies even if node.live is true, but not if the LIVE of the
- * node's class is true.
+ * usually requests them next. This applies even if the node's LIVE is true, but not if its class's
+ * LIVE is true.
  */
 int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 
 /*
- * A row of a table of the fixed entries of a directory. The last row has a NULL name. A HIDDEN
- * entry can be looked up but is not listed. If WHEN is not NULL, the entry exists only while WHEN
- * returns true. The node of the entry represents OBJECT, or, if OBJECT is NULL, the directory's
- * object.
+ * A row of the table that lists the fixed entries of a directory. The last row has a NULL name. A
+ * HIDDEN entry can be looked up but is not listed. If WHEN is not NULL, the entry exists only while
+ * WHEN returns true. The node of the entry represents OBJECT, or, if OBJECT is NULL, the
+ * directory's object.
  */
 struct node_entry_def {
 	const char *name;

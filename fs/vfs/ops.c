@@ -280,7 +280,7 @@ static void ops_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
 struct dir_handle {
 	struct handle handle;
 	struct listing *listing;
-	bool read; /* true if entries were read; then a read at offset 0 is a rewinddir(3) */
+	bool read; /* true after the first read; a later read at offset 0 is a rewinddir(3) */
 };
 
 static void ops_free_dir(struct handle *h)
@@ -320,8 +320,8 @@ static void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *f
 
 /*
  * Append entry number I of DIR, whose name is NAME, to BUF, which has space for ROOM bytes. Return
- * the size of the entry in BUF, or 0 if it does not fit. If the entry was removed since the listing
- * was made, return 0 and set *GONE.
+ * the size of the entry in BUF, or 0 if it does not fit. If the entry has been removed since the
+ * listing was made, return 0 and set *GONE.
  */
 static size_t ops_add_entry(struct fs *fs, fuse_req_t req, struct node *dir, const char *name,
 			    size_t i, char *buf, size_t room, bool *gone)

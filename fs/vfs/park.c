@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements parked requests. All parked requests are in a table, indexed by ticket. One leaf lock
- * guards the table. The thread that removes a request from the table answers it, so each request is
- * answered exactly once.
+ * The table of parked requests, indexed by ticket. One leaf lock guards the table. The thread that
+ * removes a request from the table answers it, so each request is answered exactly once.
  *
  * libfuse reports an interrupt on the FUSE thread, while libfuse holds a lock of the request. So
  * the interrupt handler only queues the answer, and park's own thread sends it. Park's thread also
@@ -10,7 +9,7 @@
  * disk can't delay its answers.
  *
  * A deadline is a number of ticks instead of a time, because nobody can answer a request while the
- * machine is suspended. However long the machine is suspended, that counts as one tick.
+ * machine is suspended. A suspension of any length counts as at most one tick.
  */
 #include <errno.h>
 #include <linux/fuse.h>
@@ -43,17 +42,17 @@ struct parked {
 	enum park_kind kind;
 	unsigned ticks; /* ticks until the deadline; 0 if there is no deadline. Under the lock */
 	/*
-	 * True as soon as the request is in the table. From then on, an interrupt queues an answer.
-	 * Before that, an interrupt only sets EARLY. FUSE thread.
+	 * Set right before the request is inserted into the table. From then on, an interrupt
+	 * queues an answer. Before that, an interrupt only sets EARLY. FUSE thread.
 	 */
 	bool live;
 	bool early; /* true if an interrupt arrived before LIVE was set. FUSE thread */
 	UT_hash_handle hh;
 };
 
-/* An answer that park's thread sends, if the request was not answered by then. */
+/* An answer that park's thread sends, unless another thread answers the request first. */
 struct park_answer {
-	uint64_t ticket; /* 0: don't answer, but call HANGS */
+	uint64_t ticket; /* if 0, call park->hangs instead of sending an answer */
 	int err;
 	struct park_answer *prev, *next;
 };
@@ -71,7 +70,7 @@ struct park {
 	struct park_answer *answers;
 	size_t count[PARK_N_KINDS];
 	bool ticking; /* true if a request with a deadline is parked */
-	bool ended;   /* true if no request may be parked any more */
+	bool ended;   /* true after park_end: no more requests can be parked */
 	bool over;    /* true if park's thread must end */
 };
 
@@ -321,8 +320,8 @@ static uint64_t park_one(struct park *park, struct parked *p, fuse_req_t req, en
 	p->kind = kind;
 	/*
 	 * Only the thread that holds the session lock processes interrupts, and this thread holds
-	 * it. So an interrupt that has already arrived calls park_on_interrupt here, and a later
-	 * one only after park_one has returned.
+	 * it. So if an interrupt has already arrived, libfuse calls park_on_interrupt here. For a
+	 * later interrupt, libfuse calls it only after park_one has returned.
 	 */
 	fuse_req_interrupt_func(req, park_on_interrupt, p);
 	if (p->early) {

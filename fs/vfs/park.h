@@ -41,7 +41,7 @@ void park_free(struct park *park);
 /*
  * Park REQ and return its ticket. Until park_claim is called, park answers REQ with EINTR at an
  * interrupt, with ETIMEDOUT after DEADLINE_MS (0 for no deadline), and with ENOTCONN when the mount
- * ends. If REQ was interrupted already, or the mount is ending, answer REQ now and return 0.
+ * ends. If REQ has already been interrupted, or the mount is ending, answer REQ now and return 0.
  * park_claim returns NULL for the ticket 0. Deadlines do not include time for which the machine is
  * suspended. FUSE thread.
  */
@@ -51,7 +51,7 @@ uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsign
  * Park REQ while its handler waits for a disk. This is like park_add with a deadline of 10 s, but
  * the handler still owns REQ. So park does not answer through libfuse: it writes a reply to request
  * number UNIQUE to the FUSE device FD. When the handler continues, it claims the ticket and answers
- * REQ in any case. If park has replied before, the handler's answer fails with -ENOENT. FUSE
+ * REQ in any case. If park has already replied, the handler's answer fails with -ENOENT. FUSE
  * thread.
  */
 uint64_t park_hold(struct park *park, fuse_req_t req, int fd, uint64_t unique);
@@ -62,20 +62,20 @@ uint64_t park_hold(struct park *park, fuse_req_t req, int fd, uint64_t unique);
 void park_when_held(struct park *park, void (*hangs)(void *data), void *data);
 
 /*
- * Return the request of TICKET; the caller must answer it now. Return NULL if the request was
- * answered already.
+ * Return the request of TICKET; the caller must answer it now. Return NULL if the request has
+ * already been answered.
  */
 fuse_req_t park_claim(struct park *park, uint64_t ticket);
 
 /*
- * True if the request of TICKET was not answered yet. Another thread may answer it before the
+ * True if the request of TICKET has not been answered yet. Another thread may answer it before the
  * caller acts.
  */
 bool park_waits(struct park *park, uint64_t ticket);
 
 /*
- * Answer all parked requests with ENOTCONN. Requests that are parked after this get ENOTCONN
- * immediately. Any thread.
+ * Answer all parked requests with ENOTCONN. From now on, park_add and park_hold answer with
+ * ENOTCONN immediately. Any thread.
  */
 void park_end(struct park *park);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The threads that serve a session; see serve.h. When a request hangs at a disk, park's thread
- * calls serve_stalled. serve_stalled starts another serving thread, unless one is free. A thread
- * that finishes its request exits if another one is serving.
+ * The threads that serve a session; see serve.h. When a request waits long for a disk, park's
+ * thread calls serve_stalled, which starts another serving thread unless one is free. A thread that
+ * finishes its request exits if another one is serving.
  *
- * If park has answered a request, the kernel may send a FORGET of its node or a RELEASE of its
- * file, while the handler still uses these. So kxfs keeps such messages until the handler has
- * returned.
+ * Once park has answered a request, the kernel may send a FORGET or a RELEASE for the request's
+ * node, although the handler still uses the node or an open file of it. So kxfs keeps such messages
+ * until the handler has returned.
  */
 #include "fs/vfs/serve.h"
 
@@ -20,7 +20,7 @@
 #include "fs/vfs/park.h"
 #include "spec/base/mem.h"
 
-/* The largest number of requests that wait for a disk at the same time. Each has a thread. */
+/* The largest number of requests that wait for a disk at the same time. Each occupies a thread. */
 #define SERVE_MOST 32
 
 struct kept {
@@ -37,7 +37,7 @@ struct server {
 	uint64_t ticket;	    /* ticket of that request, while ON_DISK */
 	/* true if the handler waits for a disk; written under both locks */
 	bool on_disk;
-	/* FORGETs and RELEASEs that wait for the end of the handler; under the session lock */
+	/* FORGETs and RELEASEs to process after the handler has returned; under the session lock */
 	struct kept *kept;
 	char *buffer;
 	size_t buffer_size;

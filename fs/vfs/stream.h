@@ -20,7 +20,8 @@ struct stream_class {
 	 * Return how many bytes are available at OFF, at most SIZE. If RET is not NULL, set *RET to
 	 * their address, which is valid until the next call of a function of S. At the end of the
 	 * file, return 0. Otherwise return a negative errno: -EAGAIN if no byte is available yet;
-	 * -EINPROGRESS if the class is finding out. It then holds S (stream_hold) until it knows.
+	 * -EINPROGRESS if the class does not know yet whether bytes are available. The class then
+	 * holds S (stream_hold) until it knows.
 	 */
 	ssize_t (*read)(struct stream *s, const char **ret, size_t size, uint64_t off);
 	/* Free the members after struct stream. */

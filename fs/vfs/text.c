@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rendered texts. The handle owns the text until the file is closed. FUSE thread only. */
+/* Rendered texts. An open file's handle owns the text or a reference. FUSE thread only. */
 #include "backend/base/loop.h"
 #include "fs/vfs/handle.h"
 #include "fs/vfs/text.h"
