@@ -271,9 +271,8 @@ static void made(void *data)
 	const struct archive_entry *e = find(a, a->copy.job->uid);
 
 	/*
-	 * While copy_make was reading the output, the job may have been deleted or may have got
-	 * another id. kxfs may also have begun to remove the output. In all these cases cancel the
-	 * copy.
+	 * Cancel the copy if, since copy_make began to read the output, the job was deleted, got
+	 * another id or was restarted, or kxfs began to remove the output.
 	 */
 	if (!a->work.err &&
 	    !(e && e->job && streq(e->job->id, a->copy.job->id) && is_settled(a, e->job)))

@@ -6,7 +6,7 @@
  * write to the same DIR. If a job can't be copied, kxfs retries it later, and copies the other jobs
  * meanwhile.
  *
- * I/O thread, unless noted otherwise. Accesses of DIR run on the pool (copy.c), one job at a time.
+ * I/O thread, unless noted otherwise. Accesses to DIR run on the pool (copy.c), one job at a time.
  */
 #pragma once
 

@@ -6,9 +6,9 @@
  * rename(2) can't replace a directory that has files.
  *
  * A crash leaves a temporary directory behind. At the next start, kxfs removes the temporary
- * directories with its own WRITER, and those with another WRITER that are older than a day. Before
- * it removes a directory, it renames the directory, because another process may still be running
- * and about to rename the directory to a job's name.
+ * directories with its own WRITER, and those with another WRITER that are older than a day. It
+ * first renames such a directory, because another process may be about to rename it to a job's
+ * name.
  */
 #include "backend/archive/copy.h"
 
@@ -232,7 +232,7 @@ static int put_log(struct copy *c, int at, const char *name, const char *key)
 	int err;
 
 	/*
-	 * The output of the job was removed, so write an empty merged log. Don't look for files,
+	 * If the output of the job was removed, write an empty merged log. Don't look for files,
 	 * because a power cut may have brought removed files back.
 	 */
 	if (c->job->dropped)

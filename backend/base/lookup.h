@@ -2,8 +2,8 @@
 /*
  * Lookups that may hang: a user's path may be on a file server that does not answer, and a
  * directory service may have to resolve a user's name. Each lookup has its own thread and a
- * timeout. If the thread hangs, kxfs abandons the thread, so that other lookups and the end of the
- * process are not delayed. While a lookup hangs, other lookups of the same key fail immediately.
+ * timeout. If the thread hangs, kxfs abandons it, so that it delays neither other lookups nor the
+ * end of the process. While a lookup hangs, other lookups of the same key fail immediately.
  *
  *         static void look(void *question)                // lookup's thread; uses only QUESTION
  *         static void looked(void *data, void *question)  // I/O thread

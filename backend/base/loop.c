@@ -19,9 +19,9 @@
  *	waiting  | calls on the pool, and what they post      | none is left; 5 s       | closing
  *	closing  | all handles close                          | the loop is not alive   | new
  *
- * A loop is freed when loop_free was called and all references (loop_ref) are dropped. A thread
- * that hangs while kxfs shuts down keeps its reference, because it may still post functions. kxfs
- * does not run these functions.
+ * A loop is freed when loop_free has been called and all references (loop_ref) are dropped. A
+ * thread that hangs while kxfs shuts down keeps its reference, because it may still post functions.
+ * kxfs does not run these functions.
  */
 #include "backend/base/loop.h"
 
@@ -650,7 +650,7 @@ static void loop_wait_for_work(struct loop *loop)
 	loop_timer_init(&deadline, loop, loop_on_late, &late);
 	timer_set(loop, &deadline, LOOP_HANG_MS);
 	timer_set(loop, &loop->check, LOOP_CHECK_MS);
-	/* Repeat until none is left, because a posted function may start more work. */
+	/* Repeat until neither posts nor calls are left: a posted function may start more calls. */
 	while ((loop_run_posts(loop) || loop->working) && !late) {
 		loop_close_all(loop);
 		uv_run(&loop->uv, loop->working ? UV_RUN_ONCE : UV_RUN_NOWAIT);

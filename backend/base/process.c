@@ -23,8 +23,8 @@
  * Bits of FLAGS, from the kernel's include/linux/sched.h: PF_EXITING and PF_SIGNALED. A thread has
  * PF_SIGNALED if a signal has ended the thread, but also if another thread has ended the thread by
  * calling exit or exec. EXIT_CODE, the status that wait(2) returns, distinguishes the two cases:
- * after a signal, its low seven bits are not 0. If the reader may not trace the process, the kernel
- * shows 0 as EXIT_CODE.
+ * after a signal, its low seven bits are not 0. If the reader has no permission to trace the
+ * process, the kernel shows 0 as EXIT_CODE.
  */
 #define FLAG_EXITING  0x4
 #define FLAG_SIGNALED 0x400

@@ -22,7 +22,7 @@ struct process_stat {
 	/*
 	 * The signal that has ended the process, or 0. PROCESS_HIDDEN: either a signal has ended
 	 * the process, or one of its threads has called exit. kxfs can distinguish these two cases
-	 * only if it may trace the process.
+	 * only if it has permission to trace the process.
 	 */
 	int signal;
 	/*
@@ -125,8 +125,8 @@ struct interrupt {
 	/*
 	 * Becomes readable when a signal arrives. If it is only polled, the signal remains pending,
 	 * and interrupt_release ends the process. A caller that has more to do then reads the
-	 * signalfd_siginfo, and raises the signal itself at the end. -1: the descriptor could not be
-	 * created, so signals are not delayed.
+	 * signalfd_siginfo, and raises the signal itself at the end. -1: the descriptor could not
+	 * be created, so signals are not delayed.
 	 */
 	int fd;
 	sigset_t was; /* the thread's mask of signals before interrupt_hold */

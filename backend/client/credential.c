@@ -69,7 +69,7 @@ struct credential_files {
 
 /* One read of the files. Until the read has ended, only the pool uses these members, except CR. */
 struct credential_reading {
-	struct credential *cr; /* NULL if the result is not needed any more */
+	struct credential *cr; /* NULL if the result is no longer needed */
 	const struct spec_connection *c;
 	/* LOAD of credential_set_load; NULL if the kubeconfig need not be read */
 	int (*load)(void *data, struct spec_connection *ret);
@@ -571,7 +571,7 @@ bool credential_refused(struct credential *cr, uint64_t generation)
 	if (!files_any(cr->c) && !cr->c->exec.command && !cr->load)
 		return false;
 	/*
-	 * The refusal of another request has just led to a refresh, so do not begin another one. If
+	 * If the refusal of another request has just led to a refresh, do not begin another one. If
 	 * the plugin has not answered since then, return true, because its new answer may help this
 	 * request.
 	 */

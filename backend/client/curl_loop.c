@@ -7,7 +7,7 @@
  * While bytes arrive without pause, curl always asks to be called again after 0 ms. kxfs uses an
  * idle handle for that, because libuv runs an idle handle only once in each round of the loop. kxfs
  * does not use a timer of 0 ms, because curl would set this timer again and again. libuv would then
- * run only timers, and nothing else on the loop, until the bytes pause.
+ * run only timers, and nothing else on the loop, until no more bytes arrive.
  */
 #include "backend/client/curl_loop.h"
 
@@ -26,7 +26,7 @@
 /* largest number of HTTP/2 streams on one connection; servers allow at least 100 */
 #define MAX_STREAMS 90
 #define AGAIN_MS    50
-/* stop after this many reads in a row without a byte; each pause is twice as long */
+/* stop after this many reads in a row without a byte; the pause doubles after each */
 #define AGAIN_READS 8
 
 struct curl_socket {
@@ -290,8 +290,8 @@ static void timer_init(struct curl_loop *l, uv_timer_t *timer)
  * Other threads can wake a multi handle of curl through a pair of sockets. Make this pair
  * close-on-exec, so that a credential plugin does not inherit it. Curl does not report the numbers
  * of these sockets, so search for sockets that are local, non-blocking and not close-on-exec. No
- * other socket has all three properties. Even if another thread is about to pass a socket to a
- * child, that socket is blocking.
+ * other socket has all three properties: a socket that another thread is about to pass to a child
+ * is blocking.
  */
 static void close_wakeup_on_exec(void)
 {

@@ -18,7 +18,7 @@
  *
  * The deadline, http_cancel and http_stop lead from every state to OVER.
  *
- * Code that runs within a callback of curl may not use curl's handles or free a request. So it
+ * Code that runs within a callback of curl must not use curl's handles or free a request. So it
  * calls post_work, and later work() frees requests, passes the next request to curl, and closes
  * handles. http_stop waits until the group is empty: each request is in the group until its timer
  * has closed, and each curl_loop until its libuv handles have closed.
@@ -232,7 +232,8 @@ static void drop_try(struct http_request *rq)
 }
 
 /*
- * Call this when RQ has, or no longer needs, a connection. Its lane's next request can then start.
+ * Call this when RQ has a connection, or no longer needs one. The next request of its lane can then
+ * start.
  */
 static void started(struct http_request *rq)
 {
@@ -358,7 +359,7 @@ static bool may_repeat(const struct http_request *rq)
 
 /*
  * Called when curl is about to send the request. If a reused connection breaks before the reply,
- * curl sends the request once more on its own. Prevent this if the request may not be repeated,
+ * curl sends the request once more on its own. Prevent this if the request must not be repeated,
  * such as a POST that the server may have carried out already.
  */
 static int before_sending(void *data, char *remote_ip, char *local_ip, int remote_port,

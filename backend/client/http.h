@@ -164,7 +164,7 @@ void http_free(struct http *http);
 
 /* Start CALL. The returned request is valid until done() is called. Return NULL after http_stop. */
 struct http_request *http_send(struct http *http, const struct http_call *call);
-/* Cancel RQ; done() is not called any more. */
+/* Cancel RQ; done() will not be called. */
 void http_cancel(struct http_request *rq);
 /* Cancel *RQ, which may be NULL, and set *RQ to NULL. */
 static inline void http_drop(struct http_request **rq)
@@ -176,14 +176,14 @@ static inline void http_drop(struct http_request **rq)
  * Pause the stream RQ until http_resume. From the next chunk on, kxfs does not read the stream's
  * bytes, so the server has to wait. Other requests continue. With HTTP/2, curl first reads up to 32
  * MiB of the stream into memory. If too many streams are paused already, do not pause RQ, and
- * return false. The time of the pause does not count towards IDLE_MS. http_pause and http_resume may be
- * called within bytes().
+ * return false. The time of the pause does not count towards IDLE_MS. http_pause and http_resume
+ * may be called within bytes().
  */
 bool http_pause(struct http_request *rq);
 void http_resume(struct http_request *rq);
 /*
  * Deliver the next chunk of RQ only in the next round of the loop. Without this, curl may deliver
- * several MiB without pause, and other requests would have to wait. Even a request that bytes() has
+ * several MiB at once, and other requests would have to wait. Even a request that bytes() has
  * started would be sent only after all these bytes.
  */
 void http_yield(struct http_request *rq);
@@ -201,7 +201,7 @@ struct http_counts {
 	 * Numbers of requests by verb, resource and code. kxfs counts a request when the head of
 	 * its reply arrives. If it is certain that no reply will arrive, kxfs counts the request
 	 * with the code "none". kxfs does not count a request that was cancelled earlier. The tally
-	 * is valid as long as the struct http.
+	 * is valid as long as the struct http exists.
 	 */
 	const struct tally *answers;
 	uint64_t failed, retried;

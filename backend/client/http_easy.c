@@ -133,7 +133,8 @@ static CURLcode easy_tls(CURL *e, const struct http_easy_config *c)
 		SET(code, e, CURLOPT_SSLKEY_BLOB, &blob);
 		SET(code, e, CURLOPT_SSLKEYTYPE, "PEM");
 		/*
-		 * Otherwise OpenSSL asks on the terminal for the pass phrase of an encrypted key.
+		 * Without this, OpenSSL asks on the terminal for the pass phrase of an encrypted
+		 * key.
 		 */
 		SET(code, e, CURLOPT_KEYPASSWD, "");
 	}

@@ -32,7 +32,7 @@ void http_server_fini(struct http_server *s);
  * Return the proxy for HOST (without brackets) and PORT, as kubectl chooses it: the value of
  * HTTPS_PROXY if TLS, else of HTTP_PROXY. Return "" if this variable is not set, if NO_PROXY
  * excludes HOST, or if HOST is this machine. GET works like getenv. The result is valid as long as
- * the results of GET.
+ * the results of GET are.
  */
 const char *http_proxy_choose(bool tls, const char *host, unsigned port,
 			      char *(*get)(const char *name));

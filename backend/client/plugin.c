@@ -117,9 +117,9 @@ static void source_close(struct plugin_source *s)
 }
 
 /*
- * Call this when P becomes ENDING, and after each later event. Do nothing until the pool has
- * started the process, or could not start it. After that, close the pipes. If the process still
- * exists, kill the process. Otherwise post plugin_gone.
+ * Call this when P becomes ENDING, and after each later event. If the pool is still starting the
+ * process, do nothing. Otherwise close the pipes. Then, if the process still exists, kill it; if
+ * not, post plugin_gone.
  */
 static void plugin_leave(struct plugin *p)
 {
@@ -258,8 +258,8 @@ static size_t source_read(struct plugin_source *s)
 }
 
 /*
- * The plugin's process could not run the program, and has written the errno to the pipe. One read
- * returns the whole errno, because a write of an int to a pipe is atomic.
+ * Called when the plugin's process could not run the program, and has written the errno to the
+ * pipe. One read returns the whole errno, because a write of an int to a pipe is atomic.
  */
 static void plugin_on_fault(void *data)
 {

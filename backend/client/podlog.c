@@ -35,8 +35,8 @@
 #define HELD_MAX (256u << 10)
 #define POD_MAX	 (4u << 20)
 /*
- * When a stream in doubt was silent for this long, kxfs asks the kubelet for the last line of the
- * log (see set_doubt). The time grows after each such request, up to DOUBT_MAX_MS.
+ * When a stream in doubt has been silent for this long, kxfs asks the kubelet for the last line of
+ * the log (see set_doubt). The time grows after each such request, up to DOUBT_MAX_MS.
  */
 #define DOUBT_MS     2000
 #define DOUBT_MAX_MS IDLE_MS
@@ -65,7 +65,7 @@ struct podlog {
 	int64_t last_ns; /* time of the log's last line; 0 if unknown */
 	/*
 	 * Runs while the stream is in doubt. When this timer expires, kxfs checks whether the
-	 * stream was silent since the timer was set.
+	 * stream has been silent since the timer was set.
 	 */
 	struct loop_timer doubt;
 	unsigned doubt_ms;
@@ -291,9 +291,9 @@ static void on_last_line(void *data, const struct http_reply *reply)
 			p->doubt_again = p->came + DOUBT_BYTES;
 	} else {
 		/*
-		 * The stream was not silent, or the kubelet has returned no line. If it has
-		 * returned no line, its current file is new. The kubelet may have rotated the old
-		 * file before it had read all of it for the stream. So check again later.
+		 * The stream was not silent, or the kubelet has returned no line. If there is no
+		 * line, the current file is new, and the kubelet may have rotated the old file
+		 * before it had read all of that file for the stream. So check again later.
 		 */
 		set_doubt(p, silent ? min_of(2 * p->doubt_ms, (unsigned)DOUBT_MAX_MS) : DOUBT_MS);
 	}

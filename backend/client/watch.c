@@ -24,8 +24,8 @@
  * "ASKING (DOUBTING)": DOUBTING if the server's version must be checked first (is_to_confirm).
  *
  * kxfs prefetches the page after the current one as soon as its token arrives, so that the server
- * prepares it meanwhile. If the prefetch fails while the current page is still arriving, kxfs drops
- * it, and requests that page again when it is the next one. Only the result of this second request
+ * prepares it meanwhile. If the prefetch fails while the current page is still arriving, kxfs
+ * requests the page again when the current page is complete. Only the result of this second request
  * counts.
  *
  * A watch usually ends cleanly, because the server ends it after the requested time. During a
@@ -115,8 +115,8 @@ struct watch {
 	char *version;	  /* the version from which to watch; NULL: a list comes first */
 	char *before;	  /* the last VERSION before this list began, or NULL */
 	/*
-	 * The highest version that was in replies to other requests since VERSION was last
-	 * forgotten. NULL if no reply had a version.
+	 * The highest version in any reply to another request since VERSION was last forgotten;
+	 * NULL if no reply had a version.
 	 */
 	char *replied;
 	char *next; /* token of the next page, escaped; NULL at the start of a list */
@@ -137,7 +137,7 @@ struct watch {
 	uint64_t retried_early;
 	/* In WAITING: true if the server has not asked for this pause, so a retry may be early. */
 	bool may_retry_early;
-	/* true if the server has sent a bookmark, so that it sends one every minute */
+	/* true if the server has sent a bookmark; it then sends one every minute */
 	bool bookmarks;
 	bool anew; /* true if watch_list_anew was called */
 	/*
@@ -740,11 +740,11 @@ static void send_version(struct watch *w)
  * from a backup continues with lower versions. Such a server accepts a watch from a version that
  * the server does not have yet. The server then sends no events until it reaches that version.
  *
- * So kxfs checks the version in three cases. First, after the server was unreachable, or when the
- * cache was not confirmed for CONFIRM_MS; but at most once in CONFIRM_MS. Second, when a watch was
- * silent although the server sends bookmarks, or was silent after the server was unreachable
- * (HUSHED). Third, when the server was unreachable, and a reply to another request contained an
- * object that no watch has reported (is_replied).
+ * So kxfs checks the version in three cases. First, after the server was unreachable, or CONFIRM_MS
+ * after the last confirmation; but at most once in CONFIRM_MS. Second, when a watch was silent
+ * although the server sends bookmarks, or was silent after the server was unreachable (HUSHED).
+ * Third, when the server was unreachable, and a reply to another request contained an object that
+ * no watch has reported (is_replied).
  *
  * If the version of such an object is lower than the watch's version, the owner calls watch_doubt,
  * and kxfs checks immediately. If a list is older than the known version, the watch notifies its
