@@ -2,9 +2,9 @@
 /*
  * Builds a spec_connection from the entries of kubeconfig files, without opening a file or a
  * connection. A context names a cluster and a user; the three entries together describe the
- * connection. A function that reads a field adds its error to the list and continues. Only the
- * first error is added, and the caller then discards the result. No error quotes a value that may
- * be a secret.
+ * connection. A function that reads a field continues after an error. Only the first error is added
+ * to the list, and the caller then discards the result. No error quotes a value that may be a
+ * secret.
  */
 #include <errno.h>
 #include <strings.h>

@@ -218,8 +218,8 @@ static int take_metadata(struct spec_split *s)
 }
 
 /*
- * Deliver an object that has an error. OUT has only the beginning of the object. Deliver those of
- * its name, uid and resourceVersion that are in this beginning.
+ * Deliver an object that has an error. OUT has only the beginning of the object. Deliver its name,
+ * uid and resourceVersion, as far as this beginning has them.
  */
 static int deliver_short(struct spec_split *s)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes an AppDef as JSON, with all defaults filled in. spec_app_read reads it back as the same
- * AppDef, also in later versions of kxfs. A field that is not set and has no default is omitted.
+ * AppDef, even in later versions of kxfs. A field that is not set and has no default is omitted.
  */
 #include <math.h>
 

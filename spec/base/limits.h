@@ -17,7 +17,7 @@
 #define SPEC_MAX_REPLICAS    10000	    /* replicas of one job, all roles together */
 #define SPEC_MAX_LIMIT	     (3650 * 86400) /* the longest time_limit or ttl, in seconds */
 #define SPEC_MAX_SCRATCH     (4u << 20)	    /* bytes of an unsubmitted file in submit/ */
-#define SPEC_MAX_SCRATCH_ALL (64u << 20)    /* bytes of all files in submit/ */
+#define SPEC_MAX_SCRATCH_ALL (64u << 20)    /* bytes of all such files together */
 #define SPEC_MAX_WATCHED     (8u << 20)	    /* bytes of one object that a server sends */
 #define SPEC_MAX_LISTED	     200000	    /* objects in one list from a server */
 #define SPEC_MAX_PAGE_MIB    512	    /* MiB of one page of a list */

@@ -56,7 +56,7 @@ char *spec_name_norm(const char *name)
 	while (*name) {
 		char c = *name;
 
-		/* Outside ASCII, only U+0130 and U+212A have a lower case in ASCII. */
+		/* Outside ASCII, only U+0130 and U+212A have a lower-case form in ASCII. */
 		if (strncmp(name, "\xc4\xb0", 2) == 0) {
 			name += 2;
 			c = 'i';

@@ -5,10 +5,10 @@
 #include <endian.h>
 
 /*
- * Test the eight bytes of the word W together. HAS(W, C) is not 0 if a byte of W equals C, and
- * HAS_LESS(W, C) is not 0 if a byte of W is less than C. Both may also be not 0 for another W, so
- * the caller must then check each byte. equal() is exact: it sets the lowest bit of those bytes
- * that equal C.
+ * Test the eight bytes of the word W together. HAS(W, C) is nonzero if a byte of W equals C, and
+ * HAS_LESS(W, C) is nonzero if a byte of W is less than C. Either may be nonzero although no byte
+ * fits, so the caller must then check each byte. equal() is exact: it sets the lowest bit of those
+ * bytes that equal C.
  */
 #define EACH(c)	       (UINT64_C(0x0101010101010101) * (c))
 #define HAS_LESS(w, c) (((w)-EACH(c)) & ~(w)&EACH(0x80))

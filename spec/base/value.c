@@ -27,8 +27,9 @@
 struct parser {
 	char *p; /* the next byte of the copy to parse; the copy ends with a NUL */
 	/*
-	 * The byte after the last word (a number, true, false or null). The parser replaces it by a
-	 * NUL after it has parsed it. NULL if the last word already ends with a NUL.
+	 * The byte after the last word (a number, true, false or null). The parser replaces this
+	 * byte by a NUL as soon as it has parsed the byte. NULL if the last word already ends with
+	 * a NUL.
 	 */
 	char *word_end;
 	struct spec_value *low;		    /* where the next value is appended, at the low end */

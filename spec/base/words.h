@@ -26,8 +26,8 @@ bool spec_words_is_pull(const char *reason);
  */
 int64_t spec_words_backoff(const char *message);
 /*
- * MESSAGE is the scheduler's, about a pod of a gang. True if it means that enough pods of the gang
- * are running, but that the cluster has no capacity for this pod.
+ * MESSAGE is from the scheduler, about a pod of a gang. True if it means that enough pods of the
+ * gang are running, but that the cluster has no capacity for this pod.
  */
 bool spec_words_is_beside_gang(const char *message);
 /*

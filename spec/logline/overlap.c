@@ -185,8 +185,8 @@ static void make_guesses(struct overlap *o, const struct line_start *s, bool fir
 	const struct spec_logline_known *k = &o->known;
 
 	/*
-	 * S is older than the known end. A stream is requested from a whole second on, so it may
-	 * begin with such lines.
+	 * Ignore S if it is older than the known end. A stream is requested from a whole second on,
+	 * so it may begin with such lines.
 	 */
 	if (s->ns < o->earliest)
 		return;
