@@ -244,8 +244,8 @@ void backend_usage_wanted(struct backend *b);
 char *backend_archive(struct backend *b);
 
 /*
- * Return the reason why the start is taking long, malloc'ed; NULL if the reason is unknown. Call this
- * only during the start, on the I/O thread.
+ * Return the reason why the start is taking long, malloc'ed; NULL if the reason is unknown. Call
+ * this only during the start, on the I/O thread.
  */
 char *backend_trouble(struct backend *b);
 
