@@ -51,7 +51,8 @@ class Disk:
 
     @contextlib.contextmanager
     def still(self):
-        """Let the disk hang during the block, but not for ever: a call on a mount that hangs can't be interrupted."""
+        """Let the disk hang during the block, but for a limited time, because calls on a hanging disk can't be
+        interrupted."""
         timer = threading.Timer(harness.LIMIT / 2, self.go_on)
         timer.start()
         try:

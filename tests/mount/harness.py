@@ -147,8 +147,8 @@ def run(cmd, check=True, timeout=LIMIT, text=True, user=None, **kwargs):
 
 
 def popen(cmd, user=None, **kwargs):
-    """Start a list or a shell line as subprocess.Popen does, with the mark. If it still runs after the test, it is
-    ended."""
+    """Start a list or a shell line as subprocess.Popen does, with the mark. The clean-up after the test ends it if it
+    still runs."""
     if isinstance(cmd, str):
         cmd = ["/bin/bash", "-c", cmd]
     env = base_env(**kwargs.pop("env", {}))
@@ -350,7 +350,7 @@ class Kxfs:
     def end(self, sig=signal.SIGTERM, timeout=60):
         """End kxfs with SIG and return its status. After SIGKILL, its dead mount remains."""
         proc, self.proc = self.proc, None
-        proc.send_signal(sig)  # poll() shows if the process was waited for; its number may then belong to another process
+        proc.send_signal(sig)  # unlike os.kill(), this does nothing if the process has ended and its id may be reused
         try:
             return proc.wait(timeout=timeout)
         except subprocess.TimeoutExpired:

@@ -37,7 +37,7 @@ USERS = r"""
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Who is asked for the names of users does not answer while the file KXFS_TEST_HANGS is there. */
+/* Lookups of user names hang while the file KXFS_TEST_HANGS exists. */
 int getpwuid_r(uid_t uid, struct passwd *pw, char *buf, size_t size, struct passwd **ret)
 {
 	int (*real)(uid_t, struct passwd *, char *, size_t, struct passwd **) =

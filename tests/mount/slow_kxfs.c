@@ -6,10 +6,11 @@
  *         # delay MS      answer after MS milliseconds
  *         # held          answer at SIGUSR2
  *         # refuse ERRNO  refuse it with ERRNO; a document without "roles" is refused with EINVAL
- *         # running       the job does not finish; others have finished when they are launched
+ *         # running       the job does not finish; other jobs finish when they are launched
  *
- * It prints "asked: NAME" when it gets a document, and "launched: TEXT" in hexadecimal digits when
- * it makes a job of one that has "# tell". A document in dryrun/ becomes "kind: Made".
+ * It prints "asked: NAME" when it gets a document. If the document has "# tell", it also prints
+ * "launched: TEXT" at the launch, with TEXT in hexadecimal digits. A document in dryrun/ becomes
+ * "kind: Made".
  *
  * MOUNT/jobs lists the jobs in the order of their launch. SIGWINCH: jobs that have finished expire,
  * as after eight days.
@@ -63,7 +64,7 @@ static struct {
 } jobs[MAX_JOBS];
 static size_t n_jobs;
 static int64_t changed;
-static struct request *waiting; /* this and the next one are used only on the I/O thread */
+static struct request *waiting; /* only used on the I/O thread, as is N_REQUESTS */
 static unsigned n_requests;
 
 /* Return the number after WORD in TEXT, or 0 if there is none. */
@@ -178,8 +179,8 @@ void backend_dry_run(struct backend *b, const struct backend_submission *s, back
 }
 
 /*
- * Return the index of the job of FILE whose request was the last, or -1 if NAME.job must show none.
- * Hold the lock.
+ * Return the index of FILE's job with the last request, or -1 if NAME.job must not exist. The
+ * caller holds the lock.
  */
 static ssize_t job_of(const char *file)
 {
@@ -373,7 +374,7 @@ static void serve(struct mount *m)
 	sigset_t asked;
 
 	sigaction(SIGUSR1, &woken, NULL);
-	/* Only the loop receives them. */
+	/* Only the loop receives these signals. */
 	sigemptyset(&asked);
 	sigaddset(&asked, SIGWINCH);
 	sigaddset(&asked, SIGUSR2);

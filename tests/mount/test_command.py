@@ -23,7 +23,7 @@ from harness import (ROOT, TOOL_PATH, alive, app, base_env, err_of, is_mounted, 
 from starting import refused, started
 
 # --- Starts that fail -------------------------------------------------------------------------
-# A start changes nothing until its mount is up. Jobs that a crash or `linger` has left running continue, whether the
+# A start changes nothing before its mount is up. Jobs that a crash or `linger` has left running continue, whether the
 # start succeeds or fails.
 
 NO_RIGHT = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "--no-new-privs"]
@@ -97,7 +97,8 @@ def test_fewer_descriptors_than_replicas(make_kx):
 
 @pytest.mark.parametrize("options", ["gpus=1", "jobs=1"])
 def test_record_unread(make_kx, options):
-    """The disk does not return the record of a running job. kxfs gives neither its GPU nor its slot to another job."""
+    """The disk does not return the record of a running job. kxfs gives neither the job's GPU nor its slot to another
+    job."""
     kx = make_kx(f"grace=1,{options}", start=False)
     disk = Disk(kx)
     try:
@@ -124,8 +125,8 @@ def test_record_unread(make_kx, options):
 @pytest.mark.parametrize("options", ["gpus=2", "jobs=1"])
 @pytest.mark.parametrize("how", ["damaged", "removed"])
 def test_record_damaged(make_kx, options, how):
-    """The record of a running job is damaged. Until its program has ended, kxfs gives neither its GPUs nor its slot
-    to another job."""
+    """The record of a running job is damaged. Until its program has ended, kxfs gives neither the job's GPUs nor its
+    slot to another job."""
     kx = make_kx(f"grace=1,{options}")
     given = {"cpu": 1, "gpu": 2, "memMB": 1}
     job, pid = started(kx, resource=given)
@@ -182,7 +183,7 @@ def test_ended_while_it_starts(make_kx, how):
 
 
 def test_read_only(make_kx):
-    """A read-only mount may not cancel jobs, so unmounting it does not end them either."""
+    """A read-only mount can't cancel jobs, so unmounting it does not end them either."""
     kx = make_kx("grace=1")
     job, pid = started(kx)
     crashed(kx)
@@ -301,7 +302,7 @@ Mounting will work\.
 
 
 def test_no_cluster(make_kx, tmp_path):
-    """If FUSE is missing, the report names what works without it."""
+    """If there is no kubeconfig and the command names no source, the report suggests local jobs."""
     kx = make_kx(start=False)
     env = {"KUBECONFIG": "", "HOME": str(tmp_path)}
     status, said = doctor(kx, "-o", f"state={tmp_path}/state", env=env)

@@ -133,7 +133,7 @@ def test_what_was_cancelled_stays_in_history(kx, what):
     history/ before they get there."""
     ids = {started(kx)[0].id for _ in range(4)}
     run(f"rm -rf {kx / what}", check=False)
-    wait_for(lambda: kx.ls("jobs") == [])  # until rmdirs are done that a slow disk has delayed (see rmdir())
+    wait_for(lambda: kx.ls("jobs") == [])  # a slow disk may delay the removal (see rmdir())
     assert ids <= set(kx.ls("history"))
     assert {kx.read("history", job, "state") for job in ids} == {"CANCELLED\n"}
 

@@ -18,7 +18,7 @@ from starting import lock_file
 # its expected output.
 
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.M | re.S)
-# kxfs prints this if the machine is busy for some seconds while it starts.
+# kxfs prints this if the machine is busy for some seconds during the start.
 LATE = re.compile(r"^kxfs: the list of jobs of \S+ has not arrived yet; kxfs keeps trying(: .*)?\n", re.M)
 # the parts that vary: suffixes of ids, times
 VARYING = [(re.compile(r"-[bcdfghjklmnpqrstvwxz][bcdfghjklmnpqrstvwxz0-9]{8,13}\b"), "-SUFFIX"),
@@ -103,7 +103,7 @@ def play(kx, text, first="", **env):
         for block in blocks:
             got = LATE.sub("", shell.run(block))
             assert matches(printed(block), got), f"{block}\nprinted\n{got}"
-            if "umount " in block:  # a user who pastes is slower than the daemon ends
+            if "umount " in block:  # a user would paste the next block later
                 wait_for(lambda: not alive(int(lock_file(kx.state)["pid"])), what="the end of the daemon")
     finally:
         shell.close()
@@ -122,7 +122,7 @@ def test_matching():
 @pytest.mark.parametrize("first", ["", f"mkdir kx; kxfs local: kx; cp {ROOT}/contrib/examples/hello.yaml kx/submit/"],
                          ids=["alone", "after quickstart"])
 def test_readme(make_kx, first):
-    """All examples of README.md except those for a cluster, in order, in one shell. Also while a mount of the
+    """All examples of README.md except those for a cluster, in order, in one shell. They also work while a mount of the
     quickstart runs a job."""
     kx = make_kx(start=False)  # for its directories and its clean-up only
     mount_point = play(kx, readme()[0], first)
@@ -152,7 +152,7 @@ def test_examples_can_be_pasted(page):
 
 
 def test_links():
-    """All files exist to which README, CONTRIBUTING and docs/ link."""
+    """All files to which README, CONTRIBUTING and docs/ link exist."""
     for name in ("README.md", "CONTRIBUTING.md", *(p.relative_to(ROOT) for p in (ROOT / "docs").glob("*.md"))):
         text = (ROOT / name).read_text()
         for target in re.findall(r"\]\(([^)#:]+)\)", text):

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from test_submit_tools import REPORT, SILENT, script
 
-LIMIT = 1400 * 1024  # the most bytes of an object
+LIMIT = 1400 * 1024  # the largest size of an object, in bytes
 GOOD = harness.app("touch started", num_replicas=2) + "\n"
 BAD = '{"name": "app", "nonsense": 1}\n'
 
@@ -160,7 +160,8 @@ def test_scratch(kx, name):
 
 
 def test_move_to_submit(kx):
-    """mv copies the file to the other directory, which submits it. It removes the source only if that has succeeded."""
+    """mv copies the file to the other directory, which submits the copy, and removes the source only if that
+    succeeds."""
     kx.write("dryrun/tmp", GOOD)
     kx.call("mv dryrun/tmp submit/x.yaml")
     assert kx.ls("dryrun") == [] and kx.read("submit/x.yaml") == GOOD

@@ -4,7 +4,7 @@ need the path continues. Work that fails reports that. When the disk recovers, e
 
     KXFS_EVERY_CALL=all pytest test_every_call.py           each call with each error, twenty minutes
     KXFS_EVERY_CALL='mkdir /jobs' pytest test_every_call.py the cases whose text contains this
-    pytest test_every_call.py --seed N                      other errors than in a normal run"""
+    pytest test_every_call.py --seed N                      choose different errors"""
 
 import contextlib
 import errno
@@ -121,7 +121,7 @@ class Day:
         self.file("printed" if job is self.printed else "other").touch()
 
     def count(self, job):
-        """Return how far JOB has counted. JOB has succeeded; its output may be lost."""
+        """Return how far JOB, which has succeeded, has counted, even if its output is lost."""
         return int(pathlib.Path(f"{self.file('printed' if job is self.printed else 'other')}.n").read_text())
 
     def runs(self, name):
@@ -319,7 +319,7 @@ class Day:
         if status and "timed out" not in said:
             assert self.fault and self.error, said
             if path.exists():
-                # kxfs retries to end the job until the disk allows that.
+                # kxfs keeps trying to end the job until the disk allows it.
                 with contextlib.suppress(FileNotFoundError):
                     assert (path / "state").read_text() in (("RUNNING\n", "CANCELLED\n") if path == self.cancelled.dir else ("SUCCEEDED\n",))
                     harness.rmdir(path)
@@ -350,7 +350,7 @@ class Day:
 
 
 def cases(pairs, seed, whole):
-    """Return all faults for PAIRS. Each call hangs. If WHOLE, it also fails with each error, once and always.
+    """Return all faults for PAIRS. Each call hangs. If WHOLE, it also fails with each error, both once and every time.
     Otherwise one pair in ten fails with one error; SEED decides this for each pair separately."""
     found = [(*pair, 0, 0) for pair in pairs]
     for pair in pairs:

@@ -59,8 +59,8 @@ def test_background_says_nothing(make_kx):
 
 
 def test_keeps_no_descriptor_of_the_caller(make_kx):
-    """kxfs keeps no descriptor of its caller open: a pipe that a script forgot to close has its end when the script
-    closes it."""
+    """kxfs keeps no inherited descriptor open: when its caller closes a pipe, the reader of the pipe gets end of
+    file."""
     kx = make_kx(start=False)
     ours, theirs = os.pipe()
     os.set_inheritable(theirs, True)
@@ -255,7 +255,7 @@ def test_no_fusermount3(make_kx):
 
 
 def test_no_permission_to_mount(make_kx):
-    """root may not mount without the capability, as in a container."""
+    """Without the capability, even root can't mount, as in a container."""
     kx = make_kx(start=False)
     command = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "--no-new-privs", *kx.command()]
     assert f"kxfs: can't mount on {kx.mnt}" in refused(kx, command=command)
@@ -288,7 +288,7 @@ def test_state_that_cannot_be_written(make_kx, mode):
 # --- The end ----------------------------------------------------------------------------------
 # How the daemon ends and restarts: signals, unmounting by others, crashes, and other mounts at the same path.
 
-# Ignores SIGTERM, so that ending it takes the grace; it runs once it has printed a line.
+# Ignores SIGTERM, so that ending it takes the whole grace period. It prints a line when it ignores the signal.
 STUBBORN = "trap '' TERM; echo $$; while :; do sleep 1000 & wait; done"
 
 
@@ -377,7 +377,7 @@ def test_umount_when_nobody_is_in_it(kx):
 
 @pytest.mark.concurrent
 def test_leaves_a_newer_mount_alone(make_kx):
-    """A mount that still ends its jobs does not unmount a newer mount at the same path."""
+    """A mount that is still ending its jobs does not unmount a newer mount at the same path."""
     old = make_kx("grace=5")
     _, pid = started(old, STUBBORN)
     with open(old / ".kxfs/help", "rb"):  # an open file, so that the old mount does not end immediately
@@ -394,7 +394,7 @@ def test_leaves_a_newer_mount_alone(make_kx):
 
 @pytest.mark.concurrent
 def test_waits_for_one_that_is_ending(kx):
-    """A second kxfs for the same state directory waits while the first one still ends its jobs."""
+    """A second kxfs for the same state directory waits while the first one is still ending its jobs."""
     job, pid = started(kx, STUBBORN)
     old, kx.proc = kx.proc, None
     run(["umount", "-l", str(kx.mnt)])
@@ -427,7 +427,7 @@ def test_says_what_it_waits_for(make_kx):
 
 
 def test_lock_that_hangs(make_kx):
-    """If the disk hangs where kxfs records the end of the mount, the mount ends anyway."""
+    """If the disk hangs when kxfs records the end of the mount, the mount ends anyway."""
     kx = make_kx(start=False)
     disk = Disk(kx)
     try:
@@ -530,8 +530,8 @@ def test_refuses_a_second_mount_of_the_same_state(kx, make_kx):
 
 
 def test_one_in_another_mount_namespace(kx, make_kx):
-    """A mount that is only visible in another mount namespace, as in a container, is in use. While it ends, a new
-    mount waits for it."""
+    """A state directory is in use even if its mount is visible only in another mount namespace, as in a container.
+    While that mount ends, a new mount waits for it."""
     other = make_kx(start=False)
     other.state = kx.state
     said = refused(other, command=["unshare", "-m", "sh", "-c", f'umount -l {kx.mnt} && exec "$@"', "sh", *other.command()])

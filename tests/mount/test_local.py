@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Local jobs: how they run, Slurm's variables, archives of finished jobs."""
+"""Local jobs: how they run, the commands of docs/slurm.md, archives of finished jobs."""
 
 import contextlib
 import hashlib
@@ -65,7 +65,7 @@ def test_environment(make_kx):
 @pytest.mark.parametrize("handle, seen", [(None, "kxfs://torchx/{}"), ("kxfs://mine/${app_id}", "kxfs://mine/{}"),
                                           ("kubernetes://torchx/${app_id}", "kxfs://torchx/{}")])
 def test_handle(kx, handle, seen):
-    """The job's TorchX handle in its environment is that of its submitter if it belongs to this mount."""
+    """TORCHX_JOB_ID of a job is the handle in its document, if that handle has the scheme kxfs."""
     job = kx.submit(app("echo $TORCHX_JOB_ID", env={"TORCHX_JOB_ID": handle} if handle else {}))
     job.finish()
     assert job.log().decode() == seen.format(job.id) + "\n"
@@ -294,8 +294,8 @@ exit 1
 
 
 def test_directories_that_hang(make_kx):
-    """A document that names a directory that does not answer is refused, and delays neither other requests nor the
-    end of kxfs."""
+    """kxfs refuses a document that names a hanging directory. The document delays neither other requests nor the end of
+    kxfs."""
     # LeakSanitizer stops all threads at the end, but it can't stop one that waits for this disk.
     kx = make_kx("grace=1", env={"ASAN_OPTIONS": "detect_leaks=0"})
     (kx.base / "place").mkdir()
@@ -321,8 +321,8 @@ def test_directories_that_hang(make_kx):
 
 @pytest.mark.parametrize("action", ["cancel", "suspend"])
 def test_action_during_the_start(make_kx, action):
-    """If a user writes an action to ctl while a program is being started, kxfs carries it out as soon as the program
-    has started."""
+    """If a user cancels or suspends a job while its program is being started, kxfs does that as soon as the program has
+    started."""
     kx = make_kx("grace=1000")
     (kx.base / "place").mkdir()
     disk = Disk(kx, kx.base / "place")
@@ -524,7 +524,7 @@ def test_jobs_side_by_side(kx):
 
 
 # --- Slurm ------------------------------------------------------------------------------------
-# docs/slurm.md: each command of its tables works on a mount. A kind of a cluster and local jobs accept each field.
+# Each command in the tables of docs/slurm.md works on a mount. Volcano and local jobs accept each field.
 
 PAGE = (ROOT / "docs/slurm.md").read_text()
 # Tests must not send mail, so they remove this from commands.
@@ -593,7 +593,7 @@ def test_fields(kx, tmp_path, backend):
 
 
 def test_one_at_a_time(kx, tmp_path):
-    """The example with flock: of two jobs that are submitted at the same time, one runs after the other."""
+    """The example with flock: jobs that are submitted at the same time run one after the other."""
     example = textwrap.dedent(re.search(r"^    name: train\n(?:    .*\n)+", PAGE, re.M)[0])
     example = example.replace("/tmp/train.lock", f"{tmp_path}/lock").replace("echo begin", f"echo begin | tee -a {tmp_path}/order")
     example = example.replace("echo end", f"echo end | tee -a {tmp_path}/order")
@@ -770,8 +770,8 @@ def test_does_not_answer(make_kx, place):
 
 
 def test_a_job_of_thousands_of_replicas_is_accepted_soon(kx):
-    """close() returns before all processes are started, because starting them takes longer than its deadline of 30
-    s."""
+    """close() returns before all processes are started, because starting them takes longer than 30 s, the deadline of
+    close()."""
     job = kx.submit(app("", roles=[sh_role("exit 0", num_replicas=6000)]))
     assert len(job.status()["roles"][0]["replicas"]) == 6000
 

@@ -26,7 +26,7 @@ for n in range(steps):
     while not os.path.exists(f"go-{n}"):
         time.sleep(0.01)
     part = data[len(data) * n // steps:len(data) * (n + 1) // steps]
-    while part:  # in pieces that no line or block boundary knows of
+    while part:  # in chunks that end neither with lines nor with blocks
         part = part[os.write(1, part[:1013]):]
 """
 
@@ -92,7 +92,7 @@ def test_tail(stepper, tool):
                 expected = stepper.step()
                 wait_for(lambda: out.read_bytes() == expected, what=f"step {stepper.n} in the output of tail")
             stepper.job.finish()
-            time.sleep(0.3)  # tail might print something twice
+            time.sleep(0.3)  # time for tail to print something twice
         finally:
             p.send_signal(signal.SIGTERM)
         assert p.stderr.read() == b""
@@ -316,7 +316,7 @@ for i in range(100):
 
 
 def test_follow_of_attempts(kx):
-    """`follow` of a replica returns all its attempts to the end, even if it is opened after the first attempt."""
+    """`follow` of a replica returns the output of all its attempts, no matter when a process opens it."""
     job = kx.submit(app("echo first line of an attempt; [ -e go ] || { while [ ! -e again ]; do sleep 0.02; done; touch go; exit 1; }",
                         max_retries=1))
     job.until_logged("first")

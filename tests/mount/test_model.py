@@ -27,7 +27,7 @@ INVALID = ["x", "[", "name: x\n", app("true").replace("entrypoint", "entrypiont"
 class File:
     def __init__(self, content):
         self.content = content
-        self.launched = False  # true if its contents have become a job; None if the last mount wrote it and that is unknown
+        self.launched = False  # true if its contents were launched; None if unknown, as after a remount
 
 
 class Model:
@@ -54,8 +54,8 @@ class Model:
         return base in (self.job if kind == "job" else self.error)
 
     def remount(self):
-        """Apply an unmount and a mount. NAME.error files are gone. A later rename launches no file that has a name
-        of submit/, nor a file whose contents were launched before."""
+        """Apply an unmount and a mount. NAME.error files are gone. A later rename launches neither a file whose name
+        submits nor one whose contents were launched before."""
         self.error = set()
         for name, file in self.files.items():
             file.launched = True if self.submits(name) else None

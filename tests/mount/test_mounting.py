@@ -167,8 +167,8 @@ def test_man_page_examples(make_kx):
 # Another program mounts and passes the descriptor to kxfs, with the mount point /dev/fd/N.
 
 NOBODY = pwd.getpwnam(USER).pw_uid
-# There is neither /dev/fuse nor a capability. If THERE is set, the mount is made after unshare, so it is not visible
-# from here.
+# A mount namespace without /dev/fuse, and a process without capabilities. If THERE is set, the test mounts after the
+# unshare, so the mount is not visible in this namespace.
 RESTRICTED = ["unshare", "-m", "sh", "-c", f"""mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 || exit 9
 if [ "$THERE" ]; then touch "$THERE"; read line; fi
 exec setpriv --reuid={USER} --regid=nogroup --clear-groups --bounding-set=-all --inh-caps=-all --no-new-privs "$@" """, "sh"]
@@ -229,7 +229,7 @@ def test_passed(passed, how):
     passed.start("allow_other")
     wait_for(lambda: f"local: is mounted on /dev/fd/{passed.fd}" in kx.said(), what="what it says when it is up")
     text = app("ls -l /proc/self/fd; echo done")
-    # As the user of kxfs, which may inspect the descriptors of that user's processes.
+    # Write as the user of kxfs, because kxfs can inspect only this user's descriptors.
     kx.call("cat > submit/a.yaml", input=text)
     job = kx.job_of("a.yaml")
     job.finish()
@@ -362,7 +362,7 @@ end() {{
 kxfs "$@"
 cp {app} $MNT/submit/
 cp {app} $MNT/submit/scratch
-cat $MNT/submit/a.yaml.job/wait  # root's writers can't be watched, but hear the verdict at their close
+cat $MNT/submit/a.yaml.job/wait  # kxfs can't inspect root's writers, so they get the result at their close
 end
 kxfs "$@"
 stat -c %u $MNT/submit/a.yaml $MNT/submit/a.yaml.job $MNT/submit/scratch
@@ -372,9 +372,8 @@ end
 
 
 def test_names_that_cannot_be_looked_up(make_kx, tmp_path):
-    """The directory service does not answer. A user other than the mounting user submits under a number, and the
-    name is shown once the service answers again. Neither other requests nor the end of the mount wait for the
-    service."""
+    """The directory service does not answer. Jobs of other users show a number as submitter, and the name once the
+    service answers again. Neither other requests nor the end of the mount wait for the service."""
     hangs = tmp_path / "hangs"
     kx = make_kx("allow_other,umask=022", env=preload(tmp_path, USERS, KXFS_TEST_HANGS=hangs))
     uid, as_user = pwd.getpwnam(USER).pw_uid, {"user": USER, "cwd": str(kx / "submit")}
@@ -418,7 +417,7 @@ def test_owner_and_mask(make_kx):
 
 
 def test_app_yaml_is_as_private_as_the_file(make_kx):
-    """A file that may hold secrets is not more readable below jobs/ than below submit/, also after a remount."""
+    """A file that may hold secrets is not more readable below jobs/ than below submit/, even after a remount."""
     kx = make_kx("allow_other,umask=022")
     jobs = {}
     for mode in (0o600, 0o640, 0o644):

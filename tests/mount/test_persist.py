@@ -126,7 +126,7 @@ def test_crash_loses_no_output(kx):
 
 
 def test_crash_while_it_prints(kx):
-    """kxfs is killed while a job prints a lot, also to a file that it opens again. No byte is lost."""
+    """kxfs is killed while a job prints a lot, partly to /dev/stderr, which it opens each time. No byte is lost."""
     job = kx.submit(app("""
 i=0
 while [ ! -e stop ]; do
@@ -226,7 +226,7 @@ def test_damaged_record(kx):
 
 
 def planned(kx, job, name):
-    """Return the head of a record, made from JOB's record, of another job that the next mount would start."""
+    """Return a record's head, made from JOB's, for another job that the next mount would start."""
     head = records.copy_of(records.head_of(records.of(kx, job.id)), str(uuid.uuid4()), name)
     head["state"]["over"] = False
     head["snapshot"].update(state="PENDING", phase="Pending", reason="", started=0, finished=0)
@@ -240,8 +240,8 @@ def document(kx, job):
 
 
 def test_damaged_byte_of_a_record(kx, request):
-    """One bit of any byte of a record is wrong, or some bytes are missing, doubled or different. kxfs neither starts
-    nor shows the job, and the mount reports each such record. It starts the job whose record is intact."""
+    """One bit of a record is wrong, or some bytes are missing, doubled or different. kxfs neither starts nor shows the
+    job, and the mount reports each such record. It starts the job whose record is intact."""
     seed = request.config.getoption("--seed")
     if seed is None:
         seed = time.time_ns() % 1000000
@@ -301,7 +301,7 @@ def test_many_attempts(kx, sanitized):
 
 
 def refused(kx, job, text):
-    """Change the AppDef of JOB, which was submitted, so that this version of kxfs refuses it. Then start kxfs."""
+    """Replace the submitted AppDef of JOB by TEXT, which this version of kxfs refuses. Then start kxfs."""
     record = records.of(kx, job.id)
     record.write_bytes(records.sealed(records.head_of(record), text.encode()))
     kx.start()
@@ -311,8 +311,8 @@ WHY = "this version of kxfs does not accept the job's app.yaml: app.yaml:"
 
 
 def test_appdef_that_a_later_version_refuses(kx):
-    """The job of such an AppDef is shown and its processes continue. But kxfs starts no further process of it, and
-    reports the reason."""
+    """kxfs shows the job of such an AppDef, and its processes continue. But kxfs starts no further process, and reports
+    the reason."""
     job = kx.submit(app("[ -e go ] || echo begun; until [ -e go ]; do sleep 0.05; done; echo out; exit 3", max_retries=9))
     over = kx.submit(app("echo over"))
     job.until_logged("begun")
@@ -350,8 +350,8 @@ def test_damaged_appdef(kx):
 
 
 def test_links_of_jobs(kx):
-    """NAME.job leads to the job that was launched last under this name, also after a kill. If a user removes the
-    link, it does not return, neither for that job nor for an older one."""
+    """NAME.job leads to the job that was launched last under this name, even after a kill. If a user removes the link,
+    it does not return, neither for that job nor for an older one."""
     old = kx.submit(app("exec sleep 10000"), "gone.yaml")
     new = kx.submit(app("true"), "gone.yaml")
     kept = kx.submit(app("exec sleep 10000"), "kept.yaml")
@@ -375,8 +375,7 @@ def test_links_of_jobs(kx):
 
 
 def test_launched_and_renamed(kx):
-    """After a crash, kxfs knows which contents were launched before, whatever the file is called now, also scratch
-    files."""
+    """After a crash, kxfs still knows which contents were launched, whatever name their file has now."""
     kx.submit(app("true"), "x.yaml").finish()
     os.rename(kx / "submit/x.yaml", kx / "submit/scratch")
     kx.restart(signal.SIGKILL)
@@ -456,7 +455,7 @@ def test_repeated_crashes(kx):
 
 
 def test_transitions(kx):
-    """`transitions` shows when each phase began, also after a restart of the job and a remount."""
+    """`transitions` shows when each phase began, even after a restart of the job and a remount."""
     job = kx.submit(app("echo hello; sleep 1000"))
     job.until_logged("hello")
     run(f"echo restart > {job.dir}/ctl")
@@ -497,7 +496,7 @@ def test_state_directory_is_removed(kx):
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGKILL])
 def test_merged_log_that_could_not_be_made(kx, sig):
-    """If the disk refuses a merged log until kxfs ends, the next start creates it, also for a finished job."""
+    """If the disk refuses a merged log until kxfs ends, the next start creates it, even for a finished job."""
     job = kx.submit(app("while [ ! -e go ]; do sleep 0.02; done; echo one; echo two", num_replicas=2))
     job.until("RUNNING")
     folder = kx.folder(job.id)
@@ -516,8 +515,8 @@ def test_merged_log_that_could_not_be_made(kx, sig):
 
 
 # --- Crashes ----------------------------------------------------------------------------------
-# Local jobs run under helpers, so a crash of kxfs ends none of them. A job may do anything to its parent, its session
-# and its environment: that affects neither kxfs nor another job, and it does not outlive the job.
+# Local jobs run under helpers, so a crash of kxfs ends none of them. Whatever a job does to its parent, its session and
+# its environment, that affects neither kxfs nor another job, and no process outlives the job.
 #
 # KXFS_TEST_CRASHES is how often test_many_crashes kills kxfs (default 10), KXFS_TEST_CRASH_JOBS the number of jobs
 # (10).
@@ -525,7 +524,7 @@ def test_merged_log_that_could_not_be_made(kx, sig):
 CRASHES = int(os.environ.get("KXFS_TEST_CRASHES", "10"))
 JOBS = int(os.environ.get("KXFS_TEST_CRASH_JOBS", "10"))
 
-# Prints its pid and the pid of a process without its environment and in another session. Then it waits.
+# Prints its pid and the pid of a process in another session and without its environment. Then it waits.
 FAMILY = """
 echo $$
 env -i setsid /bin/sh -c 'echo $$ > .pid; mv .pid pid; exec sleep 10000' &
@@ -628,7 +627,7 @@ def test_ends_meanwhile(kx, script, code, sig, state):
 
 
 def test_retries_go_on(kx):
-    """After each crash, the remaining retries are the same, and each attempt keeps its log."""
+    """A crash does not change the number of remaining retries, and each attempt keeps its log."""
     job = kx.submit(app("echo try $$; while [ ! -e go ]; do sleep 0.02; done; rm go; exit 1", max_retries=3))
     for attempt in range(4):
         job.until_logged(b"try ")
@@ -735,8 +734,8 @@ def test_many_crashes(kx, pytestconfig):
 
 
 def test_attempts_in_order(make_kx):
-    """kxfs is killed while it writes the end of an attempt to the merged log. There, the next attempt follows after
-    that end."""
+    """kxfs is killed while it writes the end of an attempt to the merged log. The next attempt still follows after that
+    end."""
     with started(make_kx(start=False)) as (kx, disk):
         job = kx.submit(app("echo one; [ ! -e again ] || exit 0; while [ ! -e again ]; do sleep 0.02; done; echo two; exit 1",
                             max_retries=1))
@@ -795,7 +794,7 @@ def parent(pid):
 
 @pytest.mark.parametrize("down", [False, True])
 def test_kill_of_the_helper(kx, down):
-    """Another process kills the helper, while kxfs runs or while it does not. The result is the same as in
+    """Another process kills the helper, while kxfs runs or while it is down. The result is the same as in
     test_kill_of_the_parent."""
     job = kx.submit(app(FAMILY + "exec sleep 10000"))
     pids = pids_of(job)
@@ -831,7 +830,7 @@ def test_kill_of_helper_and_guard(kx):
 
 
 def test_nothing_outlives_a_job(kx):
-    """A process in another session, with another parent and environment, ends with the job, also after a crash."""
+    """A process in another session, with another parent and environment, ends with the job, even after a crash."""
     job = kx.submit(app(FAMILY + UNTIL_END))
     pids = pids_of(job)
     kx.restart(signal.SIGKILL)
@@ -898,7 +897,8 @@ def test_linger(make_kx):
 
 
 def test_launch_that_was_cut_off(kx):
-    """If kxfs crashes while it creates a record, nothing is left of it. Files without a record are not removed."""
+    """If kxfs crashes while it creates a record, nothing of the record is left. kxfs does not remove output without a
+    record."""
     job = kx.submit(app("true"), "app.yaml")
     job.finish()
     kx.end()

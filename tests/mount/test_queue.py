@@ -99,7 +99,7 @@ def test_readers(kx):
 
 
 def test_begin(kx):
-    """`begin` is a duration from now, or a time of this machine. Then the job runs automatically."""
+    """`begin` is a duration from now, or a local time of this machine. At that time, the job starts automatically."""
     late = kx.submit(held(begin="2099-01-02T03:04"))
     soon = kx.submit(held("date +%s > began", begin="+2s"))
     began = datetime.datetime.fromisoformat(soon.status()["created"].replace("Z", "+00:00")).timestamp()
@@ -169,8 +169,8 @@ def test_after(kx, wish, end, begins):
 
 
 def test_after_names(kx):
-    """In `after`, a name means the job that was launched last from this file, even if it has ended. A name without a
-    job is refused."""
+    """In `after`, a name means the job that was launched last from a file of this name, even if it has ended. A name
+    without a job is refused."""
     first = kx.submit(app("exit 1", name="prep"), "prep.yaml")
     first.finish("FAILED")
     newest = kx.submit(app("true", name="prep"), "prep.yaml")
@@ -203,7 +203,7 @@ def test_after_removed(kx):
         if records.head_of(record)["job"]["id"] == other.id:
             record.unlink()
     kx.start()
-    assert [reason(job) for job in late] == ["BeginTime"] * 2  # the other condition was known before
+    assert [reason(job) for job in late] == ["BeginTime"] * 2  # their `after` was met before
     lost[1].finish()
     for job in (lost[0], lost[2]):
         job.never()
@@ -241,7 +241,7 @@ def test_refused(kx):
 
 
 def test_launch_refused(kx):
-    """A held job that can't be launched when its time comes fails, and reports the reason."""
+    """If a held job can't be launched when its conditions are met, it fails and reports the reason."""
     place = kx.work / "place"
     place.mkdir()
     job = kx.submit(held(hold=True, cwd=str(place)))
@@ -270,7 +270,7 @@ def test_read_only(make_kx):
 
 @pytest.mark.parametrize("age", [7200, 600], ids=["older", "younger"])
 def test_pause(kx, age):
-    """Held jobs show since when no kxfs ran. This time is never before their submission."""
+    """A held job shows for which time no kxfs ran. That time never begins before the job's submission."""
     job = kx.submit(held(hold=True))
     kx.end()
     stamp = kx.state / "ran"
@@ -564,8 +564,8 @@ while :; do sleep 0.02; done
 
 @pytest.mark.parametrize("how", ["terminate", "remove"])
 def test_ending(make_kx, how):
-    """The slot and the GPUs of a job become free only when all its processes have ended, however long that takes,
-    also after a crash."""
+    """The slot and the GPUs of a job become free only when all its processes have ended, however long that takes, even
+    after a crash."""
     kx = make_kx("gpus=1,grace=1m")
     a = kx.submit(app(STUBBORN, resource=gpus(1)))
     wait_for(lambda: order(kx) == ["a"], what="a to begin")
@@ -615,7 +615,7 @@ def test_fewer(make_kx):
 
 def test_why(make_kx):
     kx = make_kx("gpus=8")
-    env = {"CUDA_VISIBLE_DEVICES": "0"}  # the AppDef's own value counts
+    env = {"CUDA_VISIBLE_DEVICES": "0"}  # kxfs overrides this value of the AppDef
     a = kx.submit(held_job("a", "echo $CUDA_VISIBLE_DEVICES $HIP_VISIBLE_DEVICES", resource=gpus(1), num_replicas=7, env=env))
     others = [kx.submit(held_job("a", resource=gpus(2))) for _ in range(4)]
     a.until("RUNNING")
@@ -641,7 +641,7 @@ for i in $(echo $CUDA_VISIBLE_DEVICES | tr , ' '); do rmdir gpu-$i; done
 
 
 def test_places(make_kx, rng):
-    """kxfs is killed repeatedly. Never do more jobs run than there are slots, and no job is started twice."""
+    """kxfs is killed repeatedly. There are never more running jobs than slots, and no job is started twice."""
     kx = make_kx("jobs=3")
     jobs = []
     for _ in range(QUEUE_JOBS):

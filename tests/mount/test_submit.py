@@ -170,7 +170,7 @@ def test_removing_a_file_changes_nothing_else(kx):
 def test_a_handle_is_spent_when_its_job_is_launched(kx):
     fd = opened(kx, "x.yaml")
     os.write(fd, GOOD.encode())
-    # The child closes the last descriptor, but another process has opened the file.
+    # The child closes its only descriptor, but another process opened the file, so nothing is launched.
     copy = os.dup(fd)
     harness.run(["true"], pass_fds=[fd])
     assert not launched(kx)
@@ -182,7 +182,7 @@ def test_a_handle_is_spent_when_its_job_is_launched(kx):
         assert not launched(kx)
         os.close(fd)
         launched_once(kx, "x.yaml")
-        # The parent's file was launched, so a write through the child's remaining descriptor fails.
+        # The child still has its descriptor.
         child = f"/proc/{pid}/fd/{fd}"
         assert os.readlink(child).endswith("x.yaml")
     finally:
@@ -231,7 +231,7 @@ def test_a_refused_handle_may_write_again(kx):
               "os.wait()\n")
     p = harness.run(["python3", "-c", script], cwd=kx / "submit")
     assert p.stdout.split() == [str(errno.EINVAL)]
-    # The child does not close the file, so nothing waits for its result, which may arrive at any time.
+    # The child never calls close(), so nothing waits for its result, which may arrive at any time.
     harness.wait_for(lambda: error_of(kx, "x.yaml") is None, what="the second result")
     launched_once(kx, "x.yaml")
     assert kx.read("submit/x.yaml") == GOOD
@@ -259,7 +259,7 @@ def test_emptied_by_one_and_written_by_another(kx):
 
 
 def test_emptied_without_a_close(kx):
-    """A process truncates the file, and an exec closes it. Nothing is launched. The file is empty, also after a
+    """A process truncates the file, and an exec closes it. Nothing is launched. The file is empty, even after a
     remount."""
     put(kx, "x.yaml", GOOD)
     harness.run(["python3", "-c", "import os\n"

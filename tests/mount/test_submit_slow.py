@@ -219,7 +219,7 @@ def test_unmounting_answers_who_waits(kx):
     assert done() in ("ENOTCONN", "ECONNABORTED")  # at its deadline, it would have been ETIMEDOUT
 
 
-# --- dryrun/ takes the same path, with another end ---
+# --- dryrun/ works the same, but ends with a manifest ---
 
 MADE = "kind: Made\n"  # what slow_kxfs makes of anything
 
@@ -266,8 +266,7 @@ def test_the_last_dry_run_decides(kx, first, second):
 
 
 def test_written_while_a_dry_run_is_under_way(kx):
-    """While a process writes a file, readers don't see its contents. A manifest that arrives meanwhile does not
-    change them."""
+    """Readers don't see what a process is writing to a file. A manifest that arrives meanwhile does not change it."""
     done = later(harness.err_of, kx.write, "dryrun/x.yaml", asking("held"))
     until_asked(kx, "x.yaml")
     with open(kx / "dryrun/x.yaml", "w", encoding="utf-8") as f:
@@ -384,7 +383,7 @@ def test_files_belong_to_who_made_them(make_slow):
 
 
 def test_writers_that_can_not_be_looked_at(make_slow):
-    """If the daemon may not inspect a writer's descriptors, it decides at each close."""
+    """If kxfs has no permission to inspect a writer's descriptors, it decides at each close."""
     kx = make_slow(user=harness.USER)
     # prctl(PR_SET_DUMPABLE, 0): /proc/PID of this process belongs to root.
     script = ("import ctypes, os\n"
@@ -405,14 +404,14 @@ def test_writers_that_can_not_be_looked_at(make_slow):
 
 
 # --- Several writers --------------------------------------------------------------------------
-# Several processes write one name of submit/ at the same moment. A close returns 0 only if exactly the text of this
-# writer was launched, once. The backend is slow_kxfs.c, which prints what it launches.
+# Several processes write one name of submit/ at the same moment. A close returns 0 only if this writer's text was
+# launched unchanged, and only once. The backend is slow_kxfs.c, which prints what it launches.
 #
 #     KXFS_TOGETHER_ROUNDS=10000 pytest test_submit_slow.py     the number of rounds
 #     pytest test_submit_slow.py --seed N                       repeats the rounds that a failure names
 
-# $T: the text, in a file elsewhere. SURE: a failure means that its text was not launched. Other tools may fail after
-# their close, when another one has removed the file.
+# $T is a file elsewhere that contains the text. SURE: a failure means that the text was not launched. Other tools may
+# fail after their close, when another writer has removed the file.
 TOOLS = {
     "cp": ("cp $T x.yaml", True),
     "cat >": ("exec cat $T > x.yaml", True),
@@ -584,8 +583,7 @@ def test_removed_while_another_writes(kx, line):
 
 
 def test_opened_before_and_written_after(kx):
-    """A process that opened the file without truncating it changes the contents that the file had when it began to
-    write."""
+    """A process opens the file without truncating it. When it later writes, it changes the contents at that time."""
     submitting.put(kx, "x.yaml", B)
     fd = os.open(kx / "submit/x.yaml", os.O_WRONLY)
     assert close_of(writer(kx, A)) == ""

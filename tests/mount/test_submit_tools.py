@@ -469,7 +469,7 @@ def test_a_close_reports_a_child_that_was_ended(kx, programs):
     "os.execlp(\"true\", \"true\")'",
 ])
 def test_exec_closes_the_file(kx, programs, line):
-    """An exec closes a descriptor with O_CLOEXEC while it holds a lock for which readers of /proc wait."""
+    """While an exec closes a descriptor with O_CLOEXEC, the kernel holds a lock for which readers of /proc wait."""
     assert run_line(kx, line, programs) == 0
     submitting.launched_once(kx, "x.yaml")
     assert kx.read("submit/x.yaml") == LONG

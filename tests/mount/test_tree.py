@@ -70,7 +70,7 @@ def test_job_directory(kx, job):
 
 
 def test_what_a_star_takes_along_ends(kx):
-    """`cat *` ends in the directory of a running job, in that of a replica, and in the root."""
+    """`cat *` terminates in the directory of a running job, in that of a replica, and in the root."""
     job = kx.submit(app("echo here; sleep 1000"))
     job.until_logged("here")
     for where in (kx.mnt, job.dir, job / "main-0"):
@@ -162,7 +162,7 @@ def test_info_log_help(kx, job):
 
 
 def test_metrics(kx, job):
-    """The metrics count each event so far exactly once."""
+    """The metrics count each event exactly once."""
     wait_for(lambda: Metrics(kx)("captured_lines_total") == 4)
     metrics = Metrics(kx)
     assert metrics("captured_bytes_total") == 2 * len("hello\noops\n") <= metrics("spool_bytes")
@@ -428,8 +428,8 @@ def test_names_of_roles(kx):
 
 
 def test_names_that_go_while_a_directory_is_read(kx):
-    """Names that are removed while a process reads the directory are listed anyway. No name is listed twice,
-    wherever a page of the listing ends."""
+    """While names are removed, a process that reads the directory gets all remaining names, and none twice, wherever a
+    page of the listing ends."""
     names = [f"scratch-{i:03}" for i in range(400)]
     for name in names:
         kx.write(f"submit/{name}", "x")
@@ -568,7 +568,7 @@ os.write(1, b"no end")
 
 
 def split(stamped):
-    """Return the times and the lines of STAMPED, which must have nothing else."""
+    """Return the times and the lines of STAMPED, which must contain nothing else."""
     found = LINE.findall(stamped)
     assert b"".join(time + b" " + line for time, line in found) == stamped
     return [time.decode() for time, _ in found], b"".join(line for _, line in found)
@@ -739,7 +739,7 @@ def test_silent(kx):
 
 
 def test_error_file_of_the_job(kx, tmp_path):
-    """An AppDef may name its own error file, which kxfs does not read. Each retry has another error file."""
+    """An AppDef may name its own error file, which kxfs does not read. Each retry has a new error file."""
     job = kx.submit(harness.app("", roles=[
         {**harness.sh_role("echo $TORCHELASTIC_ERROR_FILE; exit 3"), "env": {"TORCHELASTIC_ERROR_FILE": str(tmp_path / "e")}}]))
     job.read("wait")

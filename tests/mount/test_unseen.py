@@ -253,7 +253,8 @@ def test_two_descriptors(kx):
 
 
 def test_doctor(binary):
-    """doctor reports the missing pid namespace exactly if kxfs is the first process of its own."""
+    """doctor reports that processes of other containers are invisible if and only if kxfs is process 1 of its pid
+    namespace."""
     command = [binary, "doctor", "local:"]
     inside = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", *command], check=False, text=True,
                             stdout=subprocess.PIPE, timeout=harness.LIMIT, env=harness.base_env())

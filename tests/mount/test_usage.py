@@ -19,7 +19,7 @@ from harness import FINAL, ROOT, Job, alive, app, err_of, kill, popen, python_ap
 from metrics import Metrics
 
 # --- Usage ------------------------------------------------------------------------------------
-# `usage` shows the resources that a local job was given and those that it has used, while it runs and afterwards, also
+# `usage` shows the resources that a local job was given and those that it has used, while it runs and afterwards, even
 # after crashes of kxfs.
 
 MIB = 1 << 20
@@ -187,7 +187,7 @@ while [ ! -e end ]; do sleep 0.05; done
 
 @pytest.mark.parametrize("ends", ["later", "meanwhile"])
 def test_crash(kx, ends):
-    """After kill -9 of kxfs, the next mount knows the usage from before the kill and while no kxfs ran."""
+    """After kill -9 of kxfs, the next mount knows the usage from before the kill and from the time without kxfs."""
     job = kx.submit(app(HOLD + f"""
 hold 100
 while [ ! -e go ]; do sleep 0.05; done

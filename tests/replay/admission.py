@@ -77,7 +77,7 @@ def check_metadata(resource, meta):
 
 
 def check_etcd(text):
-    """Check limits that the server finds only when it stores an object, so a dry run does not check them."""
+    """Check limits that the server applies only when it stores an object, so a dry run does not check them."""
     if len(text) > MAX_MESSAGE:
         raise replies.too_large_to_send(len(text))
     if len(text) > MAX_ETCD:

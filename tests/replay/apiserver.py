@@ -72,7 +72,7 @@ class Stream:
 
 class ApiServer:
     def __init__(self, pki=None, first_version=1000):
-        self.pki = pki  # the certificates for TLS (pki.py), or None for plain HTTP
+        self.pki = pki  # the certificates for TLS (frontend.py), or None for plain HTTP
         self.store = st.Store(first_version)
         self.api = answers.Api(self.store)
         self.faults = fl.Faults()
@@ -178,7 +178,7 @@ class ApiServer:
         return self._call(self._on_streams, lambda s: setattr(s, "bookmark", True), wanted)
 
     def expire(self, **wanted):
-        """Make every version so far too old for a watch. Open watches end with 410."""
+        """Make all current versions too old for a watch. Open watches end with 410."""
         self.store.compact(*{r for r in self.api.resources if wanted.get("resource", r.plural) == r.plural})
         return self.inject_error(replies.expired(1, self.store.version), **wanted)
 

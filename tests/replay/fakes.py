@@ -347,7 +347,7 @@ def make_pod(job, tree, task, index, scheduled):
 
 
 def began_at(container):
-    """Return the time since which CONTAINER, a container's status, runs, or None if it does not run."""
+    """Return the time at which CONTAINER, a container's status, began to run, or None if it does not run."""
     return container["state"].get("running", {}).get("startedAt")
 
 

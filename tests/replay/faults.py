@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Faults between a client and the API server.
 
-A test chooses faults for certain requests (`Faults.add`). Or they are chosen at random; the seed is printed, so that
-a failure can be repeated. Most faults change the bytes of the reply: a `Shaped` transport is between aiohttp and the
-socket."""
+A test chooses faults for certain requests (`Faults.add`), or lets `Faults.at_random` choose them and print its seed, so
+that a failure can be repeated. Most faults change the bytes of the reply: a `Shaped` transport is between aiohttp and
+the socket."""
 
 import random
 import socket
@@ -18,7 +18,7 @@ class Fault:
         lose       the request takes effect; the connection is reset before any byte of the reply
         cut        the reply ends after AMOUNT bytes with a reset
         close      like cut, but the connection is closed regularly
-        slow       the reply comes in chunks of AMOUNT bytes, one every DELAY seconds
+        slow       the reply arrives in chunks of AMOUNT bytes, one every DELAY seconds
         silent     there is no reply, and the connection remains open; the request has no effect
         deaf       like silent, but the request takes effect
         reply      REPLY is the reply; the request has no effect

@@ -34,7 +34,7 @@ class Log:
 
     def append(self, data, at=None):
         """Let the container print DATA at the time AT, in ns since 1970. AT may be equal to or before the last time.
-        The default is the current time, and later than the last one."""
+        The default is the current time, but always after the last time."""
         data = data.encode() if isinstance(data, str) else data
         with self.lock:
             assert not self.ended, "a container that has ended prints nothing"
@@ -147,5 +147,5 @@ class Reader:
 
     def _text(self, at, text):
         head = f"{stamp(at)} ".encode() if self.timestamps and (self.line_start or self.log.old) else b""
-        self.line_start = text.endswith(b"\n")  # also for an entry that is not shown
+        self.line_start = text.endswith(b"\n")  # even for an entry that is not shown
         return head + text if at >= self.since else b""

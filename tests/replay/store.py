@@ -235,7 +235,7 @@ class Store:
             return self._apply(resource, (namespace, name), None)
 
     def compact(self, *resources):
-        """Remove all changes so far (of RESOURCES, or of all). A watch that begins at an earlier version gets 410."""
+        """Remove all changes of RESOURCES, or of all resources. A watch that begins at an earlier version gets 410."""
         with self.lock:
             for resource in resources or list(self._objects):
                 self.oldest[resource] = self.version

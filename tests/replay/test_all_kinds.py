@@ -73,7 +73,7 @@ def until_shown(kx, *names):
 
 
 def test_all_are_shown(server, controllers, all_kinds):
-    """Each job is shown with its pods, also those that are created later. Pods without a job are not shown."""
+    """Each job is shown with its pods, even those that are created later. Pods without a job are not shown."""
     server.store.add(st.PODS, {"metadata": {"name": "web-1", "namespace": "test", "ownerReferences": [
         {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "r-1", "controller": True}]},
         "spec": POD["spec"]})
@@ -103,8 +103,8 @@ def test_all_are_shown(server, controllers, all_kinds):
 
 
 def test_one_kind_as_before(server, controllers, make_mount):
-    """A mount whose SOURCE names a kind shows only this kind, also if the jobs are parts of other jobs. Its list has
-    no column for the kind."""
+    """A mount whose SOURCE names a kind shows only this kind, even if the jobs are parts of other jobs. Its list has no
+    column for the kind."""
     del controllers
     add(server, st.JOBSETS, "set")
     add(server, st.BATCH_JOBS, "part", owner=("jobset.x-k8s.io/v1alpha2", "JobSet", "set", "s-1"))
@@ -176,7 +176,7 @@ def test_names_that_meet(server, controllers, all_kinds):
         controllers[resource].log(pod).append(f"{ident}\n")
         wait_for(lambda i=ident: kx.read("jobs", i, "main-0/log") == f"{i}\n", what=f"the log of {ident}")
         assert harness.Job(kx, ident).status()["id"] == ident
-    # When the first job is gone, the second keeps its id, also after a remount, because it has a folder. The next new
+    # When the first job is gone, the second keeps its id, even after a remount, because it has a folder. The next new
     # job of this name gets the free name.
     harness.rmdir(kx / "jobs/same")
     assert not server.store.find(st.BATCH_JOBS, "test", "same") and server.store.find(st.JOBSETS, "test", "same")
@@ -206,8 +206,8 @@ def test_the_older_has_the_name(server, controllers, all_kinds):
 
 
 def test_what_a_file_becomes(server, controllers, all_kinds):
-    """A file becomes a job of the kind that its scheduler names, with the name of kxfs or of TorchX, or of its
-    apiVersion. Without these, it becomes the first kind that the cluster serves."""
+    """A file becomes a job of the kind that its `scheduler` names, by kxfs's name or TorchX's, or that its apiVersion
+    names. Without these, it becomes the first kind that the cluster serves."""
     del controllers
     kx = all_kinds("queue=default")
     for scheduler, resource in ((None, st.JOBS), ("kubernetes", st.JOBS), ("appwrapper", st.NEW_APPWRAPPERS),
@@ -316,8 +316,8 @@ def test_one_is_in_trouble(server, controllers, all_kinds):
 
 
 def test_one_is_refused_at_the_start(server, controllers, all_kinds):
-    """If a mount may no longer list a kind, it shows the jobs of this kind as an earlier mount has seen them, and
-    marks them as not confirmed."""
+    """If a mount has lost the right to list a kind, it shows the jobs of this kind as an earlier mount has seen them,
+    and marks them as not confirmed."""
     add(server, st.JOBS, "volcanic")
     add(server, st.JOBSETS, "set")
     kx = all_kinds("capture=all")
@@ -390,8 +390,8 @@ def passing(all_kinds, server, tmp_path):
 
 
 def test_one_comes(server, passing):
-    """While the mount is up, the definition of a kind is installed, or the right to a kind is granted. Its jobs are
-    then shown."""
+    """While the mount is up, the definition of a kind is installed, or the right to a kind is granted. Then kxfs shows
+    its jobs."""
     server.uninstall(st.JOBSETS)
     server.forbidden.extend({"resource": resource} for resource in ("appwrappers", "jobs"))
     server.forbidden[1]["group"] = st.JOBS.group
@@ -414,7 +414,8 @@ def test_one_comes(server, passing):
 
 
 def test_refused_kinds(server, passing):
-    """Each survey requests the list of each forbidden kind again, and nothing else. It shows all that are permitted."""
+    """Each survey requests the list of each forbidden kind again, and nothing else. kxfs shows all kinds that are
+    permitted by then."""
     refused = (st.JOBS, st.NEW_APPWRAPPERS, st.JOBSETS)
     server.forbidden.extend({"resource": r.plural, "group": r.group} for r in refused)
     kx, pass_ = passing()

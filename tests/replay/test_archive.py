@@ -42,7 +42,7 @@ class Capture:
 
     def up(self, *options):
         ready = self.state / "ready"
-        ready.unlink(missing_ok=True)  # a killed process has left it
+        ready.unlink(missing_ok=True)  # a killed process leaves this file
         self.start(*options)
         wait_for(lambda: ready.exists() or self.proc.poll() is not None, what=self.kx.said)
         assert self.proc.poll() is None, self.kx.said()
@@ -282,8 +282,8 @@ def room(archive):
 
 @pytest.mark.parametrize("how", ["away", "readonly", "full"])
 def test_takes_nothing(room, capture, archive, server, volcano, how):
-    """While the archive can't be written, kxfs keeps everything, also after a kill, and reports the error.
-    history_keep then removes nothing. When the archive works again, all jobs are archived."""
+    """While the archive can't be written, kxfs keeps everything, even after a kill, and reports the error. history_keep
+    then removes nothing. When the archive works again, all jobs are archived."""
     capture.up("history_keep=1s")
     print_and_end(server, volcano, "before", "before\n")
     archive.has("before", capture.kx.said)
@@ -408,7 +408,7 @@ def test_accounting(capture, archive, server, volcano):
 
 
 # --- Captures by a process with few rights ----------------------------------------------------
-# kxfs capture captures output and results of all jobs without a mount, and hardly needs any rights.
+# kxfs capture captures output and results of all jobs without a mount, and needs few rights.
 
 UID = 4242  # a user id that is in no user database
 # There is no /dev/fuse and no capability. All file systems are read-only, except that of the state directory.
@@ -503,7 +503,7 @@ def test_output_outlives_its_pods(restricted, server, volcano):
     volcano.finish(pod, code=3)
     harness.wait_for(lambda: restricted.captured("later").endswith(b"the end\n"))
     kept = {job: harness.record(restricted.kx.state, job) for job in ("before", "later")}
-    # kxfs can't learn how a pod ended after the pod was deleted, so wait for that.
+    # kxfs can't learn how a pod ended after the pod was deleted, so wait until kxfs knows it.
     harness.wait_for(lambda: says(kept["later"], '"exit_code":3'), what="the end of its pod")
     for job, record in kept.items():
         server.store.remove(st.JOBS, "test", job)

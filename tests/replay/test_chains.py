@@ -127,8 +127,8 @@ def test_logs_ctl_and_removal(server, make_mount):
 
 
 def test_forbidden_part(server, make_mount):
-    """A user who may not watch RayClusters sees the job without its pods, and the reason. Once the right is granted,
-    the pods are shown."""
+    """A user without the right to watch RayClusters sees the job without its pods, and the reason. Once the right is
+    granted, the pods are shown."""
     server.forbidden.append({"resource": "rayclusters"})
     kx = make_mount(server, source="rayjob:test")
     play(server, "rayjob", "delete", until=all_run(3))
@@ -152,8 +152,8 @@ def test_forbidden_parts(server, make_mount):
 
 
 def test_part_forbidden_after_a_start(server, make_mount):
-    """A mount that may not watch RayClusters still captures the pods that an earlier mount has captured, and reports no
-    gap."""
+    """A mount without the right to watch RayClusters still captures the pods that an earlier mount has captured, and
+    reports no gap."""
     kx = make_mount(server, options="capture=all", source="rayjob:test")
     play(server, "rayjob", "success-shutdown", until=all_run(3))
     logs = begin_logs(server)
@@ -264,7 +264,7 @@ def begin_logs(server):
 
 
 def test_archive(server, make_mount, tmp_path):
-    """When a RayJob has ended, its output is archived, although its cluster still runs."""
+    """When a RayJob has ended, its output is archived, although its RayCluster still runs."""
     kx = make_mount(server, options=f"archive={tmp_path},capture=all", source="rayjob:test")
     left = play(server, "rayjob", "success", until=all_run(4))
     logs = begin_logs(server)
@@ -303,7 +303,7 @@ def test_cluster_is_gone_before_a_start(server, make_mount, tmp_path, pods):
         log.end()
     kx.start()
     wait_for(lambda: job.state() == "SUCCEEDED", what="SUCCEEDED")
-    # If the other replicas' pods are gone, their output of that time is lost, and reported as a gap.
+    # If the other replicas' pods are gone, their output of that time is lost, and kxfs reports a gap.
     there = ["submitter-0"] if pods == "gone" else [*names]
     ends = [f"{replica.replace('-', '/')} {names[replica]} ends" for replica in there]
     wait_for(lambda: sorted(job.read("log").splitlines()) == sorted([*lines, *ends]), what="what the pods have printed meanwhile")

@@ -233,13 +233,13 @@ class Place:
         self.ended[work.job.id] = work.state
         assert self.launches(work) == 1
         self.whole(work, work.job.dir)
-        # If a pod is deleted while its log stream is cut, kxfs can't know whether it has printed more.
+        # If a pod is deleted while its log stream is cut, kxfs can't know whether the pod has printed more.
         assert work.again or all(work.job.gap(f"main-{i}") == 0 for i in range(work.replicas)), work.job
         self.end_readers(work)
 
     def end_readers(self, work):
-        """Check that each reader has read everything or the beginning of it. For readers, a suspended job has ended
-        until it is resumed."""
+        """Check that each reader has read everything, or only the beginning if the job was suspended: for readers, a
+        suspended job has ended."""
         of_all = work.job.read("log", binary=True)
         for what, proc, path in work.readers:
             if what == "tail":
@@ -418,7 +418,7 @@ class Cluster(Place):
         for name in self.kx.history():
             assert name in self.gone, name
             harness.run(["rm", "-r", str(self.kx / "history" / name)])
-        # Clear these, because they would be the only things that grow.
+        # Clear what the test itself records, because that grows with each job.
         self.created.clear()
         self.gone.clear()
         self.server.requests.clear()
@@ -561,7 +561,7 @@ def beside(step, seconds):
 
 
 class World:
-    """The jobs of other users: names and states. STILL ones don't change while the others do."""
+    """The jobs of other users: names and states. Jobs in STILL don't change, jobs in MOVING do."""
 
     def __init__(self, store, rand):
         self.store, self.rand = store, rand

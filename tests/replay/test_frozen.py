@@ -75,7 +75,7 @@ def machine(binary, top):
 
 @contextlib.contextmanager
 def cluster(binary, top):
-    """A cluster that has no jobs any more."""
+    """A cluster without jobs."""
     with ApiServer() as server:
         volcano = FakeVolcano(server)
         config = kubeconfig.write(pathlib.Path(top, "config"), kubeconfig.config(server))

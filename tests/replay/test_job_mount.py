@@ -170,7 +170,7 @@ def test_ctl(kx, server, jobs):
     # The pods still run here, so their logs have no end yet.
     assert job.read("why").startswith("The job was ended: it was terminated through ctl.")
     assert actions(job) == []
-    # A copy of it has no deadline.
+    # A copy of the terminated Job has no deadline.
     kx.write("submit/again.yaml", job.read("manifest.yaml"))
     again = server.store.find(st.BATCH_JOBS, "test", kx.job_of("again.yaml").id).tree()
     assert "activeDeadlineSeconds" not in again["spec"] and "suspend" not in again["spec"]

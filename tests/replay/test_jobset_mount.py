@@ -149,7 +149,7 @@ def test_owned(server, make_mount, jobsets):
             "delete both, run kubectl -n test delete TrainJob train-1") in kx.read(".kxfs", "log")
     assert ("odd: rmdir failed: the job's owner, TrainJob x; reboot, would create the job again; delete the owner"
             in kx.read(".kxfs", "log"))
-    # A TrainJob whose JobSet has ended has ended too, and creates no other one.
+    # A TrainJob whose JobSet has ended has ended too, and creates no further JobSet.
     server.store.change(st.JOBSETS, "test", "mine", lambda tree: tree.update(status={"conditions": [
         {"type": "Completed", "status": "True", "reason": "AllJobsCompleted", "message": "all jobs have completed",
          "lastTransitionTime": "2026-11-28T10:00:00Z"}]}))

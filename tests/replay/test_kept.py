@@ -36,7 +36,7 @@ def printed(kx, volcano, text):
 
 @contextlib.contextmanager
 def small_disk(make_mount, server):
-    """A mount whose state directory has space for one megabyte. It is ended after the block."""
+    """A mount whose state directory has space for one megabyte. The mount is ended after the block."""
     kx = make_mount(server, start=False)
     harness.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "kxfs-test", str(kx.state)])
     try:
@@ -99,7 +99,7 @@ def files(top):
 
 
 def test_history(kx, volcano):
-    """A removed job keeps its logs and its last state, also after a crash, until it is removed from history/."""
+    """A removed job keeps its logs and its last state, even after a crash, until it is removed from history/."""
     job, pod = printed(kx, volcano, "hello\n")
     app = job.read("app.yaml")
     volcano.log(pod).append("bye\n")
@@ -407,8 +407,8 @@ def slow(make_mount, server, volcano):
 
 
 def others_go_on(kx, disk, volcano):
-    """While a call hangs, check that others work: a listing, a submission, and another job from start to end, with
-    its output."""
+    """While a call hangs, check that other work continues: a listing, a submission, and another job from start to end,
+    with its output."""
     with disk.still():
         other_job(kx, volcano)
 
@@ -455,7 +455,8 @@ def test_at_the_beginning(slow, volcano, call, part):
 
 @pytest.mark.parametrize("part", ["lines/", "logs/", "merged"])
 def test_killed_before_it_is_written(slow, volcano, part):
-    """kxfs is killed before a line that a reader of `follow` got is on disk. The next mount shows this line once."""
+    """A reader of `follow` gets a line, and kxfs is killed before the line is on disk. The next mount shows this line
+    once."""
     kx, disk = slow
     job = kx.submit(APP)
     (pod,) = volcano.start(job.id)

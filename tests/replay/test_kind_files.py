@@ -182,7 +182,7 @@ def pod(name, role, index):
 
 
 def test_own_file(server, make_mount, tmp_path):
-    """For another kind, a file of the user is enough."""
+    """A user's own kind file is enough to show jobs of another kind."""
     (tmp_path / "trainrun.yaml").write_text(example())
     (tmp_path / "README").write_text("this is not a kind")
     server.install(TRAINRUNS)
@@ -204,7 +204,7 @@ def test_own_file(server, make_mount, tmp_path):
      "the kind job also describes batch/v1 Job: remove this file or that kind"),
 ])
 def test_mistake(server, make_kx, tmp_path, text, says):
-    """An error in a kind file ends the start. The message has its position."""
+    """An error in a kind file ends the start. The message has the position of the error."""
     del server
     (tmp_path / "trainrun.yaml").write_text(text())
     kx = make_kx(start=False)
@@ -339,7 +339,7 @@ def test_part_is_of_a_kind_in_c(server, make_mount, tmp_path, source):
 
 
 def test_default_kind(server, make_mount):
-    """A file without a scheduler becomes a batch Job, also in a mount that shows PyTorchJobs."""
+    """A file without a scheduler becomes a batch Job, even in a mount that shows PyTorchJobs."""
     info = yaml.safe_load(make_mount(server, source="test").read(".kxfs", "info"))
     assert info["default_kind"] == "job" and {k["kind"] for k in info["kinds"]} == {"job", *RESOURCES}
 

@@ -34,8 +34,8 @@ def kueue_of(scenario):
 
 @pytest.fixture
 def make(server, make_mount):
-    """make(SCENARIO, seen=True, **kwargs) returns a mount of a cluster with the Kueue of this recording. SEEN: the
-    user may see ClusterQueues."""
+    """make(SCENARIO, seen=True, **kwargs) returns a mount of a cluster with the Kueue of this recording. SEEN: the user
+    has the right to see ClusterQueues."""
     def make(scenario="kueue_appwrapper_success", seen=True, **kwargs):
         server.uninstall(*st.VOLCANO)
         server.install(st.NEW_APPWRAPPERS, *kueue_of(scenario))
@@ -251,7 +251,7 @@ def evicted(server):
 
 
 def test_manifest_again(server, make_mount):
-    """The copy of an admitted JobSet does not have what Kueue has added to it, because Kueue would not start such a
+    """The copy of an admitted JobSet omits what Kueue has added to the JobSet, because Kueue would not start such a
     copy."""
     server.uninstall(*st.VOLCANO)
     server.install(st.JOBSETS, *st.KUEUE)
@@ -407,8 +407,8 @@ def test_place_in_list(server, make):
 
 @pytest.mark.parametrize("scenario", ["kueue_appwrapper_quota_wait", "kueue_v014_appwrapper_quota_wait"])
 def test_place(server, make, scenario):
-    """kxfs requests a position only when a process reads it. The next job has position 1. The reason of the job does
-    not change."""
+    """kxfs requests a position only when a process reads it. The first job in the queue has position 1. The reason of
+    the job does not change."""
     load(server, scenario, lambda step: step.tree["kind"] == "Workload" and "third" in step.tree["metadata"]["name"])
     server.api.places["team"] = summary(server, "app", "third", ahead=1)
     kx = make(scenario)
@@ -423,7 +423,7 @@ def test_place(server, make, scenario):
     server.api.places["team"] = summary(server, "app")
     place(kx, "app", 1)
     place(kx, "third", None)
-    # kxfs sends at most one request in 5 s. Request number i must not come earlier than 5 s times i; each may be late.
+    # kxfs sends at most one request in 5 s. Request number i arrives no earlier than 5 s times i, but may be late.
     times = [req.at - begin for req in asked(server)]
     assert all(at > 4.9 * i for i, at in enumerate(times)), times
     assert server.count(path="/apis/visibility.kueue.x-k8s.io") == 1
@@ -492,8 +492,8 @@ def test_place_without_visibility(server, make):
 
 
 def test_kueue_is_down(server, make):
-    """If Kueue does not run, no job is admitted, whatever capacity is free. Kueue itself serves the positions, so
-    kxfs notices that when a process reads."""
+    """If Kueue does not run, no job is admitted, whatever capacity is free. Kueue itself serves the positions, so a
+    request for them shows that Kueue is down."""
     scenario = "kueue_appwrapper_quota_wait"
     load(server, scenario, says("more needed"))
     server.api.places["team"] = summary(server, "app")
@@ -788,7 +788,7 @@ def waiting(server, make_mount, request):
 
 @pytest.mark.parametrize("fault", [None, "lose", "cut"])
 def test_suspend_in_line(server, waiting, fault):
-    """A suspended job gives up its position in the queue, and gets a new one when it is resumed. Also if the
+    """A suspended job gives up its position in the queue, and gets a new one when it is resumed. This also holds if the
     server's reply is lost."""
     if fault:
         server.faults.add(fault, amount=60, verb="patch", resource="workloads")
@@ -835,8 +835,8 @@ def asks(server, job, text, n=1):
 
 @pytest.mark.parametrize("fault", [None, "lose"])
 def test_other_queue(server, waiting, fault):
-    """A write to ctl sets the queue label, with the version of the job that kxfs has read. The write returns when
-    Kueue has moved the job, also if the server's reply is lost."""
+    """A write to ctl sets the queue label, with the version of the job that kxfs has read. The write returns when Kueue
+    has moved the job, even if the server's reply is lost."""
     owner = server.store.find(waiting.resource, "test", "app")
     uid, version = owner.uid, str(owner.version)
     server.store.add(st.LOCAL_QUEUES, {"metadata": {"name": "other", "namespace": "test"}, "spec": {"clusterQueue": "cq"}})
@@ -910,8 +910,8 @@ def test_no_such_queue(server, waiting):
 
 @pytest.mark.parametrize("known", [True, False], ids=["known", "unknown"])
 def test_deactivated_without_the_right(server, make, known):
-    """If the user may not patch Workloads, `why` does not advise to resume the job. It names the missing right and
-    an alternative."""
+    """If the user has no right to patch Workloads, `why` does not advise to resume the job. It names the missing right
+    and an alternative."""
     server.forbidden.append({"verb": "patch", "resource": "workloads"})
     if not known:
         server.faults.add("reply", times=1000, reply=replies.internal(), resource="selfsubjectaccessreviews")
@@ -967,8 +967,8 @@ def test_workloads_come_later(server, make):
 
 @pytest.mark.parametrize("source", ["appwrapper:test", "volcano:test"])
 def test_without_kueue(server, make_mount, source):
-    """A mount asks a cluster without Kueue only once whether it has Kueue. A mount of a kind that Kueue does not
-    manage never asks."""
+    """In a cluster without Kueue, the start of a mount checks for Kueue only once. A mount of a kind that Kueue does
+    not manage never checks."""
     server.install(st.NEW_APPWRAPPERS)
     kx = make_mount(server, source=source)
     if source.startswith("appwrapper"):

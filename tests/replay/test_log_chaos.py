@@ -93,8 +93,8 @@ class Program:
             self.now += rand.choice([0, 0, 1, rand.randrange(10**7)])
 
     def rotate(self, captured):
-        """Rotate the log. Keep output that is not captured yet, and output that is about as old as what kxfs
-        remembers after a crash."""
+        """Rotate the log. Keep output that is not captured yet, and output of the last seconds, which kxfs may fetch
+        again after a crash."""
         if self.clock:
             return
         with self.log.lock:

@@ -150,8 +150,8 @@ def test_again_beside_itself(kx, server, mcad):
 
 
 def test_again_by_hand(kx, server):
-    """If the names of the wrapped objects don't depend on the job's name, a second job can't run at the same time,
-    but afterwards."""
+    """If the names of the wrapped objects don't depend on the job's name, a second job can't run at the same time, but
+    it can run afterwards."""
     text = json.dumps({
         "apiVersion": "workload.codeflare.dev/v1beta1", "kind": "AppWrapper", "metadata": {"name": "mine"},
         "spec": {"resources": {"GenericItems": [{"replicas": 1, "generictemplate": {

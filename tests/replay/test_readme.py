@@ -69,7 +69,7 @@ def test_examples(make_kx, server, page):
 
 # --- The picture ------------------------------------------------------------------------------
 # README's picture shows a real session: contrib/picture draws the commands and what kxfs prints. Only the cluster is
-# simulated: a Volcano that has room for two pods.
+# simulated: a Volcano that has capacity for two pods.
 #
 # `KXFS_PICTURE=docs pytest test_readme.py` draws the pictures of README again.
 
@@ -77,7 +77,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 class Busy:
-    """Runs the first job, line by line. The second job waits, because there is no capacity for it."""
+    """Lets the first job print line by line. The second job waits, because there is no capacity for it."""
 
     def __init__(self, server, volcano):
         self.server = server

@@ -34,9 +34,9 @@ def waits(source):
 
 @pytest.fixture
 def said(make_kx, server):
-    """said(config, source, options) returns the messages of a kxfs that refuses to mount. It runs in the background,
-    as users start it. CONFIG is a kubeconfig as a tree. Any start may take so long that kxfs prints that it is
-    waiting; this message is omitted unless WAITED."""
+    """said(config, source, options) returns the messages of a kxfs that refuses to mount. kxfs runs in the background,
+    as users start it. CONFIG is a kubeconfig as a tree. Any start may take so long that kxfs prints that it is waiting;
+    this message is omitted unless WAITED."""
 
     def attempt(config=None, source="volcano:test", options="", waited=False):
         kx = make_kx(start=False, options=options, source=source)
@@ -73,7 +73,7 @@ def test_plugin_that_fails(said, server):
     user = kubeconfig.plugin("sh", "-c", "echo run: cloud login >&2; exit 3")
     text = said(kubeconfig.config(server, user=user))
     first, rest = text.split("\n", 1)
-    # kxfs passes on what the plugin prints immediately, because the plugin may ask for something.
+    # kxfs immediately passes on what the plugin prints, because the plugin may ask for something.
     assert first == "run: cloud login"
     assert rest.startswith("kxfs: get /apis: ")
     assert rest.endswith(': credential plugin "sh" ended with exit code 3:\nrun: cloud login\n')

@@ -84,8 +84,8 @@ def others(server, n=1, phase="Running"):
 
 @pytest.mark.waits
 def test_usage(server, make_mount, volcano):
-    """kxfs computes sums from two samples. It keeps them as long as the job is known, also in the next mount. All
-    files show the same values."""
+    """kxfs computes sums from two samples. It keeps them as long as the job is known, even in the next mount. All files
+    show the same values."""
     server.install(st.OLD_METRICS)
     kx = make_mount(server)
     job, (one, two), start = submit(server, volcano, kx)
@@ -133,7 +133,8 @@ def test_usage(server, make_mount, volcano):
 
 @pytest.mark.waits
 def test_next_mount(server, make_mount, volcano):
-    """The next mount continues from the values that the last one wrote at its end, even if that had only one sample."""
+    """The next mount continues from the values that the last one wrote at its end, even if there was only one
+    sample."""
     kx = make_mount(server)
     job, (one, two), start = submit(server, volcano, kx)
     volcano.log(one).append("begun\n")

@@ -412,8 +412,8 @@ def script(path, body):
 @pytest.mark.parametrize("to", ["token", "plugin"])
 @pytest.mark.parametrize("old", ["fails", "old token"])
 def test_another_way_to_log_in(make_mount, server, volcano, tmp_path, to, old):
-    """A plugin's login expires: the plugin fails, or returns credentials that the server refuses. The user logs in
-    by other means, and the next request uses that."""
+    """A plugin's login expires: the plugin fails, or returns credentials that the server refuses. The user logs in by
+    other means, and the next request uses the new login."""
     del volcano
     plugin = script(tmp_path / "a", ANSWER.format("test-token"))
     kx = make_mount(server, config=kubeconfig.config(server, user=kubeconfig.plugin(plugin)))

@@ -94,7 +94,7 @@ def test_last_words(kx, server, volcano):
     (replies.internal(), ""),
 ], ids=["403", "401", "another uid", "500"])
 def test_removal_refused(kx, server, volcano, reply, text):
-    """rmdir fails with the matching errno. The whole job still exists, also for processes that have its files open."""
+    """rmdir fails with the matching errno. The whole job still exists, even for processes that have its files open."""
     job = kx.submit(APP)
     volcano.start(job.id)
     watching.until_runs(job)
@@ -194,8 +194,8 @@ def test_removal_offline(kx, server, volcano):
 
 
 # --- ctl --------------------------------------------------------------------------------------
-# jobs/ID/ctl on Volcano: kxfs sends one Command if the controller would obey the action, and none if it would ignore
-# it. It reports both correctly.
+# jobs/ID/ctl on Volcano: kxfs sends one Command if the controller would obey the action, and none if the controller
+# would ignore it. kxfs reports both correctly.
 
 BUSY = ["suspend", "restart", "terminate"]
 IN_PHASE = {"Pending": BUSY, "Running": BUSY, "Restarting": [], "Aborting": ["resume"], "Aborted": ["resume"],
@@ -226,8 +226,8 @@ def obeyed(job, word, shown):
 
 
 def err_of_write(job, word):
-    """Return the errno of writing WORD, which the server refuses. kxfs waits 4 s for each reply. On a slow machine
-    an action that may have been accepted can count as ignored; then retry."""
+    """Return the errno with which writing WORD fails, because the server refuses it. kxfs waits 4 s for each reply. On
+    a slow machine the refusal may arrive later, and the write fails with ETIMEDOUT; then retry."""
     while True:
         begin = time.monotonic()
         err = harness.err_of(write_ctl, job, word)

@@ -47,7 +47,7 @@ def is_complete(kx, job, replica=0):
     """True if kxfs knows that it has the whole log of REPLICA, so that it sends no more requests for it."""
     snapshot = records.snapshot_of(records.of(kx, job.id))
     if not snapshot:
-        return False  # kxfs writes it soon
+        return False  # kxfs writes the record soon
     logs = snapshot["replicas"][replica]["logs"]
     return len(logs) > 0 and all(log["complete"] for log in logs)
 
@@ -79,9 +79,8 @@ def test_captured(kx, server, volcano):
     holds(job, b"one\ntwo\nno newline")
     # The last bytes may arrive before kxfs knows that they are the last. The record shows when the capture has ended.
     harness.wait_for(lambda: is_complete(kx, job), what="the end of the capture")
-    # The first request is the stream, and the others fetch the rest. There is one when the container has ended. There
-    # is another before that if the stream ended before the container's event, and more after pauses as long as the
-    # event is late.
+    # The first request is the stream, and the others fetch the rest: one when the container's end is reported, one
+    # before that if the stream ended first, and more after pauses while the event is late.
     stream, *looks = log_requests(server)
     assert stream.query["container"] == "main-0" and stream.query["follow"] in ("true", "1")
     assert len(looks) <= 2 + 2 * (time.monotonic() - begun)
@@ -259,7 +258,8 @@ def test_rotated_away(kx, server, volcano):
 @pytest.mark.parametrize("ends", [False, True], ids=["runs", "ended"])
 def test_rotated_away_after_a_restart(kx, server, volcano, ends):
     """The container has restarted, so the kubelet also has the log of its previous run, which is empty. A crash of the
-    machine has removed the times of the lines. kxfs does not wait for the previous log: later lines are in this one."""
+    machine has removed the times of the lines. kxfs does not wait for the previous log: later lines are in the current
+    one."""
     job = kx.submit(APP)
     (pod,) = volcano.start(job.id)
     volcano.restart_container(pod)
@@ -344,7 +344,7 @@ def test_never_starts(kx, volcano, reason):
 
 @pytest.mark.concurrent
 def test_attempts(kx, server, volcano):
-    """Each attempt keeps its own log, also after Volcano has deleted its pod."""
+    """Each attempt keeps its own log, even after Volcano has deleted its pod."""
     del server
     job = kx.submit(harness.app("true", retry_policy="APPLICATION", max_retries=3))
     for i in range(3):
@@ -421,7 +421,7 @@ def test_runs_in_order(kx, volcano):
         harness.wait_for(lambda job=job: printed(job) == b"three\n", what="the next run's output")
         time.sleep(2)  # longer than a line waits for earlier lines of other replicas
         log.go_on()
-        soon = time.monotonic() - begun < 4  # true if this came before kxfs gave the run up; otherwise nothing is checked
+        soon = time.monotonic() - begun < 4  # true if kxfs had not yet abandoned the run; otherwise nothing is checked
         volcano.finish(pod)
         job.finish()
         text = "".join(f"main/0 {line}\n" for line in ("one", "two", "three"))
@@ -468,8 +468,9 @@ def test_restarts_unseen(server, make_mount):
 
 @pytest.mark.concurrent
 def test_deleted_before_any_event(server, make_mount):
-    """A container ends, and its pod is deleted before any event. The logs are complete, and no gap is counted. If
-    the machine stalls for a second at that moment, kxfs can't know that, so one of three logs is enough."""
+    """A container ends, and its pod is deleted before any event. The logs are complete, and no gap is counted. If the
+    machine stalls for a second at that moment, kxfs can't know that they are complete, so one complete log of three is
+    enough."""
     owner = server.store.add(st.JOBS, watching.job("theirs", phase="Running", tasks={"main": 3}))
     names = [f"main-{i}" for i in range(3)]
     pods = [server.store.add(st.PODS, watching.pod(owner, "main", i, phase="Running")) for i in range(3)]
@@ -846,7 +847,7 @@ def test_forbidden_is_said(make_mount, server, volcano):
 
 
 def test_why_without_the_right(make_mount, server, volcano):
-    """`why` does not refer to a log that the user may not read."""
+    """`why` reports that a log may be incomplete because the user has no right to read logs."""
     server.forbidden.append(NO_LOGS)
     kx = make_mount(server)
     job = kx.submit(harness.app("false"))

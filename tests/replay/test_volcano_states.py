@@ -204,7 +204,8 @@ def test_recording_with_faults(server, make_mount, pytestconfig, scenario):
     rand = random.Random(seed)
     kx = make_mount(server)
     recording = recordings.Recording(scenario)
-    # Only few for each resource: each prolongs the next pause, which must stay far below half a minute.
+    # Disturb each resource only a few times, because each time prolongs the next pause, which must stay far below half
+    # a minute.
     moments = rand.sample(recording.steps, 6)
     which = ["jobs", "pods"] * 3
     rand.shuffle(which)
@@ -486,7 +487,7 @@ def test_lists_and_watches(server, make_mount):
         server.store.add(st.PODS, watching.pod(job, "main", 0, phase="Running"))
     kx = make_mount(server)
     until(kx, lambda now: asked(now, "watch", JOBS_RESOURCE, 200) == 1 and asked(now, "watch", "pods", 200) == 1)
-    # kxfs does not show all jobs at the same time.
+    # kxfs may show the jobs one after the other.
     until(kx, lambda now: now("jobs", state="RUNNING") == 7 and now("pods") == 7)
     now = Metrics(kx)
     # One of these requests is a list of a single object at the start.
@@ -580,7 +581,7 @@ def test_man_page_has_them_all(server, make_mount, make_kx):
 
 # --- Retries ----------------------------------------------------------------------------------
 # The effect of max_retries and retry_policy on Volcano. Volcano counts attempts. From 1.11 on it can restart a single
-# replica. It deletes the pod whose end was the end of the job.
+# replica. It deletes the pod whose failure ended the job.
 
 
 @pytest.fixture
@@ -661,7 +662,8 @@ def test_pod_replaced_unseen(kx, server, volcano):
 
 
 def test_pod_replaced_while_away(kx, server, volcano):
-    """The server was unreachable while the pod ended. kxfs does not mistake a new pod of the same name for it."""
+    """The server was unreachable while the pod ended. kxfs does not mistake a new pod of the same name for the old
+    one."""
     job, pod = job_without_news(kx, server, volcano)
     refused = server.faults.add("reply", times=1000, reply=replies.internal(), **LOGS)
     server.end_streams("reset", **LOGS)
@@ -699,7 +701,7 @@ def test_replica(server, volcano, job):
 
 
 def test_replica_without_retries(server, volcano, job):
-    """Volcano deletes the pod whose end was the end of the job. kxfs still shows how it ended."""
+    """Volcano deletes the pod whose failure ended the job. kxfs still shows how the pod ended."""
     del server
     _, second = volcano.pods(job.id)
     volcano.finish(second, 3)

@@ -106,7 +106,7 @@ def test_not_now(kx, server, reply):
 
 
 def test_reply_that_is_lost_and_server_that_is_away(kx, server):
-    """The job is created, but then the server is unreachable for longer than a close waits."""
+    """The job is created, but the reply is lost and the next three connections are reset."""
     server.faults.add("lose", verb="create")
     server.faults.add("reset", times=3)
     assert put(kx) == ""
@@ -269,7 +269,7 @@ def test_slow_server(kx, server):
 
 
 def test_visible_before_any_watch(kx, server):
-    """The reply alone makes the job visible, even if its watch is much later."""
+    """The reply to the POST makes the job visible, even if the watch reports it much later."""
     harness.wait_for(lambda: server.open_streams(resource="jobs"))
     server.faults.add("silent", times=100, resource="jobs", verb="watch")
     server.faults.add("silent", times=100, resource="jobs", verb="list")
@@ -410,8 +410,8 @@ def open_text(kx):
 @pytest.mark.parametrize("later", [None, replies.recorded("403-quota-exceeded.json"),
                                    replies.recorded("400-webhook-no-such-queue.json")], ids=["same", "quota", "webhook"])
 def test_answer_of_a_proxy(kx, server, reply, later):
-    """A proxy replaces the server's reply. The reply to the retry is of a proxy too, or the server refuses the retry
-    because our own job exists. kxfs finds out which job has the name, and the job runs once."""
+    """A proxy replaces the server's reply. A proxy also replies to the retry, or the server refuses the retry because
+    our own job exists. kxfs finds out which job has the name, and the job runs once."""
     server.faults.add("instead", reply=reply, verb="create")
     server.faults.add("reply", times=10000, reply=later or reply, verb="create")
     assert put(kx) in ("", "ETIMEDOUT"), error_of(kx, "app.yaml")
@@ -839,7 +839,7 @@ def test_launched_after_all(clocked, server, volcano, clock):
 
 @pytest.mark.parametrize("again", [True, False], ids=["release", "remove"])
 def test_held(clocked, server, volcano, clock, again):
-    """kxfs never decides that a held job was not launched. The user submits it again, or removes it."""
+    """kxfs never decides that a held job was not launched. The user releases it again, or removes it."""
     job = clocked.submit(held(hold=True))
     assert killed(clocked, server, lambda: harness.write_ctl(job, "release")).id == job.id
     read_all(job.dir)

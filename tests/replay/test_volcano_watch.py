@@ -70,7 +70,7 @@ def test_list_in_pages(server, make_mount):
         job = server.store.add(st.JOBS, watching.job(f"job-{i:03}"))
         server.store.add(st.PODS, watching.pod(job, "main", 0, phase="Running"))
     for resource in ("jobs", "pods"):
-        # kxfs requests pages of pods one ahead, and retries if that early request fails.
+        # kxfs requests the next page of pods in advance, and retries if that early request fails.
         server.faults.add("reply", reply=replies.continue_expired(), resource=resource, verb="list",
                           is_continued=True, times=3 if resource == "pods" else 1)
     kx = up(server, make_mount(server))
@@ -81,7 +81,7 @@ def test_list_in_pages(server, make_mount):
 
 
 def test_pod_is_named(server, make_mount):
-    """The file `pod` has the name for kubectl exec. It is empty while there is no pod."""
+    """The file `pod` has the name for kubectl exec. It does not exist while there is no pod."""
     job = server.store.add(st.JOBS, watching.job("job-000", phase="Running"))
     kx = up(server, make_mount(server))
     replica = kx / "jobs/job-000/main-0"
@@ -328,8 +328,7 @@ def test_names_that_are_no_file_names(server, make_mount, name):
 
 
 def test_without_volcano(server, make_mount):
-    """In a cluster without Volcano, kxfs reports that immediately and explains it. After the installation of
-    Volcano, its jobs appear automatically."""
+    """In a cluster without Volcano, kxfs reports immediately that Volcano is missing."""
     server.uninstall(*st.VOLCANO)
     kx = make_mount(server, start=False)
     p = harness.run(kx.command(), check=False, env=kx.env())
@@ -372,8 +371,7 @@ def test_thousands(server, make_mount, sanitized):
 
 
 def test_job_with_large_pods(server, make_mount, sanitized):
-    """Pods like those of a job of a thousand tasks, each of which contains the names of all others, so that lists
-    have 60 MB."""
+    """Each pod contains the names of all others, as in a job of a thousand tasks, so that lists have 60 MB."""
     kx = up(server, make_mount(server))
     tree = watching.job("wide", phase="Running", tasks={f"w-{i}": 1 for i in range(300)})
     job = server.store.add(st.JOBS, tree)
@@ -438,8 +436,8 @@ def test_reading(kx, server, volcano, how):
 
 @pytest.mark.parametrize("how", ["reset", "close"])
 def test_first_failure_is_reported(kx, server, how):
-    """Once the connections have ended, the first request that fails marks everything as stale. Later submissions
-    then fail immediately. kxfs does not repeat a request before that."""
+    """Once the connections have ended, the first request that fails marks everything as stale, without a retry. Later
+    submissions then fail immediately."""
     server.store.add(st.JOBS, watching.job("one"))
     harness.wait_for(lambda: "one" in kx.ls("jobs"))
     server.away(how)
@@ -572,8 +570,8 @@ def test_started_without_a_server(make_mount, server):
 
 @pytest.mark.concurrent
 def test_restart_while_offline_keeps_what_is_here(kx, server, volcano):
-    """Captured output is in the state directory. kxfs restarts while the server is unreachable, and does not lose
-    it."""
+    """Captured output survives a crash of kxfs while the server is unreachable, because it is in the state
+    directory."""
     job = kx.submit(APP)
     pods = volcano.start(job.id)
     volcano.log(pods[0]).append("hello\n")
@@ -645,7 +643,7 @@ class Printer:
     def print(self):
         for _ in range(self.random.randrange(8)):
             if self.way == "clock goes back" and len(self.log.data()) > 40000:
-                return  # with longer lines, kxfs could not notice a step of the clock that no stream has seen
+                return  # with more output, kxfs could not notice a step of the clock that no stream has seen
             data = self.line() * (self.random.randrange(1, 40) if self.way == "long lines" else 1)
             self.log.append(data, at=self.time())
 

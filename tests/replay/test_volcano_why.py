@@ -202,7 +202,7 @@ def test_queues(server, make_mount):
 
 
 def test_own_queue(server, make_mount):
-    """A user who may not see all queues may still see the queue of the mount."""
+    """A user without the right to list all queues can still see the queue of the mount."""
     server.store.add(st.QUEUES, queue("default"))
     server.store.add(st.QUEUES, queue("other"))
     server.forbidden.append({"resource": "queues", "fields": ""})
@@ -252,7 +252,7 @@ def test_forbidden(server, make_mount, resource):
 
 
 def test_withdrawn(server, make_mount):
-    """Objects that the user may no longer read are not shown as if they were current."""
+    """When the user loses the right to read objects, kxfs no longer shows them as current."""
     for name in ("default", "other"):
         server.store.add(st.QUEUES, queue(name))
     Waiting(server)
@@ -263,7 +263,7 @@ def test_withdrawn(server, make_mount):
     server.end_streams("end", resource="queues")
     harness.wait_for(lambda: len(info(kx)["refused"]) == 2, what="the refusal")
     harness.wait_for(lambda: "2.4 cpu" not in why(kx), what="why without the group")
-    # There is no queue until the mount's own queue has arrived.
+    # queues/ is missing before the mount's own queue has arrived.
     harness.wait_for(lambda: (kx / "queues/default").exists() and kx.ls("queues") == ["default"],
                      what="queues/ without the other")
 
@@ -279,7 +279,7 @@ def test_not_served(server, make_mount):
 
 
 def test_time_limit(server, make_mount):
-    """The node's message about a pod that ran too long is replaced by the job's time limit."""
+    """kxfs replaces the node's message about a pod that ran too long by the job's time limit."""
     tree = watching.job("slow", "Running")
     tree["spec"]["tasks"][0]["template"]["spec"]["activeDeadlineSeconds"] = 14400
     job = server.store.add(st.JOBS, tree)
@@ -336,8 +336,8 @@ def test_memory(kx, volcano):
 
 
 # --- Causes -----------------------------------------------------------------------------------
-# Causes that remain true: the text of `why` and `status` while a job fails, is restarted, loses its node, or is given
-# up, with a Volcano that acts like the real one. tests/unit/spec/kinds/test-volcano_why.c checks each sentence.
+# The text of `why` and `status` while a job fails, is restarted, loses its node, or is given up by Volcano. The
+# simulated Volcano acts like the real one. tests/unit/spec/kinds/test-volcano_why.c checks each sentence.
 
 
 def edit_pod(server, pod, edit):
@@ -584,7 +584,7 @@ def test_ended_by_a_policy(volcano, job):
     volcano.set_phase(job.id, "Restarting", retryCount=3)
     volcano.finish(volcano.pods(job.id)[0], 0)
     volcano.set_phase(job.id, "Failed")
-    harness.wait_for(lambda: job.state() == "FAILED")  # if the watch of pods was faster, it is SUCCEEDED first
+    harness.wait_for(lambda: job.state() == "FAILED")  # if the watch of pods was faster, the job is SUCCEEDED first
     until_why(job, "The job failed because of a policy in its own spec. main-0 ended with exit code 0. Retries used: 2; "
                    "max_retries is 0. Its output is in main-0/log.\n")
 
@@ -694,7 +694,7 @@ def passed_over(kx):
 
 @pytest.mark.parametrize("when", ["before", "while"])
 def test_deep_object(make_mount, server, when):
-    """Any user may write an object that is nested too deep. It does not stop a mount: kxfs skips it, names it, and
+    """Any user can write an object that is nested too deep. It does not stop a mount: kxfs skips it, names it, and
     counts it until it is deleted."""
     server.uninstall(*st.VOLCANO)
     server.install(st.APPWRAPPERS)

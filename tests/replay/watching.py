@@ -77,8 +77,8 @@ def real_pod(owner, task, index):
 
 
 def until_runs(job):
-    """Wait until JOB and all its replicas run, according to the watches of jobs and of pods. Otherwise the pods
-    alone might show that the job runs, and an older event of its controller that arrives later would change it back."""
+    """Wait until JOB and all its replicas run, according to the watches of jobs and of pods. Otherwise the pods alone
+    might show that the job runs, and an older event of the job that arrives later would change its state back."""
     def told():
         status = job.status()
         return status["phase"] == "Running" and all(

@@ -2,8 +2,8 @@
 /*
  * Checks of the archive, a directory beside the state directory. A job's directory in the archive
  * must be complete and never change, whatever fails and whenever kxfs is killed or the machine
- * loses power. It is complete if it has all files, and all output of each run unless the job's
- * status reports what is missing.
+ * loses power. It is complete if it has all files and all output of each run, except output that
+ * the job's status reports as missing.
  *
  * At the end kxfs reports no error of the archive, and no job has disappeared from the archive. The
  * archive has all output that was read earlier and is no longer in the state directory (reader.c).

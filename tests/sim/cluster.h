@@ -129,7 +129,7 @@ const char *cluster_time(char ret[32]);
 /* Return the condition TYPE of STATUS, borrowed. Add it if it is missing. */
 struct json_object *cluster_condition(struct json_object *status, const char *type);
 
-/* O has changed: send it to watches as an event of TYPE. */
+/* Send O, which has changed, to watches as an event of TYPE. */
 void object_changed(struct object *o, const char *type);
 /* Return the object NAME of the collection IN, or NULL if there is none. */
 struct object *object_find(enum collection in, const char *name);
@@ -207,7 +207,7 @@ void job_queue(struct object *job, bool waits);
 
 /* Install Kueue in the cluster. */
 void kueue_begin(void);
-/* The object JOB is about to be created: Kueue's webhook may suspend it. */
+/* The object JOB is about to be created. Let Kueue's webhook suspend it if it has a queue. */
 void kueue_admit(struct json_object *job);
 /* Notify Kueue that JOB was created, has finished, or was removed. */
 void kueue_begins(struct object *job);

@@ -560,7 +560,7 @@ static void indexed_terminates(void *data)
 	controller_soon(10, indexed_over, job);
 }
 
-/* spec.suspend was set to VALUE: schedule SUSPENDS or RESUMES, the controller's reaction. */
+/* spec.suspend was set to VALUE. Schedule SUSPENDS or RESUMES, the controller's reaction. */
 static void suspend(struct object *job, const struct json_object *value, sim_fn suspends,
 		    sim_fn resumes)
 {
@@ -693,7 +693,7 @@ static void wrapper_begins(void *data)
 }
 
 /*
- * All pods of JOB are removed: set PHASE in its status, and WORD as its phase in Volcano's terms.
+ * All pods of JOB are removed. Set PHASE in its status, and WORD as its phase in Volcano's terms.
  */
 static void wrapper_cleared(struct object *job, const char *phase, const char *word)
 {
@@ -748,7 +748,7 @@ static void wrapper_failed(void *data)
 	server_ended(job);
 }
 
-/* JOB's pod has failed or is missing: restart the job, or let it fail. */
+/* JOB's pod has failed or is missing. Restart the job, or let it fail. */
 static void wrapper_retries(struct object *job)
 {
 	job_delete_pods(job, true);

@@ -4,8 +4,8 @@
  * bytes, or cuts off the end of a file. The damaged part decides what must happen then:
  *
  *  record    the next mount reports the damage and ignores the record, so it never sends or starts
- *            the job again. It shows a job of a cluster like one of another user, and does not show
- *            a local job
+ *            the job again. kxfs shows a job of a cluster like another user's, and does not show a
+ *            local job
  *  document  of a launched job: kxfs shows the original document, or refuses to show it
  *  output    nothing is launched twice, and all states are right; the logs of the job may be wrong
  *
@@ -82,7 +82,7 @@ static void spoil(const char *path, size_t from, size_t n)
 	size_t at = from + sim_random(SIM_DAMAGE) % n;
 	size_t len = 1 + sim_below(SIM_DAMAGE, MOST_BYTES);
 
-	/* Inverting a low bit turns a digit into a digit, and a letter into a letter. */
+	/* Inverting a low bit usually turns a digit into a digit, and a letter into a letter. */
 	sim_disk_flip(path, at, min_of(len, from + n - at), 1u << sim_below(SIM_DAMAGE, 4));
 }
 

@@ -17,7 +17,7 @@
 #include "tests/sim/world.h"
 
 #define FIRST_FD (1 << 20)
-/* Each log keeps one open, and opens another during a call. Each helper has two. */
+/* Each open log has one descriptor, and a second one during a call. Each helper has two. */
 #define MOST_FDS  1024
 #define SECTOR	  512u
 #define MOST_FILE (64u << 20)
@@ -31,7 +31,7 @@ struct entry {
 	struct inode *inode;
 };
 
-/* A change of a name that is not synced yet. */
+/* A change of a directory entry that is not synced yet. */
 struct change {
 	char *name;
 	struct inode *was;  /* NULL: the name was free */
@@ -151,7 +151,7 @@ unsigned sim_disk_hung_life(void)
 	return hung_life;
 }
 
-/* Return for how long the current call hangs, in us: usually 0. */
+/* Return how long the current call hangs, in us; usually 0. */
 static uint64_t hang(void)
 {
 	if (!mended && sim_now() >= hangs_until && sim_chance(SIM_DISK, sim_faults.hangs)) {

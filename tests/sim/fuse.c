@@ -43,7 +43,7 @@ static bool is_late(const struct fuse_req *r)
 	return r->done;
 }
 
-/* Fail if R waits longer than it may. */
+/* Fail if R has waited longer than allowed. */
 static void check_deadline(const struct fuse_req *r)
 {
 	uint64_t waited = sim_awake() - r->since;
@@ -427,7 +427,7 @@ uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsign
 	p->req = req;
 	if (!deadline_ms && kind != PARK_READ)
 		sim_fail("a request is parked without a deadline");
-	/* Check how long REQ has waited so far, because SINCE is set to now below. */
+	/* Check how long REQ has waited, before SINCE is set to now. */
 	check_deadline(req);
 	req->endless = !deadline_ms;
 	req->parked = true;
@@ -517,10 +517,7 @@ int request_ask(struct fuse_req *r)
 	return r->err;
 }
 
-/*
- * Don't free R itself before the history ends, because its handler may still be running and use R
- * and its buffer.
- */
+/* Never free R itself, because its handler may still be running and use R and its buffer. */
 void request_drop(struct fuse_req *r)
 {
 	free(take_ptr(r->ret));

@@ -2,7 +2,7 @@
 /*
  * Other users of the namespace, some of whom are malicious. The server validates metadata: names,
  * uids and owners have their form, labels and annotations are text. Everything else in an object
- * may be anything ("Anybody may make an object that is larger or deeper than all others",
+ * can have any value ("Anybody may make an object that is larger or deeper than all others",
  * docs/facts.md). These users create:
  *
  *  a copy   a job with the contents of an existing job, including the UUID of the launch, under

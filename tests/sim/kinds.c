@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In a mount of several kinds, one kind has a fault: for a while the mounting user may not access
- * it, or its definition is removed with all its jobs and created again. Nothing can be created
- * while the definition is being removed ("A definition that is being removed takes nothing new",
- * docs/facts.md). During a fault, jobs/ must keep all jobs that exist on the server.
+ * In a mount of several kinds, one kind has a fault: for a while the mounting user is not allowed
+ * to access it, or its definition is removed with all its jobs and created again. Nothing can be
+ * created while the definition is being removed ("A definition that is being removed takes nothing
+ * new", docs/facts.md). During a fault, jobs/ must keep all jobs that exist on the server.
  *
  * In a history with chains, the user may also lose the right to watch links for a while. Meanwhile
- * kxfs shows the jobs, and .kxfs/info and `why` explain why their pods are not known. Later the
- * pods are known.
+ * kxfs shows the jobs, and .kxfs/info and `why` explain why their pods are not known. Afterwards
+ * kxfs knows the pods again.
  */
 #include "spec/base/mem.h"
 #include "tests/sim/cluster.h"
@@ -15,7 +15,7 @@
 
 #define BEGIN_S 100
 #define LASTS_S 90
-/* Within this time kxfs notices that it may not watch links, if the network works. */
+/* If the network works, kxfs notices within this time that it is forbidden to watch links. */
 #define KNOWN_S 30
 
 /* The names in jobs/ when the fault began. */
@@ -38,7 +38,7 @@ static bool has(const struct kernel_names *names, const char *name)
 	return false;
 }
 
-/* Check that jobs/ still has the jobs of the first look, in the life LIFE at the time SINCE. */
+/* Check that jobs/ still has the jobs that look() found in the life LIFE at the time SINCE. */
 static void look_again(pid_t pid, unsigned life, uint64_t since)
 {
 	struct kernel_names names cleanup(kernel_names_clear) = {0};
@@ -90,8 +90,8 @@ static void trouble(void *data)
 		cluster_trouble(k, ENDS);
 		sim_sleep(cluster_kept_us());
 		/*
-		 * The server serves the kind until its last job is gone. Some jobs take longer,
-		 * because they have finalizers.
+		 * The server serves the kind until its last job is gone. Jobs with finalizers take
+		 * longer to disappear.
 		 */
 		while (remove_all(k))
 			sim_sleep(sim_delay(SIM_KINDS, SIM_S / 100));

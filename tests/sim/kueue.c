@@ -11,7 +11,7 @@
  *  evicted   Evicted is True while the pods end; then QuotaReserved is False: the job waits again
  *  finished  the job has finished; or it was removed, and the Workload will be removed soon
  *
- * kxfs must not show a waiting job as failed or cancelled.
+ * kxfs must never show a waiting job as failed or cancelled.
  */
 #include "spec/base/mem.h"
 #include "spec/view/kueue.h"
@@ -65,7 +65,7 @@ static void waits(struct object *workload)
 {
 	condition(workload, "QuotaReserved", false, "Pending", MESSAGE);
 	changed(workload, "waits");
-	/* Don't let a copy wait for ever, because the final checks need both jobs to end. */
+	/* Don't let a copy wait for ever: the final checks need it and its original to end. */
 	if (!sim_chance(SIM_KUEUE, 100) || workload->job->foreign)
 		kueue_soon(WAITS_S, admits, workload);
 }

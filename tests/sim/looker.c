@@ -2,7 +2,7 @@
 /*
  * Users who look around: ls -l of a running job, cat of its texts, and rm -r. A directory lists
  * each name once. `state` is a TorchX state. `status` belongs to the directory's job. No text moves
- * a cursor, even if other users have put control characters into the job. rm -r may remove
+ * a cursor, even if other users have put control characters into the job. rm -r can remove
  * everything that it finds.
  */
 #include <errno.h>
@@ -111,7 +111,7 @@ void lookers_judge(void)
 	struct kernel_names jobs cleanup(kernel_names_clear) = {0};
 	pid_t pid = kernel_fork(KERNEL_SEEN);
 
-	/* Without hostile users, all text was written by kxfs. */
+	/* Without hostile users, kxfs has written all texts. */
 	if (!hostile_made() || kernel_list(pid, "jobs", &jobs))
 		return;
 	for (size_t i = 0; i < jobs.n; i++)
@@ -161,8 +161,9 @@ int looker_remove(pid_t pid, const char *path)
 /* --- ctl --- */
 
 /*
- * One user who writes to the ctl of jobs. The server has received each write that returned 0. It
- * never acts on a write that was refused. It restarts a job at most as often as the user requested.
+ * One user who writes to the ctl of jobs. A write that returns 0 has reached the server. The server
+ * never acts on a write that was refused, and restarts a job at most as often as the user
+ * requested.
  */
 
 #define WRITES	    12

@@ -6,10 +6,11 @@
  * loses power. These invariants hold at any moment:
  *
  *  start  only submitted programs are started (user.c), once per attempt unless the machine loses
- *         power. A replica has one running program. If a job restarts as a whole, nothing of its
- *         previous attempt still runs. No program is started more often than its retries allow
- *  end    a program is only terminated by a user's request, by its time limit, because another
- *         replica of its job has failed, or because the mount has ended
+ *         power. A replica has at most one running program. If a job restarts as a whole, nothing
+ *         of its previous attempt still runs. No program is started more often than its retries
+ *         allow
+ *  end    kxfs terminates a program only because of a user's request, its time limit, the failure
+ *         of another replica of its job, or the end of the mount
  *
  * At the end nothing of a finished job runs, and each job without a running program is shown as
  * finished, with the right state.
@@ -674,7 +675,7 @@ static void judge_log(const struct run *r, pid_t pid)
 	judge_lines(r, name, own);
 	/*
 	 * If the disk refused the mark of an incomplete merged log, the next mount does not know
-	 * that it is incomplete.
+	 * that the log is incomplete.
 	 */
 	if (!(sim_faults.disk_error && (sim_faults.killed || sim_faults.ended)))
 		judge_lines(r, "log", merged);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Replaces the C library's malloc. The header of each block records its owner: the life of kxfs
- * that allocated it, or the world. So the amount of memory that kxfs holds is always known, no
- * matter which code frees a block. A sanitizer has its own malloc; with a sanitizer, nothing is
- * counted.
+ * that allocated it, or the world. So the amount of memory that kxfs holds is known, no matter
+ * which code frees a block. A sanitizer has its own malloc, so a build with one counts nothing.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -199,7 +199,7 @@ static bool is_ready(struct poller *p)
 	return ready;
 }
 
-/* Some descriptors may have become readable: wake what waits for them. */
+/* Some descriptors may have become readable. Wake everything that waits for one of them. */
 static void changed(void)
 {
 	for (int i = 0; i < n_fds; i++) {

@@ -11,8 +11,8 @@
  *                 the machine loses power
  *
  * At the end the log of an existing job shows all output of its last run. It also shows all output
- * of the run before in the same pod, if the node still has that output. What was read of a job that
- * kxfs launched is in jobs/ or history/, even if a later job has the same name.
+ * of the previous run in the same pod, if the node still has that output. What was read of a job
+ * that kxfs launched is in jobs/ or history/, even if a later job has the same name.
  */
 #include <stdio.h>
 
@@ -25,7 +25,7 @@
 #define READ_EACH_S 25
 #define UID	    SERVER_UID
 #define MOST_RUNS   64 /* of a job */
-#define MOST_LOGS   6  /* files log.0 and so on that are read */
+#define MOST_LOGS   6  /* the number of files log.0, log.1, ... to read */
 
 /* A run, and how many of its lines a log has shown. */
 struct seen {
@@ -61,8 +61,8 @@ static bool is_of(const char *words, const char *replica)
 }
 
 /*
- * Whose lines a text has: those of one run, those of a replica's runs one after the other, or those
- * of all runs, with prefixes.
+ * The lines that a text has: those of one run, of a replica's runs one after the other, or of all
+ * runs with prefixes.
  */
 enum form { ONE_RUN, ONE_REPLICA, MERGED };
 
@@ -102,9 +102,9 @@ static bool are_begun(const char *text, const char *uid)
 }
 
 /*
- * Return the part of LINE that is a line of its own: usually LINE. But after a power cut, a short
- * write, or a broken stream, the log may end in the middle of a line of S. If the node has lost the
- * rest, a later line follows directly: then return that line.
+ * Return the part of LINE that is a line of its own: usually all of LINE. But after a power cut, a
+ * short write, or a broken stream, the log may end in the middle of a line of S. If the node has
+ * lost the rest, a later line follows directly: then return that line.
  */
 static const char *behind_a_tear(enum form form, const struct seen *s, const char *line)
 {
@@ -208,8 +208,8 @@ static void check_job(const char *path, const struct seen *seen)
 }
 
 /*
- * Check TEXT, the contents of PATH, a log of JOB. Describe each run of TEXT in SEEN, which has
- * MOST_RUNS elements and is zero before.
+ * Check TEXT, the contents of PATH, a log of JOB. Describe each run of TEXT in SEEN, an array of
+ * MOST_RUNS zeroed elements.
  */
 static void check_text(const char *path, const char *text, enum form form, const char *job,
 		       struct seen *seen)
@@ -267,8 +267,8 @@ static void check_known(const char *path, const char *job, char *text)
 }
 
 /*
- * Do the same for the first run in TEXT, unless its job belongs to another user: kxfs fetches the
- * log of such a job again if the log was lost.
+ * Do the same as check_known for the first run in TEXT, unless its job belongs to another user:
+ * kxfs fetches the log of such a job again if the log was lost.
  */
 static void check_known_run(const char *path, const char *job, const char *text)
 {
@@ -330,8 +330,8 @@ void readers_followed(const char *path, const char *text, bool merged, bool ende
 
 	check_text(path, text, merged ? MERGED : ONE_REPLICA, job, seen);
 	/*
-	 * Don't remember the log of a run before its end was read: a shown line may be lost if the
-	 * disk refuses it and it can't be fetched again. Only a reader that continues notices that.
+	 * Don't remember the log of a run before its end was read. The disk may refuse a line that
+	 * was shown, and the node may no longer have it. Only a reader that continues notices that.
 	 */
 	if (merged)
 		check_known(path, job, text_copy(text));
@@ -445,8 +445,8 @@ static void judge_known(const struct known *k, pid_t pid)
 	/*
 	 * kxfs shows nothing of a local job whose record can't be read, nor of a job that a restore
 	 * of etcd removed before the disk accepted its snapshot. It reports both. If a restore of
-	 * etcd has brought a job back, another job may have taken its name meanwhile and its
-	 * directory may have been moved away.
+	 * etcd has brought a job back, another job may have had its name meanwhile, and kxfs may
+	 * have moved its directory away.
 	 */
 	if (!server_run(uid, &run) || run.foreign || run.revived ||
 	    damage_hit(run.job_name, false) ||
@@ -532,17 +532,17 @@ void readers_judge(void)
 /* --- gaps --- */
 
 /*
- * Compare the gaps that kxfs reports with what the nodes had. A log's file has only bytes of the
- * program, so kxfs reports a gap elsewhere: its place on disk (lines/KEY.gaps), a count in
+ * Compare the gaps that kxfs reports with what the nodes had. A log contains only bytes of the
+ * program, so kxfs reports a gap elsewhere: its offset in lines/KEY.gaps on disk, a count in
  * `status`, and a message in .kxfs/log. These rules hold unless the machine has lost power:
  *
  *  place    a gap is between two lines that are not consecutive, and nowhere else. But if the node
  *           has lost the last line that was shown, it is unknown whether a line is missing after
- *           it, and a gap "may be" there
+ *           it, and kxfs may report a gap there
  *  count    `status` counts each place and each missing end, and at most one more for each run
  *           whose pod was removed, or whose container was restarted, before its output was captured
- *  message  lost output is only reported for a pod whose node has lost some; a pod or a run is only
- *           reported as removed if it was
+ *  message  kxfs reports lost output only for a pod whose node has lost some, and a pod or a run as
+ *           removed only if it was
  *
  * A local job never lacks output: its `status` shows 0.
  */
@@ -614,7 +614,7 @@ static bool ends_with_line(const char *at, size_t n, const char *uid, size_t *re
 }
 
 /*
- * Check the whole line NUMBER of S. BEFORE: the number due after the previous line, or 0 if no
+ * Check the whole line NUMBER of S. BEFORE: the number after that of the previous line, or 0 if no
  * whole line precedes. REPORTED: kxfs reports a gap between the two lines.
  */
 static void check_place(const char *path, const struct shown *s, size_t number, size_t before,
@@ -674,7 +674,7 @@ void gaps_check(const char *path, const char *text)
 		check_places(path, text, &shown);
 }
 
-/* --- the count, in the end --- */
+/* --- the count, at the end --- */
 
 /*
  * Read the count of gaps in the `status` of a replica of AT, a job's directory. Return false if it
@@ -695,8 +695,8 @@ static bool count_in(const char *at, pid_t pid, size_t *ret)
 }
 
 /*
- * Return the largest number of gaps without a place that kxfs may report for JOB, a uid. The log of
- * a container that a webhook has added to a pod may have a gap, too.
+ * Return the largest number of gaps without an offset that kxfs may report for JOB, a uid. The log
+ * of a container that a webhook has added to a pod may have a gap, too.
  */
 static size_t most_of(const char *job)
 {

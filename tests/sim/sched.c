@@ -5,8 +5,8 @@
  * Time advances when nothing is left to do now. Each task has its own stack. It runs until it
  * waits, and continues when an event wakes it. A task of an ended life of kxfs never continues.
  * swapcontext makes a system call each time for the signal mask, which nothing here changes. So
- * setcontext only enters a new task, and _longjmp does all other switches. With a sanitizer,
- * swapcontext does all switches, because a sanitizer must see each of them.
+ * setcontext is used only to enter a new task, and _longjmp for all other switches. With a
+ * sanitizer, swapcontext does all switches, because a sanitizer must see each of them.
  */
 #undef _FORTIFY_SOURCE /* it treats a jump to another stack as an error */
 #include <setjmp.h>
@@ -429,7 +429,7 @@ static void task_main(void)
 	}
 }
 
-/* For the compiler, getcontext may return twice. So it is called in a function of its own. */
+/* The compiler assumes that getcontext may return twice. So call it in a separate function. */
 static void make_context(struct sim_task *t)
 {
 	getcontext(&t->context);

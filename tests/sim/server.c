@@ -161,7 +161,7 @@ static void bookmark(void *data)
 
 	if (w->gone)
 		return;
-	/* A watch that starts at a future version sends nothing before it (docs/facts.md). */
+	/* A watch sends nothing before the version at which it starts (docs/facts.md). */
 	if (w->at == n_changes && w->version <= version) {
 		line = text_print(
 			"{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%s\",\"apiVersion\":\"%s\","
@@ -771,7 +771,7 @@ static void turn_back(struct object *o, const struct known *k)
 {
 	cleanup_free char *status = text_copy(json_print(json_at(o->json, "status")));
 
-	/* No node has a pod any more that was removed after the backup, so remove it again. */
+	/* If the pod was removed after the backup, no node runs it any more, so remove it again. */
 	if (o->in == PODS && o->gone) {
 		if (!k->gone)
 			object_changed(o, "DELETED");
@@ -884,7 +884,7 @@ void server_mend(void)
 
 /* --- requests --- */
 
-/* A list in pages is consistent: all pages show one moment. */
+/* A list in pages is consistent: all pages show the same moment. */
 struct pages {
 	unsigned version;
 	char **v;
@@ -1006,7 +1006,7 @@ static void delete (struct object *job, const char *body, size_t len, struct ser
 	json_object_put(options);
 }
 
-/* Patch fields of JOB's spec. Reply 409 if BODY has another uid or resourceVersion than JOB. */
+/* Patch fields of JOB's spec. Reply 409 if the uid or resourceVersion in BODY is not JOB's. */
 static void patch(struct object *job, const char *body, size_t len, struct server_reply *ret)
 {
 	cleanup_free char *text = mem_copy(body, len);
@@ -1055,7 +1055,7 @@ static void list_groups(struct server_reply *ret)
 	ret->status = 200;
 }
 
-/* Handle a request that is not about one resource. Return false if PATH is not such a request. */
+/* Handle a request for discovery or an access review. Return false for any other PATH. */
 static bool is_answered(const char *method, const char *path, struct server_reply *ret)
 {
 	static const char group[] =

@@ -14,15 +14,15 @@
  *	kernel.c  replaces fs/submit/writer.c: the kernel, as processes see it (kernel.h)
  *	server.c  an API server (world.h), whose jobs have controllers (volcano.c, controllers.c) and
  *	          kubelets (kubelet.c); cluster.h is their internal header
- *	process.c replaces starting programs, sockets and pipes: helpers of local jobs as processes
+ *	process.c replaces process starts, sockets and pipes: helpers of local jobs as processes
  *	machine.c replaces backend/local/guard.c: the programs of local jobs (world.h)
  *	kxfs.c    one life of kxfs: what fs/mount/run.c starts (world.h)
  *	user.c    users who launch jobs, and the promises to them (world.h)
  *	writer.c  the ways in which users write files, also into dryrun/ (world.h)
  *	kueue.c   Kueue, which suspends and resumes jobs (world.h)
- *	kinds.c   faults of one of several kinds (world.h)
+ *	kinds.c   faults that affect one kind of jobs (world.h)
  *	hostile.c other users of the server, some of them malicious (world.h)
- *	looker.c  users who list and read everything else, rm -r, and write to ctl (world.h)
+ *	looker.c  users who list and read other files, run rm -r, and write to ctl (world.h)
  *	reader.c  readers of logs, and checks of the contents of logs (world.h)
  *	damage.c  a disk that damages files, and checks of what kxfs makes of them (world.h)
  *	archive.c checks of the archive (world.h)
@@ -30,9 +30,9 @@
  *	waiter.c  readers of files that block and of lists, and checks of both (world.h)
  *	main.c    histories, one process each
  *
- * The streams below are the only source of random numbers, and each part of the world has its own.
- * No decision depends on the address of an object. So a seed always gives the same trace, byte for
- * byte.
+ * The streams below are the only source of random numbers, and each part of the simulation has its
+ * own. No decision depends on the address of an object. So a seed always gives the same trace, byte
+ * for byte.
  */
 #pragma once
 
@@ -134,7 +134,7 @@ struct sim_faults {
 	unsigned lingers;     /* lives in which an unmount does not end running programs */
 	unsigned not_mounted; /* starts of kxfs that fail after it has found its jobs */
 	/* Faults of all histories: */
-	/* Disk calls that hang for a while; at half of them all other calls hang too. */
+	/* Disk calls that hang for a while. In half of these cases all other calls hang too. */
 	unsigned hangs;
 	unsigned still; /* occasions on which the machine is suspended for some seconds */
 	unsigned clock; /* occasions on which the wall clock steps forward or back */
@@ -214,7 +214,7 @@ void sim_run(uint64_t until, const bool *over);
 struct sim_task;
 void sim_task_start(enum sim_whose whose, sim_fn fn, void *data);
 struct sim_task *sim_task_here(void); /* NULL if no task is running */
-/* Call these two only in a task. */
+/* Call sim_sleep and sim_task_wait only in a task. */
 void sim_sleep(uint64_t us);
 void sim_task_wait(void);
 /*
@@ -240,20 +240,20 @@ static inline void sim_charge_again(const bool *was)
 	sim_charge(*was);
 }
 /*
- * Put this into a function that kxfs calls and that does not wait. Its allocations are then not
+ * Put this into a function that kxfs calls and that never waits. Then its allocations are not
  * charged to kxfs.
  */
 #define sim_of_world() const bool was_charged_ cleanup(sim_charge_again) = sim_charge(false)
 /* Return the number of bytes that the current life of kxfs has allocated. */
 size_t sim_memory_held(void);
-/* Forget the allocations of the current life, because it has ended. */
+/* The current life has ended. Forget its allocations. */
 void sim_memory_forget(void);
 
 /* --- trace and failures --- */
 
-extern bool sim_trace; /* the trace is written to standard output */
+extern bool sim_trace; /* write the trace to standard output */
 void sim_log(const char *who, const char *fmt, ...) printf_like(2, 3);
-/* An invariant is broken: print the message, store FMT in *sim_failure, and end the history. */
+/* An invariant is broken. Print the message, store FMT in *sim_failure, and end the history. */
 extern const char **sim_failure;
 _Noreturn void sim_fail(const char *fmt, ...) printf_like(1, 2);
 uint64_t sim_trace_hash(void);
@@ -288,11 +288,11 @@ struct sim_process {
 	int instructions_fd, listen_fd;
 };
 
-/* P was killed or has exited: close its descriptors and notify its parent. */
+/* P was killed or has exited. Close its descriptors and notify its parent. */
 void process_end(struct sim_process *p);
-/* kxfs was killed: close its descriptors. Connections that were not accepted yet keep waiting. */
+/* kxfs was killed. Close its descriptors. Connections that were not accepted yet keep waiting. */
 void sim_process_kill_kxfs(void);
-/* The machine has lost power: remove all processes and sockets. */
+/* The machine has lost power. Remove all processes and sockets. */
 void sim_process_power_cut(void);
 /* End all faults: every helper can be reached from now on. */
 void sim_process_mend(void);
@@ -315,7 +315,7 @@ bool sim_socket_close(int fd);
 
 /* Mount two empty disks on /state and SIM_ARCHIVE_DIR. */
 void sim_disk_make(void);
-/* kxfs was killed: close its descriptors. Calls that it has made remain in effect. */
+/* kxfs was killed. Close its descriptors. The effects of its calls remain. */
 void sim_disk_kill(void);
 /*
  * The machine has lost power. Of each file the synced contents remain; of later writes each block

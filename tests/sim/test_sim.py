@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The simulator with sanitizers, and faults that the simulator must find. All faults must fit the sources, and each
-run puts some random ones back.
+"""The simulator with sanitizers, and faults that the simulator must find. All fault patches must apply to the sources,
+and each run applies some random ones.
 
-KXFS_SIM is the build with sanitizers. KXFS_SIM_SEEDS is the number of new histories (default 200), KXFS_SIM_FROM
-their first seed (random by default), and KXFS_SIM_FAULTS the number of faults that are put back (default 3; 0: all).
+KXFS_SIM is the build with sanitizers. KXFS_SIM_SEEDS is the number of new histories (default 200), KXFS_SIM_FROM their
+first seed (random by default), and KXFS_SIM_FAULTS the number of fault patches to apply (default 3; 0: all).
 """
 
 import contextlib
@@ -80,7 +80,7 @@ def test_failing_seed_is_kept(tmp_path):
 
 
 def test_minutes():
-    """Histories are played until the time is over, and at least one."""
+    """Histories are played until the time is over."""
     p = run(os.environ["KXFS_SIM"], "--minutes", "0.1", "--jobs", "2", timeout=120)
     match = re.search(r"^(\d+) histories, 0 failed", p.stdout, re.M)
     assert p.returncode == 0 and match and int(match[1]) > 1, p.stdout

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Users who write files into submit/, and the promises to them. Each text is written once and
- * contains a tag. The job that is launched from it has the same tag. So for each text it is known
- * at any moment:
+ * contains a tag. The job that is launched from it has the same tag. So for each text the simulator
+ * knows at any moment which of these holds:
  *
  *	nobody has closed the whole text	it is not launched
  *	its close returned 0			it was launched, once; its job and NAME.job exist
- *	its close was refused with a result	it was not launched, and never will be
+ *	its close failed with a clear error	it was not launched, and never will be
  *	otherwise				it was launched once or not at all
  *
- * At the end, a while after the last fault, each written name has its result: NAME.job leads to the
- * job of the last accepted write, if that job exists; NAME.error has the reason if nothing was
- * launched, until the mount ends. jobs/ shows what the server has.
+ * Some time after the last fault, each written name shows its result. NAME.job leads to the job of
+ * the last accepted write, if that job exists. If nothing was launched, NAME.error has the reason
+ * until the mount ends. jobs/ shows what the server has.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -57,8 +57,9 @@ struct write {
 	unsigned not_started;
 	struct users_roles roles;
 	/*
-	 * SENT: the life in which kxfs sent it and was not refused. RELEASED_IN: the life in which
-	 * its user wrote `release`. Both are the number of the life plus 1, or 0 if there is none.
+	 * SENT: the life in which kxfs last sent it, unless the server refused it. RELEASED_IN: the
+	 * life in which its user wrote `release`. Each is the number of the life plus 1, or 0 if
+	 * there is none.
 	 */
 	unsigned sent, released_in;
 	/*
@@ -80,8 +81,8 @@ static unsigned busy[N_NAMES]; /* the number of tasks that write this name now *
 /* The tag of the last write that submitted the name, plus 1; 0: none. */
 static unsigned last[N_NAMES];
 /*
- * True if the last write that submitted the name was then its only writer, and nobody has changed
- * the file since.
+ * True if no other task wrote the name when it was last submitted, and nobody has changed the file
+ * since.
  */
 static bool alone[N_NAMES];
 /* The life, plus 1, in which a delayed request may still rename or remove the file; 0: none. */
@@ -101,8 +102,8 @@ static bool is_damaged(const struct write *w, bool record)
 /* --- held jobs --- */
 
 /*
- * True if W's job has ended. *RET_CERTAIN is false if the job was never launched and may have ended
- * without that.
+ * True if W's job has ended. *RET_CERTAIN is false if the job may have ended without being
+ * launched.
  */
 static bool is_over(const struct write *w, bool *ret_certain)
 {
@@ -123,8 +124,8 @@ static bool goes_on(const struct write *w)
 }
 
 /*
- * JOB is being launched: check that the job for which it waits has ended. Check nothing if helpers
- * are killed, because a program survives its helper for a moment.
+ * JOB is being launched. Check that the job for which it waits has ended. Skip this if helpers are
+ * killed, because a program survives its helper for a moment.
  */
 static void check_others(const struct write *w, const char *job)
 {
@@ -158,7 +159,7 @@ static void draw_held(struct write *w)
 	w->begin_s = w->hold ? 0 : 1 + sim_below(SIM_HELD, BEGINS_S);
 }
 
-/* W is being written: it may wait for one of the accepted jobs. */
+/* Decide at random whether W waits for another job, and for which of the accepted ones. */
 static void draw_after(struct write *w)
 {
 	static const char *const wishes[] = {"ok", "failed", "any", "any"};
@@ -282,7 +283,7 @@ void users_created(const char *body, const char *name, const char *uid)
 	check_time(w, name);
 	/*
 	 * A delayed POST may create the job a second time if a restore of etcd has removed the job
-	 * that the next POST created.
+	 * that the retry of this POST created.
 	 */
 	if (w->created++ || (w->undone && w->fate == ACCEPTED && !w->held && !sim_faults.late))
 		sim_fail("tag %lu was launched twice: %s and %s", tag, w->job, name);
@@ -324,7 +325,7 @@ static void draw_roles(struct write *w)
 	r->policy = (enum users_policy)sim_below(SIM_ROLES, 3);
 }
 
-/* Return role NAME with N replicas (0: no role), in a text with ROOM spare bytes, malloc'ed. */
+/* Return role NAME with N replicas as YAML, or "" if N is 0. ROOM pads its comment. malloc'ed. */
 static char *role_text(const struct write *w, const char *name, unsigned n, int room)
 {
 	static const char *const policies[] = {"REPLICA", "ROLE", "APPLICATION"};
@@ -352,8 +353,8 @@ void users_started(unsigned tag, const char *job, bool first, unsigned life, uns
 	damage_launches(tag, life);
 	/*
 	 * If the writer of a job got no result, or an unclear one, a later mount must not start the
-	 * job. There is an exception: if the helper could not be started and that could not be
-	 * recorded, or a hanging disk delayed its start, the next mount starts it.
+	 * job. There are two exceptions: kxfs could neither start the helper nor record that, or a
+	 * hanging disk delayed the start. Then the next mount starts the job.
 	 */
 	if (!w->created)
 		check_time(w, job);
@@ -407,8 +408,8 @@ static enum sim_stream stream_of(const struct write *w)
 }
 
 /*
- * Return W's document. No beginning of it is a whole AppDef: if kxfs can't see the writing process,
- * the close of a killed process looks like any other, and kxfs would launch the beginning.
+ * Return W's document. No prefix of it is a valid AppDef. If kxfs can't see the writing process,
+ * the close of a killed process looks like any other, and kxfs would launch the prefix.
  */
 static char *text_of(struct write *w)
 {
@@ -498,8 +499,8 @@ static void check_accepted(struct write *w, pid_t pid, unsigned life)
 	}
 	/*
 	 * If a proxy answers in the server's place, or the server refuses a request, kxfs may only
-	 * know the job's name. Then only its watch reports the job, which takes longer if etcd was
-	 * restored.
+	 * know the job's name. Then it shows the job only after a watch event, which arrives later
+	 * if etcd was restored.
 	 */
 	if (is_same(life) && err && !sim_faults.proxied && !sim_faults.troubled &&
 	    !sim_faults.stranger && !sim_faults.forbidden && !server_restores() &&
@@ -539,8 +540,8 @@ static void conclude(struct write *w, pid_t pid, unsigned life, int err)
 }
 
 /*
- * Check that the close of a local job returned soon. It waits for the disk, but neither for the
- * start of the programs nor for a clock that was set back.
+ * Check that the close of a local job returned soon. The close waits for the disk, but neither for
+ * the start of the programs nor for a clock that was set back.
  */
 static void check_soon(const struct write *w)
 {
@@ -596,8 +597,8 @@ static void write_one(struct write *w, pid_t pid)
 }
 
 /*
- * Let the user remove the job. Wait before, because a delayed request for the launch may still be
- * on its way: after the removal the name is free, and the request would launch the job again.
+ * Let the user remove the job. Wait first, because a delayed request for the launch may still be on
+ * its way: after the removal the name is free, and the request would launch the job again.
  */
 static void remove_one(struct write *w, pid_t pid)
 {
@@ -613,7 +614,7 @@ static void remove_one(struct write *w, pid_t pid)
 	w->removed = true;
 	err = looker_remove(pid, path);
 	sim_log("user", "tag %u: rm -r %s: %s", w->tag, path, err ? strerror(-err) : "removed");
-	/* kxfs refuses to remove a job whose launch is unclear. Other jobs still wait for it. */
+	/* kxfs refuses to remove a job with an unclear launch. Jobs that wait for it still wait. */
 	if (err == -EAGAIN && !w->created)
 		w->removed = false;
 	w->unsure = err && err != -ENOENT;
@@ -741,7 +742,7 @@ static void judge_text(const struct write *w, pid_t pid)
 /* True if there is a reason why no program of W was ever started. */
 static bool may_not_have_run(const struct write *w)
 {
-	/* A job that is suspended between two attempts keeps its slot though nothing of it runs. */
+	/* A job that is suspended between two attempts keeps its slot although no program runs. */
 	bool waits = machine_is_full() || (sim_faults.queued && sim_faults.commanded);
 
 	return w->removed || w->not_started || waits || sim_faults.disk_error ||
@@ -749,8 +750,8 @@ static bool may_not_have_run(const struct write *w)
 }
 
 /*
- * True if the job for which W waits may still run, or may have ended with another result than W
- * waits for. It may also still run if its removal failed.
+ * True if the job for which W waits may still run, for example because its removal failed, or may
+ * have ended with a result that W does not wait for.
  */
 static bool others_go_on(const struct write *w)
 {
@@ -772,8 +773,8 @@ bool users_show_not_known(const char *job, pid_t pid)
 
 /*
  * True if kxfs does not know whether W was launched, because it was killed while it sent W to the
- * server or because sending took too long. It shows the job as not known, and never sends it again.
- * On a machine, kxfs always knows.
+ * server or because sending took too long. Then kxfs shows the job as SUBMITTED, and never sends it
+ * again. On a machine, kxfs always knows.
  */
 static bool is_not_known(const struct write *w, pid_t pid)
 {
@@ -803,8 +804,8 @@ static bool may_stay_held(const struct write *w)
 }
 
 /*
- * Check that jobs/ has the server's jobs, the held jobs, and the jobs whose launch is unclear; the
- * server may no longer have those. A job that was just removed may remain for a while.
+ * Check that jobs/ has the server's jobs and the held jobs. It also has jobs whose launch is
+ * unclear, which the server may not have. A job that was just removed may remain for a while.
  */
 static void judge_jobs(pid_t pid)
 {
@@ -852,7 +853,7 @@ static void judge(void *data)
 		machine_judge();
 	else
 		judge_jobs(pid);
-	/* Before the readers, because reading fetches the logs of other users' jobs. */
+	/* Do this first, because the readers fetch the logs of other users' jobs. */
 	bounds_judge();
 	archive_judge();
 	readers_judge();

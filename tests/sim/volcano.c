@@ -227,7 +227,8 @@ const struct controller controller_volcano = {
  *  HeadOfLine  the job is dispatched, or can't be
  *  Backoff     it can't be dispatched for lack of capacity, and returns to the head later
  *  Failed      its items can't be created; alternates with Pending until they can
- *  Dispatched  its pod exists some moments before the state becomes Running, and remains so
+ *  Dispatched  some moments after its pod was created, the state becomes Running. It remains
+ *              Running after the pod has ended
  *  Backoff     some minutes after a failure the job is requeued: its pod is deleted, and created
  *              again under the same name, as often as the job allows
  *

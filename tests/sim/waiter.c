@@ -209,7 +209,7 @@ static void waiter(void *data)
 
 /* --- changes --- */
 
-/* Check LINE, whose fields are separated by tabs: time, id, state, reason. */
+/* Check LINE, which has the fields time, id, state and reason, separated by tabs. */
 static void on_line(char *line)
 {
 	char *id = strchr(line, '\t'), *state = id ? strchr(id + 1, '\t') : NULL;
@@ -360,8 +360,8 @@ static void judge_lists(pid_t pid)
 
 /*
  * Check that `state` still shows the result of `wait`, unless a user has suspended the job since
- * then. The result may also be lost if the disk had not recorded it when the job was removed and
- * the machine lost power, or when kxfs was killed during a hang.
+ * then. kxfs may lose the result of a removed job if the disk refuses it and the machine loses
+ * power, or if kxfs is killed while the disk hangs.
  */
 static void judge_result(const struct result *s, pid_t pid)
 {

@@ -84,9 +84,9 @@ struct server_run {
 	bool injected;
 };
 /*
- * True from the time when the mounting user may not watch links until kxfs watches them again.
- * Meanwhile kxfs does not know which pods belong to a job with links, and a mount that starts then
- * can't read their output.
+ * True from the time when the mounting user loses the right to watch links until kxfs watches them
+ * again. Meanwhile kxfs does not know which pods belong to a job with links, and a mount that
+ * starts then can't read their output.
  */
 bool server_hides_links(void);
 bool server_run(const char *uid, struct server_run *ret);
@@ -94,22 +94,22 @@ bool server_run(const char *uid, struct server_run *ret);
 bool server_nth_run(const char *job, size_t k, struct server_run *ret);
 /*
  * Find the pods that TEXT, a message of kxfs, names before ", container C" or after " of ". Set
- * each member of *RET if it holds for at least one of these pods. Return false if there are none,
+ * each member of *RET that is true for at least one of these pods. Return false if there are none,
  * or if a file of their job was damaged.
  */
 struct server_pod {
 	bool rotated; /* its node has lost lines */
 	bool again;   /* its container was restarted */
 	/*
-	 * The pod was removed. Or its job and the kind of its job were removed: kxfs no longer
-	 * lists the pods of a removed kind.
+	 * The pod was removed, or its job and the job's kind were removed. kxfs does not list the
+	 * pods of a removed kind.
 	 */
 	bool gone;
 };
 bool server_pod_in(const char *text, struct server_pod *ret);
 /* True if the job UID exists and is not being deleted. */
 bool server_has_job(const char *uid);
-/* The jobs that ever had a NAME: their number N, and the status of the last one. */
+/* All jobs that ever had the same name: their number N, and the status of the last one. */
 struct server_fate {
 	size_t n;
 	const char *phase; /* "": its controller has not seen it yet */
@@ -149,7 +149,7 @@ bool kueue_is_here(void);
 /* Check that kxfs shows which jobs wait for Kueue. Call this in a task. */
 void kueue_judge(void);
 
-/* --- kinds.c: faults of one kind of several --- */
+/* --- kinds.c: faults that affect one of several kinds --- */
 
 void kinds_begin(void);
 /* True if the definition of KIND (NULL: of any kind) was removed or is being removed. */
@@ -160,14 +160,14 @@ bool kinds_removed(const char *kind);
 /* The longest time for which the server is unreachable, once in a history. */
 #define SERVER_AWAY_S 80
 
-/* kxfs was killed: break all requests. The server may still act on those that it has received. */
+/* kxfs was killed. Break all requests. The server may still act on those that it has received. */
 void sim_http_kill(void);
 /* From now on the mounting user may lose rights, and the server may become unreachable once. */
 void sim_http_begin(void);
 /* End all faults: no request is lost from now on. */
 void sim_http_mend(void);
 
-/* --- machine.c: in a history of a machine, its programs --- */
+/* --- machine.c: the programs of local jobs --- */
 
 /* Send SIG to the process group of the program PID. */
 void machine_signal(pid_t pid, int sig);
@@ -325,7 +325,7 @@ struct writing {
  * failed. Call this in a task.
  */
 int writer_write(struct writing *w);
-/* The close or rename that submits W follows. user.c defines this function. */
+/* The writer of W is about to make the close or rename that submits it. Defined in user.c. */
 void writer_asks(struct writing *w);
 pid_t writer_child(struct writing *w);
 /*

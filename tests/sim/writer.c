@@ -5,7 +5,7 @@
  *  PLAIN    cp, tee, most programs: open, truncate, write, close
  *  SHELL    { a; b; } > FILE: the shell opens it as its standard output, which the commands inherit
  *  APPEND   : > FILE, and then a; b >> FILE
- *  RENAME   rsync, sed -i: write a name that does not submit, then rename it
+ *  RENAME   rsync, sed -i: write a file whose name does not submit, then rename it
  *  VIM      test whether files can be created (4913), rename the old file away, write a new one,
  *           sync it
  *  EMACS    create a lock, which is a symbolic link, and a backup; then overwrite the file
@@ -332,10 +332,10 @@ int writer_write(struct writing *w)
 /* --- dryrun/ --- */
 
 /*
- * Users who write into dryrun/, each under a name of its own; some documents are invalid. After a
- * close that returned 0 the file shows what would be launched, which contains what was written; the
- * close of an invalid document never returns 0. Nothing is launched: an object or program without a
- * tag of user.c is a bug.
+ * Users who write into dryrun/, each under a separate name. After a close that returned 0, the file
+ * shows what would be launched, including the tag of the document. Some documents are invalid, and
+ * their close never returns 0. Nothing is launched: an object or program without a tag of user.c is
+ * a bug.
  */
 
 #define N_ASKING  3
