@@ -260,20 +260,17 @@ static int run_read(struct feed_run *r)
 	cleanup_free char *buf = mem_grow(NULL, most + 1, 1);
 
 	while (f->seen < f->size && f->seen - f->from < FEED_MAX) {
-		size_t at = (f->seen - f->from) % FEED_BUFFER;
-		size_t want = (size_t)min_of(f->size - f->seen, (uint64_t)(FEED_BUFFER - at));
-		ssize_t n = file_read_at(r->fd, buf + at, want, f->seen);
+		size_t want = (size_t)min_of(f->size - f->seen, (uint64_t)FEED_BUFFER);
+		ssize_t n = file_read_at(r->fd, buf, want, f->seen);
 
 		if (n < 0)
 			return (int)n;
 		if (n == 0)
 			f->size = f->seen; /* the log was truncated */
 		if (n > 0)
-			run_cut(r, buf + at, (size_t)n);
+			run_cut(r, buf, (size_t)n);
 		f->seen += (size_t)n;
 	}
-	if (f->seen - f->from <= FEED_BUFFER)
-		f->bytes = take_ptr(buf);
 	return 0;
 }
 

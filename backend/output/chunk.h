@@ -109,8 +109,6 @@ struct feed {
 	bool final;
 
 	struct chunks chunks;
-	/* The bytes from FROM to SEEN, malloc'ed, if these are only a few bytes. Else NULL. */
-	char *bytes;
 	uint64_t size; /* size of the log */
 	/*
 	 * All bytes before this offset are in chunks, or in an incomplete line. If SEEN is lower

@@ -51,15 +51,6 @@ struct file {
 	atomic_uint fetching;
 	atomic_uint_least64_t size; /* the largest size that the file has had so far */
 
-	/* The members below are for the I/O thread only. */
-	struct {
-		uint64_t from;
-		const char *bytes; /* borrowed from the caller of file_show, or NULL */
-		size_t n;
-	} shown;
-	unsigned losses;
-	uint64_t lost_at; /* the offset of the last loss */
-
 	/* The members below are under the lock. */
 	unsigned refs; /* including those of readers */
 	unsigned readers;
@@ -296,24 +287,6 @@ void file_notify(struct file *f)
 		if (opened)
 			events->log(events->data, &f->forms[i]);
 	}
-}
-
-void file_show(struct file *f, uint64_t from, const char *bytes, size_t n)
-{
-	f->shown.from = from;
-	f->shown.bytes = bytes;
-	f->shown.n = n;
-}
-
-void file_hide(struct file *f)
-{
-	f->shown.bytes = NULL;
-}
-
-void file_lost(struct file *f, uint64_t at)
-{
-	f->losses++;
-	f->lost_at = at;
 }
 
 unsigned file_fetch(struct file *f, int more)
@@ -594,42 +567,6 @@ bool log_is_denied(struct log *log)
 bool log_is_cut(struct log *log)
 {
 	return atomic_load(&log->file->cut);
-}
-
-size_t log_read_early(struct log *log, struct log_early *e, const char **ret, size_t n,
-		      uint64_t off)
-{
-	const struct file *f = log->file;
-
-	if (!f->shown.bytes || off < f->shown.from || off - f->shown.from >= f->shown.n)
-		return 0;
-	n = min_of(n, f->shown.n - (size_t)(off - f->shown.from));
-	if (!ret)
-		return n;
-	*ret = f->shown.bytes + (off - f->shown.from);
-	e->end = off + n;
-	e->losses = f->losses;
-	return n;
-}
-
-bool log_is_kept(struct log *log, struct log_early *e)
-{
-	const struct file *f = log->file;
-	unsigned losses = f->losses - e->losses;
-	struct log_stat st;
-
-	if (e->end == 0)
-		return true;
-	log_peek(log, &st);
-	/*
-	 * After several losses, only the offset of the last loss is known. So assume that this
-	 * follower has read lost bytes.
-	 */
-	if (losses > 1 || (losses == 1 && e->end > f->lost_at))
-		return false;
-	if (e->end <= st.size)
-		e->end = 0;
-	return e->end == 0 || !st.ended;
 }
 
 int file_stat(struct file *f, enum log_form form, struct log_stat *ret)

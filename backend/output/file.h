@@ -74,17 +74,6 @@ uint64_t file_grow(struct file *f, uint64_t size);
  */
 void file_notify(struct file *f);
 /*
- * Let followers of F read N bytes from memory, until file_hide. BYTES are these bytes, or NULL if
- * there are none. FROM is their offset in F. I/O thread.
- */
-void file_show(struct file *f, uint64_t from, const char *bytes, size_t n);
-void file_hide(struct file *f);
-/*
- * Record that output is lost at the offset AT. Followers may already have read the lost bytes from
- * memory. F will have other bytes at this offset. I/O thread.
- */
-void file_lost(struct file *f, uint64_t at);
-/*
  * Count the fetches of F's output that are in progress: add MORE (1, 0 or -1) to their number.
  * Return the new number.
  */

@@ -64,34 +64,6 @@ bool log_is_cut(struct log *log);
 ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off);
 
 /*
- * Followers can read the newest bytes of a log from memory, before these bytes are on disk and
- * count in the log's size. In rare cases, kxfs can neither write such bytes nor fetch them again.
- * Then the log continues with other output, and a follower that has read the bytes must stop
- * (log_is_kept). Each follower has one struct log_early. I/O thread.
- */
-struct log_early {
-	/*
-	 * The follower has read bytes up to this offset. At that time, some of these bytes were not
-	 * on disk yet. END is 0 if all bytes that the follower has read are on disk.
-	 */
-	uint64_t end;
-	unsigned losses;
-};
-
-/*
- * If the bytes at OFF are in memory, set *RET to their address, and record in E that the follower
- * has read these bytes. Return the number of these bytes, at most N. Return 0 if the bytes are not
- * in memory. The address is valid until the next event. If RET is NULL, only return the number.
- */
-size_t log_read_early(struct log *log, struct log_early *e, const char **ret, size_t n,
-		      uint64_t off);
-/*
- * False if this follower has read bytes from memory that were lost before they were written. The
- * follower must then get EIO.
- */
-bool log_is_kept(struct log *log, struct log_early *e);
-
-/*
  * log_has_arrived returns true if all output has arrived that the program had printed before LOG
  * was opened. For replica logs of local jobs, this is always true. log_when_arrived calls FN(DATA)
  * once, on the I/O thread, when this output has arrived or can't arrive any more.

@@ -618,14 +618,8 @@ static void read_done(void *data)
 		job_refused(l->job, l->work.err);
 	} else {
 		l->life = LOG_LIVE;
-		/* Another process has written this output. Let followers read it from memory. */
-		if (!l->fetched)
-			file_show(l->file, f->from, f->bytes, (size_t)(f->seen - f->from));
 		log_take(l);
-		if (!l->fetched)
-			file_hide(l->file);
 	}
-	free(take_ptr(f->bytes));
 	chunks_clear(&f->chunks);
 	chunks_clear(&l->stash.chunks);
 	l->stash.lost = false;

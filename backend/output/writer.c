@@ -51,11 +51,6 @@
 #define WRITE_PAUSE_MS 5
 #define WRITE_BUSY     (16u << 10)
 #define WRITE_ENOUGH   (1u << 20)
-/*
- * If a batch has at most this many bytes, followers of the log get the batch before it is written.
- * Otherwise the write would take half of the time that a line needs from the server to the reader.
- */
-#define EARLY_MAX (4u << 10)
 
 struct bytes {
 	char *v;
@@ -81,7 +76,6 @@ struct log_writer {
 	bool closed;
 	struct batch next;
 	bool flushed;	   /* true if NEXT was flushed, so that it must be written */
-	bool proven;	   /* true if the last batch was written successfully */
 	uint64_t began_ms; /* when the last write began */
 	size_t began_len;
 	struct loop_timer pause; /* runs until a busy log is written again */
@@ -401,12 +395,6 @@ static void writer_end(struct log_writer *w)
 
 static void write_done(void *data);
 
-/* Until file_hide, let followers of the log read the current batch from memory. */
-static void writer_show(struct log_writer *w)
-{
-	file_show(w->feeder.file, w->work.from, w->work.bytes.v, w->work.bytes.len);
-}
-
 static void write_next(void *data)
 {
 	struct log_writer *w = data;
@@ -419,11 +407,6 @@ static void write_next(void *data)
 	w->began_ms = loop_now_ms();
 	w->began_len = w->work.bytes.len;
 	output_log_enter(w->feeder.log);
-	/* file_notify passes the bytes to readers, and does not call back into W. */
-	if (w->proven && w->work.bytes.len <= EARLY_MAX) {
-		writer_show(w);
-		file_notify(w->feeder.file);
-	}
 	loop_work_of_many(w->feeder.loop, write_work, write_done, w);
 }
 
@@ -468,16 +451,11 @@ static void write_done(void *data)
 	bool failed = w->err < 0;
 
 	w->state = failed ? FAILED : READY;
-	w->proven = !failed;
 	room_add(w->feeder.room, (int64_t)(b->lines.len + b->gaps.len));
-	if (failed) {
-		file_hide(w->feeder.file);
+	if (failed)
 		output_log_found(w->feeder.log, w->on_disk);
-	} else {
-		writer_show(w);
+	else
 		output_log_written(w->feeder.log, b->from, w->on_disk, &b->chunks);
-		file_hide(w->feeder.file);
-	}
 	batch_reuse(w, b);
 	output_log_leave(w->feeder.log);
 	if (w->flushed && !failed)
@@ -591,7 +569,6 @@ void log_writer_lost(struct log_writer *w)
 	uint8_t at[8];
 
 	w->lost_at = w->lines.size;
-	file_lost(w->feeder.file, w->lost_at);
 	bytes_put64(at, w->lost_at);
 	bytes_add(&w->next.gaps, at, sizeof(at));
 	*w->feeder.pending += sizeof(at);

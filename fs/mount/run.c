@@ -621,8 +621,6 @@ int run(struct options *o)
 		err = daemon_fork(&r.up_fd, &status);
 		if (err < 0)
 			fprintf(stderr, "kxfs: fork: %s\n", strerror(-err));
-		if (err > 0)
-			state_leave(r.state);
 		if (err)
 			return err > 0 ? status : EXIT_FAILURE;
 	}

@@ -49,13 +49,7 @@ struct state {
 	 * system see only locks of files.
 	 */
 	int dir_fd, lock_fd;
-	int flaw;    /* why writes to the disk fail: -EROFS, -ENOSPC or -EDQUOT; 0 if they work */
-	bool locked; /* true if this process has both locks */
-	/*
-	 * The topmost directory that state_open has created for DIR. NULL if it has created none,
-	 * or if the mount is up.
-	 */
-	char *made;
+	int flaw; /* why writes to the disk fail: -EROFS, -ENOSPC or -EDQUOT; 0 if they work */
 };
 
 /* The contents of STATE/lock: which process holds the locks. */
@@ -138,11 +132,8 @@ static char *canonical(const char *dir)
 	return path;
 }
 
-/*
- * Create DIR and its missing parents with mode 0700. Unless *MADE is set already, set it to the
- * topmost directory that was created.
- */
-static int make(const char *dir, char **made)
+/* Create DIR and its missing parents with mode 0700. */
+static int make(const char *dir)
 {
 	cleanup_free char *path = text_copy(dir);
 
@@ -152,12 +143,8 @@ static int make(const char *dir, char **made)
 		if (c && c != '/')
 			continue;
 		*p = 0;
-		if (mkdir(path, 0700) == 0) {
-			if (!*made)
-				*made = text_copy(path);
-		} else if (errno != EEXIST) {
+		if (mkdir(path, 0700) < 0 && errno != EEXIST)
 			return -errno;
-		}
 		if (!c)
 			return 0;
 		*p = c;
@@ -410,45 +397,24 @@ static int lock(const struct state *s, unsigned wait_ms, char **ret_text)
 	return 0;
 }
 
-/*
- * True if the locked directory or file no longer exists. Another kxfs, whose mount never came up,
- * may have removed it.
- */
-static bool is_gone(const struct state *s)
-{
-	struct stat locked, there;
-
-	return fstat(s->dir_fd, &locked) == 0 &&
-	       (stat(s->dir, &there) < 0 || there.st_ino != locked.st_ino ||
-		there.st_dev != locked.st_dev ||
-		(fstat(s->lock_fd, &locked) == 0 && locked.st_nlink == 0));
-}
-
 static int take(struct state *s, unsigned wait_ms, char **ret_text)
 {
 	const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-	int r;
+	int r = make(s->dir);
 
-	do {
-		base_close_fd(&s->lock_fd);
-		base_close_fd(&s->dir_fd);
-		s->lock_fd = s->dir_fd = -1;
-		r = make(s->dir, &s->made);
-		if (r == 0 && (s->dir_fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
-			r = -errno;
-		if (r < 0)
-			return explain(r, s->dir, ret_text);
-		r = check_ours(s, ret_text);
-		if (r < 0)
-			return r;
-		s->lock_fd = openat(s->dir_fd, LOCK_FILE, O_RDWR | O_CREAT | flags, 0600);
-		if (s->lock_fd < 0 && is_disk_flaw(-errno))
-			s->lock_fd = openat(s->dir_fd, LOCK_FILE, O_RDONLY | flags);
-		if (s->lock_fd < 0)
-			return explain(-errno, s->dir, ret_text);
-		r = lock(s, wait_ms, ret_text);
-	} while (r == 0 && is_gone(s));
-	s->locked = r == 0;
+	if (r == 0 && (s->dir_fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+		r = -errno;
+	if (r < 0)
+		return explain(r, s->dir, ret_text);
+	r = check_ours(s, ret_text);
+	if (r < 0)
+		return r;
+	s->lock_fd = openat(s->dir_fd, LOCK_FILE, O_RDWR | O_CREAT | flags, 0600);
+	if (s->lock_fd < 0 && is_disk_flaw(-errno))
+		s->lock_fd = openat(s->dir_fd, LOCK_FILE, O_RDONLY | flags);
+	if (s->lock_fd < 0)
+		return explain(-errno, s->dir, ret_text);
+	r = lock(s, wait_ms, ret_text);
 	/*
 	 * Check the version again: before this process got the lock, another version of kxfs may
 	 * have had the lock and changed the directory.
@@ -535,42 +501,15 @@ void state_enter(struct state *s, enum state_phase phase)
 	if (phase == STATE_MOUNTED || phase == STATE_CAPTURING) {
 		cleanup_fd int fd = openat(s->dir_fd, READY_FILE,
 					   O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-
-		state_leave(s);
 	} else {
 		unlinkat(s->dir_fd, READY_FILE, 0);
 	}
-}
-
-void state_leave(struct state *s)
-{
-	free(take_ptr(s->made));
 }
 
 void state_close(struct state *s)
 {
 	if (!s)
 		return;
-	if (s->made) {
-		cleanup_dir DIR *d = s->locked ? opendir(s->dir) : NULL;
-		cleanup_free char *path = text_copy(s->dir);
-		const struct dirent *e;
-
-		/*
-		 * The mount never came up. Remove the files that every start writes. Then remove
-		 * the directories that state_open has created, if they are empty.
-		 */
-		while (d && (e = readdir(d)))
-			if (!streq(e->d_name, ".") && !streq(e->d_name, "..") &&
-			    !streq(e->d_name, LOCK_FILE))
-				unlinkat(s->dir_fd, e->d_name,
-					 streq(e->d_name, VERSION_FILE) ? 0 : AT_REMOVEDIR);
-		if (d && is_empty(s))
-			unlinkat(s->dir_fd, LOCK_FILE, 0);
-		while (strlen(path) >= strlen(s->made) && rmdir(path) == 0)
-			*strrchr(path, '/') = '\0';
-	}
-	free(s->made);
 	base_close_fd(&s->lock_fd);
 	base_close_fd(&s->dir_fd);
 	free(s->dir);

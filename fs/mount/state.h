@@ -49,14 +49,5 @@ const char *state_dir(const struct state *s);
 int state_flaw(const struct state *s);
 /* Record in STATE/lock that this process has the lock and is in PHASE. */
 void state_enter(struct state *s, enum state_phase phase);
-/*
- * Record that a forked child uses the directory from now on. state_close then does not remove the
- * directory.
- */
-void state_leave(struct state *s);
-/*
- * Free S, and release the lock unless a forked process still has it. If state_open created the
- * directory for a mount that never came up, also remove the directory if it is empty. NULL is
- * allowed.
- */
+/* Free S, and release the lock unless a forked process still has it. NULL is allowed. */
 void state_close(struct state *s);

@@ -443,7 +443,6 @@ void submit_free(struct submit *s)
 {
 	if (!s)
 		return;
-	save_end(s);
 	names_free(s->names);
 	uploads_free(s->files);
 	if (s->dir_fd >= 0)

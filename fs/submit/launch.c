@@ -92,7 +92,6 @@ static void launch_end(struct launch *l)
 	bool current = upload_shown(l->upload) == l->version;
 	/* Show the result of a dry run only if the file still shows the same contents. */
 	bool shown = !s->dry || (current && (l->err || l->made));
-	char name[NAME_MAX + 1];
 
 	/* After a dry run the contents are NEW again, so that a user can repeat the dry run. */
 	upload_set_state(l->upload, l->version, l->err || s->dry ? CONTENT_NEW : CONTENT_LAUNCHED);
@@ -109,8 +108,6 @@ static void launch_end(struct launch *l)
 			      l->owner);
 	else
 		names_accepted(s->names, l->name, l->number);
-	if (names_of(s->names, l->upload, name))
-		save_launched(s, name);
 	if (l->rename)
 		launch_reply_rename(s, l->ticket, l->err ? l->err : l->unnamed);
 	else

@@ -9,17 +9,14 @@
  * each change.
  *
  * Before kxfs launches a file, it writes the file to the page cache, so the bytes survive a crash
- * of kxfs. After the launch has ended, kxfs syncs the file within a second, outside of the queue,
- * together with the files of other launches. Syncing before the reply would delay the reply,
- * because a journal does one sync at a time. A power failure before the sync may lose the file in
- * submit/. It does not lose the document of the job, which is in the job's record.
+ * of kxfs. kxfs syncs a file only if its writer does. So a power failure may lose the newest files
+ * in submit/. It does not lose the documents of their jobs, which are in the jobs' records.
  */
 #pragma once
 
+#include "backend/base/work.h"
 #include "fs/submit/names.h"
 #include "fs/submit/submit.h"
-
-struct saver; /* the queue, and the names of files to sync (save.c) */
 
 /* Plain data, set by submit_new and constant afterwards. */
 struct submit {
@@ -33,19 +30,14 @@ struct submit {
 	struct lock lock;
 	struct uploads *files;
 	struct names *names;
-	struct saver *saver;
+	struct work_queue queue; /* I/O thread */
 };
 
 /*
- * Make S's saver, and add all files on disk to the tables of S. Return 0 or a negative errno. Call
- * this before the mount is up.
+ * Add all files on disk to the tables of S. Return 0 or a negative errno. Call this before the mount
+ * is up.
  */
 int save_open(struct submit *s);
-/*
- * Free the saver of S, if it exists. Before that, sync the files that are not synced yet, unless
- * the disk hangs. Call this after the loop has ended.
- */
-void save_end(struct submit *s);
 
 /* Called when a request in the queue is done. ERR is 0 or a negative errno. I/O thread. */
 typedef void (*save_fn)(void *data, int err);
@@ -71,8 +63,6 @@ void save_file(struct submit *s, struct upload *u, enum save_what what, const ch
 	       save_fn fn, void *data);
 /* Queue SAVE_BYTES for U, unless U has no changes or SAVE_BYTES is queued already. Any thread. */
 void save_soon(struct submit *s, struct upload *u);
-/* Sync the file NAME soon, because its launch has ended. I/O thread. */
-void save_launched(struct submit *s, const char *name);
 
 /* --- the class of the files (file.c); FUSE thread --- */
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file `follow` (see job.h). A reader gets new lines from memory before they are on disk
- * (log_read_early). The pool reads all other bytes from disk, one step at a time. So a log on a
- * hanging disk delays only its own readers.
+ * The file `follow` (see job.h). The pool reads its log, one step at a time. So a log on a hanging
+ * disk delays only its own readers.
  *
  *	state | phase                                          | ends when                     | next
  *	RESTS | nothing; the reader gets the bytes that were   | the reader needs the next log | OPENS
@@ -41,12 +40,8 @@ struct tail_follow {
 	 * already the offset at which the next log starts.
 	 */
 	uint64_t base;
-	struct log_early early; /* bytes that were delivered before they were on disk */
 
-	/*
-	 * In OPENS and READS, the pool owns the members below. Exception: in READS, the I/O thread
-	 * may call log_read_early for LOG.
-	 */
+	/* In OPENS and READS, the pool owns the members below. */
 	struct work work;
 	const struct spec_job *job; /* OPENS: the job of the next log */
 	const char *next;	    /* OPENS: the key of the next log */
@@ -200,40 +195,22 @@ static int follow_switch(struct tail_follow *f, uint64_t size)
 	return follow_begin(f, FOLLOW_OPENS, 0);
 }
 
-/*
- * Return how many bytes the pool has read at the offset AT, at most SIZE. Set *RET to the address
- * of these bytes. Return 0 if the pool has read none there.
- */
-static size_t follow_give(struct tail_follow *f, const char **ret, size_t size, uint64_t at)
-{
-	if (f->state != FOLLOW_RESTS || at < f->at || at - f->at >= f->n)
-		return 0;
-	if (ret)
-		*ret = f->bytes + (at - f->at);
-	return (size_t)min_of((uint64_t)size, f->at + f->n - at);
-}
-
 static ssize_t follow_read(struct stream *s, const char **ret, size_t size, uint64_t off)
 {
 	struct tail_follow *f = follow_of(s);
 	uint64_t at = off - f->base;
 	struct log_stat st;
-	size_t n = 0;
 	int err;
 
 	if (off < f->base)
 		return -ESPIPE;
-	if (f->state != FOLLOW_OPENS && f->log) {
-		if (!log_is_kept(f->log, &f->early))
-			return -EIO;
-		n = log_read_early(f->log, &f->early, ret, size, at);
-		if (n == 0)
-			n = follow_give(f, ret, size, at);
-	}
-	if (n > 0)
-		return (ssize_t)n;
 	if (f->state != FOLLOW_RESTS)
 		return -EINPROGRESS;
+	if (at >= f->at && at - f->at < f->n) {
+		if (ret)
+			*ret = f->bytes + (at - f->at);
+		return (ssize_t)min_of((uint64_t)size, f->at + f->n - at);
+	}
 	/* Return an error only once, so that the reader can retry. */
 	err = f->work.err;
 	f->work.err = 0;
@@ -250,11 +227,7 @@ static ssize_t follow_read(struct stream *s, const char **ret, size_t size, uint
 	f->n = 0;
 	if (log_is_cut(f->log))
 		return -ESTALE;
-	/*
-	 * st.size may be larger than f->st.size, because the reader may have got the last bytes
-	 * from memory, without the pool.
-	 */
-	return st.ended ? follow_switch(f, max_of(st.size, f->st.size)) : -EAGAIN;
+	return st.ended ? follow_switch(f, f->st.size) : -EAGAIN;
 }
 
 static void follow_stop(struct stream *s)

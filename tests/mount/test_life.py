@@ -457,8 +457,6 @@ def test_many_at_once_on_one_mount_point(make_kx):
                 said = p.communicate()[0]
                 assert p.returncode == 1 and said.count("\n") == 1, said
                 assert "about to mount here" in said or "is mounted here already" in said, said
-        # Refused mounts leave no state directory.
-        assert [state for state in states if state.exists()] == [states[all_.index(one)]]
         assert (kx / ".kxfs/info").read_text()
     finally:
         for p in all_:

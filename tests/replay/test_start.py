@@ -150,25 +150,6 @@ def test_says_what_it_waits_for(make_kx, server, how, reason):
         proc.wait(60)
 
 
-def test_leaves_no_new_state_directory(make_kx, server):
-    """A failed mount removes a state directory that it has created, and its parents. A state directory that existed
-    before remains."""
-    server.forbidden.append({"resource": "pods"})
-    kx = make_kx(start=False, source="volcano:test")
-    path = kubeconfig.write(kx.base / "config", kubeconfig.config(server))
-    env = {**kx.env(), "KUBECONFIG": str(path)}
-    there, kx.state = kx.state, kx.state / "not/yet"
-    for how in ([], ["-f"]):
-        p = run(kx.command(*how), check=False, env=env, cwd=kx.work)
-        wait_for(lambda: not marked_pids(), what="the end of what it has started")
-        assert p.returncode == 1 and "forbidden" in p.stderr
-        assert os.listdir(there) == []
-    kx.state = there
-    assert run(kx.command(), check=False, env=env, cwd=kx.work).returncode == 1
-    wait_for(lambda: not marked_pids(), what="the end of what it has started")
-    assert "lock" in os.listdir(there)
-
-
 def test_no_cluster(make_kx):
     """Without a source and without a cluster, the message names the backend that needs no cluster. It does not if
     the source names another backend."""

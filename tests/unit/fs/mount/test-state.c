@@ -116,7 +116,6 @@ static void test_made_private(void **state)
 	assert_int_equal(st.st_mode & 0777, 0700);
 	assert_int_equal(stat(at("a/b/c"), &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0700);
-	state_leave(s);
 	state_close(s);
 	/* A directory that was used before, with other permissions. */
 	assert_int_equal(chmod(at("a/b/c"), 0755), 0);
@@ -221,7 +220,6 @@ static void test_damaged_version(void **state)
 					    NULL};
 	struct state *s = opened(at("state"), "/mnt");
 
-	state_leave(s);
 	state_close(s);
 	for (size_t i = 0; i < array_size(texts); i++) {
 		char *text = NULL, *want = NULL;
@@ -252,7 +250,6 @@ static void test_version(void **state)
 	char *text = NULL, *kept = NULL;
 	size_t len;
 
-	state_leave(s);
 	state_close(s);
 	assert_int_equal(access(at("state/version"), F_OK), 0);
 	s = opened(at("state"), "/mnt"); /* it has the current version */
@@ -388,31 +385,6 @@ static void test_lock_elsewhere(void **state)
 	state_close(s);
 }
 
-/*
- * If a mount fails, the directories that it created are removed again. Exceptions: they contain
- * something, or a child process has the lock by now.
- */
-static void test_discard(void **state)
-{
-	struct state *s = opened(at("not/yet"), "/mnt/first");
-
-	assert_int_equal(mkdir(at("not/yet/submit"), 0700), 0);
-	state_close(s);
-	assert_int_not_equal(access(at("not"), F_OK), 0);
-
-	s = opened(at("not/yet"), "/mnt/first");
-	state_leave(s);
-	state_close(s);
-	assert_int_equal(access(at("not/yet/lock"), F_OK), 0);
-
-	s = opened(at("used"), "/mnt/first");
-	assert_int_equal(mkdir(at("used/jobs"), 0700), 0);
-	assert_int_equal(mkdir(at("used/jobs/a"), 0700), 0);
-	state_close(s);
-	assert_int_equal(access(at("used/jobs/a"), F_OK), 0);
-	assert_int_equal(access(at("used/lock"), F_OK), 0);
-}
-
 /* After a fork the child has the lock, even if the parent closes its own descriptor. */
 static void test_lock_after_fork(void **state)
 {
@@ -426,7 +398,6 @@ static void test_lock_after_fork(void **state)
 		pause();
 		_exit(0);
 	}
-	state_leave(s);
 	state_close(s);
 	assert_true(
 		asprintf(&want,
@@ -496,7 +467,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_lock, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lock_removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lock_elsewhere, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_discard, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lock_after_fork, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_wait_for_ending, setup, teardown),
 	};
