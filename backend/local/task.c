@@ -600,7 +600,9 @@ void task_find(struct tasks *tasks, const char *dir, const char *name, struct ta
 	ret->err = helper_end_read(dir, name, &ret->end, &ret->usage);
 	if (ret->err == 0)
 		ret->state = TASK_OVER;
-	else if (ret->err == -ENOENT || ret->err == -EINVAL)
+	else if (ret->err == -EINVAL)
+		ret->state = TASK_DROPPED; /* NAME is damaged, and exists only after the end */
+	else if (ret->err == -ENOENT)
 		ret->state = look_for_lock(dir, name, &ret->err);
 }
 

@@ -113,6 +113,7 @@ static void test_find(void **state)
 {
 	struct task_found waiting[8];
 	int listening, lock, err;
+	char path[96];
 
 	assert_int_equal(find(&err), TASK_NONE);
 	lock = make("0.0.new", "\n\n");
@@ -134,6 +135,11 @@ static void test_find(void **state)
 	assert_int_equal(find(&err), TASK_DROPPED);
 	close(make("0.0", "1 1 0 0 7 0 0 0 0 1 2\n"));
 	assert_int_equal(find(&err), TASK_OVER);
+	/* A damaged result still shows that the program was started. */
+	snprintf(path, sizeof(path), "%s/tasks/0.0.new", root);
+	assert_int_equal(unlink(path), 0);
+	close(make("0.0", "1 1 0 0 7 x"));
+	assert_int_equal(find(&err), TASK_DROPPED);
 }
 
 static void adopt(void *data)
