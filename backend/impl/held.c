@@ -45,14 +45,12 @@
 #include "backend/impl/held.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <time.h>
 
 #include <uthash.h>
 #include <utlist.h>
 
 #include "backend/base/diag.h"
-#include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/base/random.h"
 #include "backend/base/work.h"
@@ -67,9 +65,6 @@
 #define SOON_MS 20
 /* How often kxfs reads the clock. The user may set it, and the machine may sleep. */
 #define CLOCK_MS 5000
-#define RAN_MS	 60000 /* how often kxfs touches RAN_FILE */
-/* If RAN_FILE is older than this at a start, kxfs reports that it did not run for a while. */
-#define PAUSE_NS INT64_C(180000000000)
 /* the first pause before a launch is retried; each failure doubles it, up to AGAIN_MAX_MS */
 #define AGAIN_MS     1000u
 #define AGAIN_MAX_MS 60000u
@@ -81,9 +76,6 @@
 #define LAUNCHES_MAX 8 /* largest number of launches at the same time */
 /* kxfs delays the answer to a removal for at most this time (struct answer) */
 #define ANSWER_MS 3000
-
-/* A file in the state directory. Its mtime is the time at which kxfs last ran. */
-#define RAN_FILE "ran"
 
 enum entry_state { ENTRY_RESTS, ENTRY_COMMITS, ENTRY_LAUNCHES, ENTRY_SENDS, ENTRY_REMOVES };
 
@@ -119,7 +111,6 @@ struct held_entry {
 	char *refusal;			 /* why the last launch was refused, or NULL */
 	struct backoff again;		 /* the pauses after refused launches */
 	uint64_t next;			 /* loop_now_ms() when the next step is due */
-	int64_t from, until;		 /* see struct spec_held_progress */
 	struct backend_request *waiting; /* requests that wait for the end of the operation */
 	/* The pool uses WORK, TEXT and LEN in LAUNCHES. */
 	struct work work;
@@ -152,10 +143,6 @@ struct held {
 	size_t launching;
 	struct loop_timer timer; /* fires at DUE */
 	uint64_t due;
-	struct loop_timer ran_timer;
-	struct work ran; /* touches RAN_FILE; in progress if NOTING is true */
-	bool noting;
-	int64_t last_ran; /* when kxfs last ran before this start, in ns; 0 if unknown */
 	enum { HELD_NEW, HELD_LOADS, HELD_SHOWS, HELD_LAUNCHES, HELD_STOPS } phase;
 };
 
@@ -231,8 +218,6 @@ static void show(struct held_entry *e, int64_t now)
 {
 	const struct spec_held_progress progress = {
 		.refusal = e->refusal,
-		.from = e->from,
-		.until = e->until,
 		.now = now,
 		.passive = e->h->b->config.passive,
 		.sending = e->sending,
@@ -799,42 +784,6 @@ void held_changed(struct held *h, const struct spec_job *old, const struct spec_
 	consider_within(h, SOON_MS);
 }
 
-/* --- the time at which kxfs last ran --- */
-
-/* Touch RAN_FILE to record that kxfs is running. Runs on the pool. */
-static void ran_work(void *data)
-{
-	struct held *h = data;
-	cleanup_free char *path = text_print("%s/" RAN_FILE, h->b->config.state_dir);
-	cleanup_fd int fd = disk_open(AT_FDCWD, path, O_WRONLY | O_CREAT);
-
-	/* Ignore errors: RAN_FILE only serves to report for how long kxfs was not running. */
-	if (fd >= 0)
-		(void)disk_touch(fd, "", -1);
-}
-
-static void ran_done(void *data)
-{
-	struct held *h = data;
-
-	h->noting = false;
-}
-
-/* Touch RAN_FILE now, and then every RAN_MS while any entry exists. */
-static void note_ran(void *data)
-{
-	struct held *h = data;
-
-	if (!h->list)
-		return;
-	loop_timer_set(&h->ran_timer, RAN_MS);
-	if (h->noting) /* the disk hangs */
-		return;
-	h->noting = true;
-	h->ran = (struct work){.run = ran_work, .done = ran_done, .group = &h->group, .data = h};
-	work_start(&h->ran, h->b->loop);
-}
-
 /* --- makings --- */
 
 struct held_making {
@@ -882,8 +831,6 @@ static struct held_entry *entry_new(struct held *h, struct record *r, struct spe
 	record_pin(r);
 	HASH_ADD_KEYPTR(hh, h->all, record_head(r)->key, strlen(record_head(r)->key), e);
 	DL_APPEND2(h->list, e, prev, next_entry);
-	if (!loop_timer_is_set(&h->ran_timer) && !is_stopping(h))
-		note_ran(h);
 	return e;
 }
 
@@ -1238,11 +1185,7 @@ static void load_work(void *data)
 {
 	struct held_load *l = data;
 	const struct backend_config *config = &l->h->b->config;
-	cleanup_free char *path = text_print("%s/" RAN_FILE, config->state_dir);
-	struct stat st;
 
-	if (disk_stat(AT_FDCWD, path, &st) == 0)
-		l->h->last_ran = spec_time_of(st.st_mtim);
 	for (size_t i = 0; i < l->n; i++) {
 		cleanup_free char *text = NULL;
 		size_t len = 0;
@@ -1269,17 +1212,12 @@ static void take_found(struct held *h, const struct held_found *found)
 {
 	struct held_entry *e = entry_new(h, found->r, found->rec, found->shape);
 	const struct spec_head *head = record_head(e->r);
-	const int64_t now = loop_time_ns(), since = max_of(h->last_ran, head->created);
 
-	if (h->last_ran && now - since > PAUSE_NS) {
-		e->from = since;
-		e->until = now;
-	}
 	/* A local job that is not in the store was certainly not started. */
 	e->sending = is_local(e) ? SPEC_SENDING : SPEC_SENDING_ASKED;
 	e->asked = loop_now_ms() + ASKED_MS;
 	e->written = head->state == RECORD_LIVE;
-	show(e, now);
+	show(e, loop_time_ns());
 }
 
 static void load_done(void *data)
@@ -1360,7 +1298,6 @@ struct held *held_new(struct backend *b)
 	records_set_part(b->records, RECORD_HOLD, hold_part, h);
 	group_init(&h->group, b->loop);
 	loop_timer_init(&h->timer, b->loop, look_now, h);
-	loop_timer_init(&h->ran_timer, b->loop, note_ran, h);
 	return h;
 }
 
@@ -1371,8 +1308,6 @@ void held_stop(struct held *h, loop_fn fn, void *data)
 
 	h->phase = HELD_STOPS;
 	loop_timer_stop(&h->timer);
-	note_ran(h);
-	loop_timer_stop(&h->ran_timer);
 	DL_FOREACH2(h->list, e, next_entry)
 		while ((rq = e->waiting)) {
 			LL_DELETE(e->waiting, rq);

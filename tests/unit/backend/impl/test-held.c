@@ -1105,35 +1105,6 @@ static void test_damaged(void **state)
 	expect_live(1);
 }
 
-/* `why` mentions the time in which no kxfs was running to launch the job. */
-static void test_pause(void **state)
-{
-	static const struct {
-		int s;
-		bool told;
-	} rows[] = {{170, false}, {190, true}};
-	cleanup_free char *path = text_print("%s/ran", base);
-
-	submit("a", "hold: true", "submit 0 a-1");
-	pass(10);
-	clock_pass(loop, 1000);
-	for (size_t i = 0; i < array_size(rows); i++) {
-		const struct spec_job *job cleanup_job = NULL;
-		struct timespec times[2];
-
-		end_run();
-		free_store(NULL);
-		new_store(NULL);
-		clock_gettime(CLOCK_REALTIME, &times[0]);
-		times[0].tv_sec -= rows[i].s;
-		times[1] = times[0];
-		assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
-		begin_run();
-		job = store_get(store, BACKEND_JOBS, "a-1");
-		assert_true(!!strstr(job->cause.text, "kxfs was not running") == rows[i].told);
-	}
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_held, teardown_held)
@@ -1166,7 +1137,6 @@ int main(void)
 		TEST(test_few_at_once),
 		TEST(test_unseen),
 		TEST(test_damaged),
-		TEST(test_pause),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
