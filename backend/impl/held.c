@@ -967,23 +967,6 @@ static void look_done(void *data)
 	return backend_pass(rq);
 }
 
-/*
- * True if the document of RQ may have conditions, so that kxfs must parse it to find out. A
- * document with conditions contains the name of a condition. But a YAML escape can spell any name,
- * so also return true if the document contains a backslash.
- */
-static bool may_hold(const struct backend_request *rq)
-{
-	bool may = memchr(rq->text, '\\', rq->len);
-
-	for (size_t i = 0; i < SPEC_N_HOLDS; i++) {
-		const char *word = spec_hold_name(i);
-
-		may |= memmem(rq->text, rq->len, word, strlen(word)) != NULL;
-	}
-	return may;
-}
-
 /* --- requests --- */
 
 /* True if the job of RQ still exists. Otherwise answer RQ with an error, and return false. */
@@ -1022,8 +1005,6 @@ static bool takes(struct held *h, struct backend_request *rq)
 	struct held_making *m;
 
 	if (rq->kind == BACKEND_SUBMIT || rq->kind == BACKEND_DRY_RUN) {
-		if (!may_hold(rq))
-			return false;
 		m = new0(struct held_making);
 		m->h = h;
 		m->rq = rq;
