@@ -45,14 +45,12 @@
 #include "backend/impl/held.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <time.h>
 
 #include <uthash.h>
 #include <utlist.h>
 
 #include "backend/base/diag.h"
-#include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/base/random.h"
 #include "backend/base/work.h"
@@ -67,9 +65,6 @@
 #define SOON_MS 20
 /* How often kxfs reads the clock. The user may set it, and the machine may sleep. */
 #define CLOCK_MS 5000
-#define RAN_MS	 60000 /* how often kxfs touches RAN_FILE */
-/* If RAN_FILE is older than this at a start, kxfs reports that it did not run for a while. */
-#define PAUSE_NS INT64_C(180000000000)
 /* the first pause before a launch is retried; each failure doubles it, up to AGAIN_MAX_MS */
 #define AGAIN_MS     1000u
 #define AGAIN_MAX_MS 60000u
@@ -79,11 +74,6 @@
  */
 #define ASKED_MS     600000
 #define LAUNCHES_MAX 8 /* largest number of launches at the same time */
-/* kxfs delays the answer to a removal for at most this time (struct answer) */
-#define ANSWER_MS 3000
-
-/* A file in the state directory. Its mtime is the time at which kxfs last ran. */
-#define RAN_FILE "ran"
 
 enum entry_state { ENTRY_RESTS, ENTRY_COMMITS, ENTRY_LAUNCHES, ENTRY_SENDS, ENTRY_REMOVES };
 
@@ -119,7 +109,6 @@ struct held_entry {
 	char *refusal;			 /* why the last launch was refused, or NULL */
 	struct backoff again;		 /* the pauses after refused launches */
 	uint64_t next;			 /* loop_now_ms() when the next step is due */
-	int64_t from, until;		 /* see struct spec_held_progress */
 	struct backend_request *waiting; /* requests that wait for the end of the operation */
 	/* The pool uses WORK, TEXT and LEN in LAUNCHES. */
 	struct work work;
@@ -129,33 +118,14 @@ struct held_entry {
 	UT_hash_handle hh; /* by key */
 };
 
-/*
- * A delayed answer to the removal of a job. Other jobs may have waited for the removed job. kxfs
- * sends the answer when the new records of these jobs are on disk, because the next start could not
- * find out how the removed job ended.
- */
-struct answer {
-	struct held *h;
-	held_saved_fn fn;
-	void *data;
-	struct loop_timer timer;
-	struct answer *prev, *next;
-};
-
 struct held {
 	struct backend *b;
 	struct group group;
 	struct held_entry *all;	 /* by key */
 	struct held_entry *list; /* the entries of ALL, in the order of submission */
-	struct answer *answers;
-	size_t unsaved; /* number of entries whose MET differs from SAVED */
 	size_t launching;
 	struct loop_timer timer; /* fires at DUE */
 	uint64_t due;
-	struct loop_timer ran_timer;
-	struct work ran; /* touches RAN_FILE; in progress if NOTING is true */
-	bool noting;
-	int64_t last_ran; /* when kxfs last ran before this start, in ns; 0 if unknown */
 	enum { HELD_NEW, HELD_LOADS, HELD_SHOWS, HELD_LAUNCHES, HELD_STOPS } phase;
 };
 
@@ -231,8 +201,6 @@ static void show(struct held_entry *e, int64_t now)
 {
 	const struct spec_held_progress progress = {
 		.refusal = e->refusal,
-		.from = e->from,
-		.until = e->until,
 		.now = now,
 		.passive = e->h->b->config.passive,
 		.sending = e->sending,
@@ -245,65 +213,10 @@ static void show(struct held_entry *e, int64_t now)
 				 spec_held_job(record_head(e->r), e->rec, e->shape, &progress));
 }
 
-/* --- delayed answers --- */
-
-static void answer_now(struct answer *a, int err)
-{
-	const held_saved_fn fn = a->fn;
-	void *data = a->data;
-
-	DL_DELETE(a->h->answers, a);
-	loop_timer_stop(&a->timer);
-	group_leave(&a->h->group);
-	free(a);
-	return fn(data, err);
-}
-
-static void on_late(void *data)
-{
-	answer_now(data, -ETIMEDOUT);
-}
-
-/* Set MET and SAVED of E. Count E in H->UNSAVED if they differ. */
-static void count_met(struct held_entry *e, unsigned met, unsigned saved)
-{
-	e->h->unsaved -= e->met != e->saved;
-	e->met = met;
-	e->saved = saved;
-	e->h->unsaved += e->met != e->saved;
-}
-
-static void answer_all(struct held *h)
-{
-	struct answer *a, *next;
-
-	if (h->unsaved)
-		return;
-	DL_FOREACH_SAFE(h->answers, a, next)
-		answer_now(a, 0);
-}
-
-void held_when_saved(struct held *h, held_saved_fn fn, void *data)
-{
-	struct answer *a;
-
-	if (!h->unsaved)
-		return fn(data, 0);
-	a = new0(struct answer);
-	a->h = h;
-	a->fn = fn;
-	a->data = data;
-	group_enter(&h->group);
-	loop_timer_init(&a->timer, h->b->loop, on_late, a);
-	loop_timer_set(&a->timer, ANSWER_MS);
-	DL_APPEND(h->answers, a);
-}
-
 /* --- the record --- */
 
 static void entry_free(struct held_entry *e)
 {
-	count_met(e, 0, 0);
 	if (e->r)
 		record_unpin(e->r);
 	HASH_DEL(e->h->all, e);
@@ -406,10 +319,8 @@ static void on_committed(void *data, int err)
 	cleanup_free char *why = NULL;
 
 	answer_asker(e, err);
-	if (!err) {
-		count_met(e, e->met, e->writing);
-		answer_all(h);
-	}
+	if (!err)
+		e->saved = e->writing;
 	if (e->state == ENTRY_LAUNCHES) {
 		if (!err && h->b->up && !is_stopping(h))
 			return launch(e);
@@ -442,7 +353,6 @@ static void commit(struct held_entry *e, const struct record_change *change,
 static void on_removed(void *data, int err)
 {
 	struct held_entry *e = data;
-	struct held *h = e->h;
 	struct backend_request *asker = take_ptr(e->asker);
 
 	if (err) {
@@ -453,7 +363,6 @@ static void on_removed(void *data, int err)
 		e->r = NULL;
 		resume(e);
 		entry_free(e);
-		answer_all(h);
 	}
 	if (asker)
 		backend_answer(asker, err, NULL, NULL);
@@ -614,8 +523,7 @@ static void look_up(struct held_entry *e)
 		struct spec_held_after *a = &e->rec->after[i];
 		const struct spec_job *job cleanup_job = store_get_uid(e->h->b->store, a->uid);
 
-		if (spec_held_settle(a, NULL, job))
-			count_met(e, e->met + 1, e->saved);
+		e->met += spec_held_settle(a, NULL, job);
 	}
 	e->unsettled = false;
 	e->changed |= e->met != e->saved;
@@ -793,46 +701,10 @@ void held_changed(struct held *h, const struct spec_job *old, const struct spec_
 		for (size_t i = 0; state_of(e) == RECORD_HELD && i < e->rec->n_after; i++)
 			if (spec_held_means(&e->rec->after[i], now ? now : old) &&
 			    spec_held_settle(&e->rec->after[i], old, now)) {
-				count_met(e, e->met + 1, e->saved);
+				e->met++;
 				e->changed = true;
 			}
 	consider_within(h, SOON_MS);
-}
-
-/* --- the time at which kxfs last ran --- */
-
-/* Touch RAN_FILE to record that kxfs is running. Runs on the pool. */
-static void ran_work(void *data)
-{
-	struct held *h = data;
-	cleanup_free char *path = text_print("%s/" RAN_FILE, h->b->config.state_dir);
-	cleanup_fd int fd = disk_open(AT_FDCWD, path, O_WRONLY | O_CREAT);
-
-	/* Ignore errors: RAN_FILE only serves to report for how long kxfs was not running. */
-	if (fd >= 0)
-		(void)disk_touch(fd, "", -1);
-}
-
-static void ran_done(void *data)
-{
-	struct held *h = data;
-
-	h->noting = false;
-}
-
-/* Touch RAN_FILE now, and then every RAN_MS while any entry exists. */
-static void note_ran(void *data)
-{
-	struct held *h = data;
-
-	if (!h->list)
-		return;
-	loop_timer_set(&h->ran_timer, RAN_MS);
-	if (h->noting) /* the disk hangs */
-		return;
-	h->noting = true;
-	h->ran = (struct work){.run = ran_work, .done = ran_done, .group = &h->group, .data = h};
-	work_start(&h->ran, h->b->loop);
 }
 
 /* --- makings --- */
@@ -882,8 +754,6 @@ static struct held_entry *entry_new(struct held *h, struct record *r, struct spe
 	record_pin(r);
 	HASH_ADD_KEYPTR(hh, h->all, record_head(r)->key, strlen(record_head(r)->key), e);
 	DL_APPEND2(h->list, e, prev, next_entry);
-	if (!loop_timer_is_set(&h->ran_timer) && !is_stopping(h))
-		note_ran(h);
 	return e;
 }
 
@@ -1097,23 +967,6 @@ static void look_done(void *data)
 	return backend_pass(rq);
 }
 
-/*
- * True if the document of RQ may have conditions, so that kxfs must parse it to find out. A
- * document with conditions contains the name of a condition. But a YAML escape can spell any name,
- * so also return true if the document contains a backslash.
- */
-static bool may_hold(const struct backend_request *rq)
-{
-	bool may = memchr(rq->text, '\\', rq->len);
-
-	for (size_t i = 0; i < SPEC_N_HOLDS; i++) {
-		const char *word = spec_hold_name(i);
-
-		may |= memmem(rq->text, rq->len, word, strlen(word)) != NULL;
-	}
-	return may;
-}
-
 /* --- requests --- */
 
 /* True if the job of RQ still exists. Otherwise answer RQ with an error, and return false. */
@@ -1152,8 +1005,6 @@ static bool takes(struct held *h, struct backend_request *rq)
 	struct held_making *m;
 
 	if (rq->kind == BACKEND_SUBMIT || rq->kind == BACKEND_DRY_RUN) {
-		if (!may_hold(rq))
-			return false;
 		m = new0(struct held_making);
 		m->h = h;
 		m->rq = rq;
@@ -1238,11 +1089,7 @@ static void load_work(void *data)
 {
 	struct held_load *l = data;
 	const struct backend_config *config = &l->h->b->config;
-	cleanup_free char *path = text_print("%s/" RAN_FILE, config->state_dir);
-	struct stat st;
 
-	if (disk_stat(AT_FDCWD, path, &st) == 0)
-		l->h->last_ran = spec_time_of(st.st_mtim);
 	for (size_t i = 0; i < l->n; i++) {
 		cleanup_free char *text = NULL;
 		size_t len = 0;
@@ -1269,17 +1116,12 @@ static void take_found(struct held *h, const struct held_found *found)
 {
 	struct held_entry *e = entry_new(h, found->r, found->rec, found->shape);
 	const struct spec_head *head = record_head(e->r);
-	const int64_t now = loop_time_ns(), since = max_of(h->last_ran, head->created);
 
-	if (h->last_ran && now - since > PAUSE_NS) {
-		e->from = since;
-		e->until = now;
-	}
 	/* A local job that is not in the store was certainly not started. */
 	e->sending = is_local(e) ? SPEC_SENDING : SPEC_SENDING_ASKED;
 	e->asked = loop_now_ms() + ASKED_MS;
 	e->written = head->state == RECORD_LIVE;
-	show(e, now);
+	show(e, loop_time_ns());
 }
 
 static void load_done(void *data)
@@ -1360,7 +1202,6 @@ struct held *held_new(struct backend *b)
 	records_set_part(b->records, RECORD_HOLD, hold_part, h);
 	group_init(&h->group, b->loop);
 	loop_timer_init(&h->timer, b->loop, look_now, h);
-	loop_timer_init(&h->ran_timer, b->loop, note_ran, h);
 	return h;
 }
 
@@ -1371,8 +1212,6 @@ void held_stop(struct held *h, loop_fn fn, void *data)
 
 	h->phase = HELD_STOPS;
 	loop_timer_stop(&h->timer);
-	note_ran(h);
-	loop_timer_stop(&h->ran_timer);
 	DL_FOREACH2(h->list, e, next_entry)
 		while ((rq = e->waiting)) {
 			LL_DELETE(e->waiting, rq);

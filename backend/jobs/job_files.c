@@ -137,12 +137,6 @@ void job_files_add(struct job_files *f, struct job_launch *l, const struct spec_
 	touch(f);
 }
 
-void job_files_skip(struct job_files *f, const char *uuid)
-{
-	lock_scope(&f->lock);
-	f->number = max_of(f->number, number_of(uuid));
-}
-
 struct lock *job_files_lock(struct job_files *f)
 {
 	return &f->lock;

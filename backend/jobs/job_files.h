@@ -54,12 +54,6 @@ void job_files_free(struct job_files *f); /* Call this after all launches were r
  */
 void job_files_add(struct job_files *f, struct job_launch *l, const struct spec_head *head);
 /*
- * UUID belongs to a launch whose record is damaged and may remain on disk. Give later launches
- * larger numbers than this launch has. If a later launch had the same number, the next start could
- * take the damaged record for the newer one. Any thread.
- */
-void job_files_skip(struct job_files *f, const char *uuid);
-/*
  * Return the lock that protects the heads of launches. Any thread may read a head under this lock.
  * The I/O thread takes the lock to change a head.
  */

@@ -313,31 +313,6 @@ int record_file_remove(const char *state_dir, const char *key, bool sync)
 	return !err && sync ? file_sync_dir(dir) : err;
 }
 
-char *record_file_of_damaged(const char *state_dir, const char *key)
-{
-	static const char member[] = "\"file\":\"";
-	cleanup_free char *path = text_print("%s/jobs/%s", state_dir, key), *text = NULL;
-	const char *name;
-	char *ret;
-	size_t len;
-
-	if (file_read(path, MAX_FILE, &text, &len) < 0)
-		return NULL;
-	name = strstr(text, member);
-	/*
-	 * If a power cut has damaged the record of a job while it was SUBMITTING, the job was not
-	 * launched.
-	 */
-	if (!name || strstr(text, "\"state\":\"SUBMITTING\""))
-		return NULL;
-	name += strlen(member);
-	ret = mem_copy(name, strcspn(name, "\"\\"));
-	if (spec_name_is_file(ret))
-		return ret;
-	free(ret);
-	return NULL;
-}
-
 void record_file_put_aside(const char *state_dir, const char *key, bool passive, int err)
 {
 	cleanup_free char *path = text_print("%s/jobs/%s", state_dir, key), *place = NULL;

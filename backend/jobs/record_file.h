@@ -56,12 +56,6 @@ int record_file_mark(const char *state_dir, const char *key, int64_t time);
  */
 int record_file_remove(const char *state_dir, const char *key, bool sync);
 /*
- * Return the name of the file in submit/ that launched the job of the damaged record KEY,
- * malloc'ed. Return NULL if the record's bytes contain no name, or show that the job was not
- * launched.
- */
-char *record_file_of_damaged(const char *state_dir, const char *key);
-/*
  * The record KEY can't be used because of ERR. Move its file to STATE/aside, and log a warning. If
  * PASSIVE is true, only log the warning.
  */

@@ -22,9 +22,7 @@
  *
  *	step	what is under way	what ends it		next
  *	IDLE	nothing			a request, or a change	WRITING; a change may wait for TIMER before
- *	WRITING	the pool writes; a	it is done		IDLE; or WRITING, if another request waits
- *		removal may first wait
- *		for an older record
+ *	WRITING	the pool writes		it is done		IDLE; or WRITING, if another request waits
  *				a change can't be written	IDLE, and TIMER is set to retry
  */
 #include "backend/jobs/records.h"
@@ -49,6 +47,8 @@
 #define MAX_TEXTS    7
 #define RETRY_MS     1000u
 #define RETRY_MAX_MS 60000u
+/* how soon the record before a removed one is marked (older_to_hide) */
+#define HIDE_MS 1000
 
 enum request_kind { REQUEST_MAKE, REQUEST_COMMIT, REQUEST_MARK, REQUEST_SAVE, REQUEST_REMOVE };
 
@@ -76,11 +76,6 @@ struct writer {
 	struct records_request *requests; /* the first request is in progress if WRITING is true */
 	struct spec_head *next;		  /* the head that the pool writes */
 	const struct spec_job *snapshot;  /* the snapshot that the pool writes, or NULL */
-	/*
-	 * The older record of the same file. It must be marked before R is removed, so that
-	 * NAME.job does not show the older job afterwards. Pinned.
-	 */
-	struct record *older;
 	bool writing;
 	bool dirty; /* R differs from its file */
 	struct backoff again;
@@ -434,7 +429,6 @@ static bool is_overtaken(const struct record *r, const struct records_request *q
 
 static void write_done(void *data);
 static void on_timer(void *data);
-static void remove_file(struct writer *w);
 
 /*
  * Return the record that NAME.job would show after the removal of R: the newest older record of the
@@ -456,43 +450,6 @@ static struct record *older_to_hide(const struct record *r)
 	return NULL;
 }
 
-/*
- * Called when the mark was written into the older record, or could not be written. Continue the
- * removal. ERR is 0 or a negative errno.
- */
-static void on_older_hidden(void *data, int err)
-{
-	struct writer *w = data;
-
-	if (err == -ESTALE) {
-		record_unpin(take_ptr(w->older));
-		return remove_file(w);
-	}
-	if (err)
-		w->work.run = NULL;
-	w->work.err = err;
-	work_start(&w->work, w->r->rs->loop);
-}
-
-/*
- * Remove the file of W's record. Afterwards NAME.job must not show an older job of the same file,
- * even if kxfs is killed. So first write a mark into the record of that older job, if there is one.
- */
-static void remove_file(struct writer *w)
-{
-	struct record *older = older_to_hide(w->r);
-
-	if (!older) {
-		work_start(&w->work, w->r->rs->loop);
-		return;
-	}
-	w->older = older;
-	record_pin(older);
-	records_commit(older,
-		       &(struct record_change){.state = older->head->state, .unlinked = true},
-		       on_older_hidden, w);
-}
-
 /* Start the first request of W. If W has no request, and nothing to write later, free W. */
 static void write_next(struct writer *w)
 {
@@ -512,11 +469,9 @@ static void write_next(struct writer *w)
 				.done = write_done,
 				.group = &r->rs->group,
 				.data = w};
-	if (q->kind == REQUEST_REMOVE)
-		return remove_file(w);
 	if (is_overtaken(r, q)) {
 		w->work.run = NULL;
-	} else if (q->kind != REQUEST_MARK) {
+	} else if (q->kind != REQUEST_MARK && q->kind != REQUEST_REMOVE) {
 		loop_timer_stop(&w->timer);
 		w->dirty = false;
 		w->next = render(r, q);
@@ -636,13 +591,17 @@ static void write_done(void *data)
 	struct writer *w = data;
 	struct record *r = w->r;
 	struct records_request *q = w->requests;
-	struct record *older = take_ptr(w->older);
+	struct record *older = q->kind == REQUEST_REMOVE ? older_to_hide(r) : NULL;
 	const records_fn done = q->done;
 	void *arg = q->data;
 	const int err = is_overtaken(r, q) ? -ESTALE : w->work.err;
 	const bool rewrites = q->kind == REQUEST_COMMIT || q->kind == REQUEST_SAVE;
 
 	LL_DELETE(w->requests, q);
+	if (older && !err)
+		records_note(older,
+			     &(struct record_change){.state = older->head->state, .unlinked = true},
+			     HIDE_MS);
 	if (conclude(r, q, err)) {
 		/*
 		 * The queue has no other request of this record, because a caller that removes a
@@ -650,15 +609,11 @@ static void write_done(void *data)
 		 */
 		record_free(r);
 		request_free(q);
-		if (older)
-			record_unpin(older);
 		if (done)
 			done(arg, err);
 		return;
 	}
 	request_free(q);
-	if (older)
-		record_unpin(older);
 	if (rewrites && err != -ESTALE && r->rs->written)
 		r->rs->written(r->rs->written_data, r, err);
 	/* DONE may make further requests, which are queued. */
@@ -776,18 +731,11 @@ void records_remove(struct record *r, bool sync, records_fn done, void *data)
 
 /* --- the start --- */
 
-/* The damaged file of a record. */
-struct records_damaged {
-	char *name;
-	int err;
-};
-
 struct records_load {
 	struct records *rs;
 	struct work work;
 	struct spec_head **heads;
-	struct records_damaged *damaged;
-	size_t n, n_damaged;
+	size_t n;
 	int err;
 	char *text;
 	void (*done)(void *data, int err, const char *text);
@@ -831,8 +779,7 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 		return l->err = err;
 	}
 	if (err) {
-		l->damaged = mem_more(l->damaged, l->n_damaged, sizeof(*l->damaged));
-		l->damaged[l->n_damaged++] = (struct records_damaged){text_copy(name), err};
+		record_file_put_aside(rs->state_dir, name, rs->passive, err);
 		return 0;
 	}
 	l->heads = mem_more(l->heads, l->n, sizeof(struct spec_head *));
@@ -845,27 +792,6 @@ static int by_key(const void *a, const void *b)
 	const struct spec_head *const *x = a, *const *y = b;
 
 	return strcmp((*x)->key, (*y)->key);
-}
-
-/*
- * Move the damaged file D to STATE/aside. Afterwards NAME.job must not show an older job of the
- * same file in submit/. So first mark the newest older record of that file as unlinked.
- */
-static void put_aside(const struct records_load *l, const struct records_damaged *d)
-{
-	const struct records *rs = l->rs;
-	cleanup_free char *file = record_file_of_damaged(rs->state_dir, d->name);
-	bool stays = rs->passive;
-	size_t i = l->n;
-
-	while (file && i > 0 && !(l->heads[i - 1]->own && streq(l->heads[i - 1]->file, file)))
-		i--;
-	if (file && i > 0 && strcmp(l->heads[i - 1]->key, d->name) < 0) {
-		l->heads[i - 1]->unlinked = true;
-		/* If the mark can't be written, leave D in place: the next start retries. */
-		stays = stays || record_file_write(rs->state_dir, l->heads[i - 1]) < 0;
-	}
-	record_file_put_aside(rs->state_dir, d->name, stays, d->err);
 }
 
 static void load_work(void *data)
@@ -892,11 +818,6 @@ static void load_work(void *data)
 	}
 	if (l->n)
 		qsort(l->heads, l->n, sizeof(struct spec_head *), by_key);
-	for (size_t i = 0; i < l->n_damaged; i++) {
-		put_aside(l, &l->damaged[i]);
-		job_files_skip(l->rs->files, l->damaged[i].name);
-		free(l->damaged[i].name);
-	}
 }
 
 static void load_done(void *data)
@@ -918,7 +839,6 @@ static void load_done(void *data)
 		job_files_add(l->rs->files, &r->launch, r->head);
 	}
 	free(l->heads);
-	free(l->damaged);
 	free(l);
 	done(arg, err, text);
 }

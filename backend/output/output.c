@@ -61,15 +61,6 @@
 #define OUTPUT_RETRY_MS 1000
 #define OUTPUT_DRAIN_MS 5000
 #define OUTPUT_STEP	(4u << 20) /* the largest number of bytes that one step adds to an index */
-/* While a log is read from disk, at most this many new chunks wait in its stash. */
-#define OUTPUT_STASH_MAX 16384
-
-/* Chunks of a log that were written while the log was being read from disk. */
-struct stash {
-	struct chunks chunks;
-	/* true if some chunks were dropped; kxfs must then read them from the disk */
-	bool lost;
-};
 
 enum log_life {
 	LOG_NEW,
@@ -116,7 +107,6 @@ struct output_log {
 	struct work work;    /* in MAKING and READING */
 	uint64_t found_size; /* in MAKING: size of the file */
 	struct feed feed;    /* in READING */
-	struct stash stash;  /* used in READING */
 	/* Called when the log's file exists, or when the disk has refused to create it; or NULL. */
 	loop_fn opened;
 	void *opened_data;
@@ -559,22 +549,15 @@ static bool log_give(struct output_log *l, const struct chunks *chunks)
 void output_log_written(struct output_log *l, uint64_t from, uint64_t to,
 			const struct chunks *chunks)
 {
-	struct chunks *stash = &l->stash.chunks;
-
-	if (l->life == LOG_READING) {
-		for (size_t i = 0; i < chunks->n && stash->n < OUTPUT_STASH_MAX; i++)
-			chunks_add(stash, &chunks->v[i]);
-		l->stash.lost |= stash->n == OUTPUT_STASH_MAX;
-	} else if (l->life == LOG_LIVE && l->prefix && l->seen == from && log_give(l, chunks)) {
+	/* If the log is being read from disk, these bytes are read next. */
+	if (l->life == LOG_LIVE && l->prefix && l->seen == from && log_give(l, chunks))
 		l->seen = to;
-	}
 	log_set_size(l, to);
 	log_queue(l);
 }
 
 void output_log_found(struct output_log *l, uint64_t to)
 {
-	l->stash.lost = true;
 	log_set_size(l, to);
 	log_queue(l);
 }
@@ -598,10 +581,6 @@ static void log_take(struct output_log *l)
 		log_set_size(l, f->size);
 	if (whole && f->size < min_of(f->limit, l->size))
 		l->size = f->size; /* the log was truncated */
-	/* Output that was written during the read is in the stash, unless it did not fit. */
-	if (l->stash.chunks.n > 0 && !l->stash.lost && l->seen >= f->size &&
-	    log_give(l, &l->stash.chunks))
-		l->seen = l->size;
 	l->readings += whole;
 	if (f->final && l->seen >= l->size)
 		l->life = LOG_FED;
@@ -621,8 +600,6 @@ static void read_done(void *data)
 		log_take(l);
 	}
 	chunks_clear(&f->chunks);
-	chunks_clear(&l->stash.chunks);
-	l->stash.lost = false;
 	log_queue(l);
 }
 
@@ -836,7 +813,6 @@ static void job_free(struct output_job *j)
 
 	HASH_ITER(hh, j->logs, l, next) {
 		HASH_DEL(j->logs, l);
-		chunks_clear(&l->stash.chunks);
 		file_unref(l->file);
 		free(l->prefix);
 		free(l);

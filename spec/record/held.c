@@ -320,16 +320,10 @@ static void put_cause(struct spec_job *job, const struct spec_head *head, const 
 {
 	const bool sent = is_sent(head, h, progress);
 	cleanup_free char *text = NULL;
-	char from[32], until[32];
 	size_t len;
 	FILE *out = text_stream(&text, &len);
 
 	job->cause.reason = sent ? put_sending(out, progress->sending) : put_wait(out, h, progress);
-	if (progress->from) {
-		spec_time_text(progress->from, from);
-		spec_time_text(progress->until, until);
-		fprintf(out, ". kxfs was not running here from %s to %s", from, until);
-	}
 	text_stream_close(out);
 	spec_set(&job->cause.text, text);
 	if (sent ? progress->sending == SPEC_SENDING_LOST : h && h->hold)

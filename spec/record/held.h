@@ -92,7 +92,6 @@ enum spec_sending {
 struct spec_held_progress {
 	/* Why the server refused the last launch, which kxfs will retry; or NULL. */
 	const char *refusal;
-	int64_t from, until; /* No kxfs ran between these times, in ns; or both are 0. */
 	int64_t now;
 	bool passive; /* true if this mount does not launch jobs */
 	enum spec_sending sending;

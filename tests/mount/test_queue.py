@@ -268,25 +268,6 @@ def test_read_only(make_kx):
     jobs[0].finish()
 
 
-@pytest.mark.parametrize("age", [7200, 600], ids=["older", "younger"])
-def test_pause(kx, age):
-    """A held job shows for which time no kxfs ran. That time never begins before the job's submission."""
-    job = kx.submit(held(hold=True))
-    kx.end()
-    stamp = kx.state / "ran"
-    assert time.time() - stamp.stat().st_mtime < 60
-    [record] = records.files(kx)
-    head = records.head_of(record)
-    head["job"]["created"] -= age * 10**9
-    records.rewrite(record, head)
-    os.utime(stamp, (time.time() - 3600,) * 2)
-    ran = datetime.datetime.fromtimestamp(max(int(stamp.stat().st_mtime), head["job"]["created"] // 10**9), datetime.timezone.utc)
-    kx.start()
-    assert f"kxfs was not running here from {ran:%Y-%m-%dT%H:%M:%SZ} to " in job.read("why")
-    later = kx.submit(held(hold=True))
-    assert "No kxfs" not in later.read("why")
-
-
 def test_damaged(kx):
     """kxfs moves a damaged record to aside/ and never launches its job. The other jobs remain."""
     bad, flipped, cut, good = (kx.submit(held("touch began", hold=True)) for _ in range(4))

@@ -653,30 +653,6 @@ static void test_after_removed(void **state)
 }
 
 /*
- * Removing a job may affect a job that waits for it. The removal is answered once that effect is on
- * disk, or can't be written.
- */
-static void test_removal_waits(void **state)
-{
-	for (int sick = 1; sick >= 0; sick--) {
-		job_is("x-1", NULL, SPEC_RUNNING);
-		submit(sick ? "a" : "b", "hold: true, 'after': [any:x-1]",
-		       sick ? "submit 0 a-1" : "submit 0 b-1");
-		bad_syncs = sick ? 1000 : 0;
-		backend_cancel(&b, "x-1", "uid-x-1", on_cancel, NULL);
-		expect(sick ? "cancel uid-x-1, cancel 110" : "cancel uid-x-1, cancel 0");
-		bad_syncs = 0;
-		pass(60);
-	}
-	restart();
-	call(take_charge, NULL);
-	control("a", SPEC_RELEASE);
-	expect("control 0, launch a-1");
-	control("b", SPEC_RELEASE);
-	expect("control 0, launch b-1");
-}
-
-/*
  * kxfs reports that nothing was launched only after the removal of the record is on disk. Otherwise
  * a crash may bring the record back.
  */
@@ -1105,35 +1081,6 @@ static void test_damaged(void **state)
 	expect_live(1);
 }
 
-/* `why` mentions the time in which no kxfs was running to launch the job. */
-static void test_pause(void **state)
-{
-	static const struct {
-		int s;
-		bool told;
-	} rows[] = {{170, false}, {190, true}};
-	cleanup_free char *path = text_print("%s/ran", base);
-
-	submit("a", "hold: true", "submit 0 a-1");
-	pass(10);
-	clock_pass(loop, 1000);
-	for (size_t i = 0; i < array_size(rows); i++) {
-		const struct spec_job *job cleanup_job = NULL;
-		struct timespec times[2];
-
-		end_run();
-		free_store(NULL);
-		new_store(NULL);
-		clock_gettime(CLOCK_REALTIME, &times[0]);
-		times[0].tv_sec -= rows[i].s;
-		times[1] = times[0];
-		assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
-		begin_run();
-		job = store_get(store, BACKEND_JOBS, "a-1");
-		assert_true(!!strstr(job->cause.text, "kxfs was not running") == rows[i].told);
-	}
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_held, teardown_held)
@@ -1147,7 +1094,6 @@ int main(void)
 		TEST(test_after),
 		TEST(test_after_gone),
 		TEST(test_after_removed),
-		TEST(test_removal_waits),
 		TEST(test_unread),
 		TEST(test_unlisted),
 		TEST(test_flipped_bit),
@@ -1166,7 +1112,6 @@ int main(void)
 		TEST(test_few_at_once),
 		TEST(test_unseen),
 		TEST(test_damaged),
-		TEST(test_pause),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

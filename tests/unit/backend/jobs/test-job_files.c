@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which job NAME.job shows according to the records: after changes, removals and restarts. */
 #include <errno.h>
-#include <sys/syscall.h>
 
 #include "backend/jobs/records.h"
 #include "spec/base/encode.h"
@@ -11,39 +10,7 @@
 
 static struct records *rs;
 static char keys[8][JOB_FILES_UUID]; /* keys of the launches, in order */
-static bool is_checked;		     /* check removals in unlinkat */
-static bool is_sick;		     /* all syncs fail */
 static int failed;		     /* last error of a request */
-
-static bool is_marked(size_t i)
-{
-	cleanup_free char *name = text_print("jobs/%s", keys[i]), *text = read_text(name);
-
-	return strstr(text, "\"unlinked\":true");
-}
-
-/*
- * If kxfs were killed after this call, the next start would see the disk as it is now. So the
- * newest remaining record of the file must not be one that shows a job.
- */
-int unlinkat(int at, const char *path, int flags)
-{
-	for (size_t i = array_size(keys) - 1; is_checked && i > 0; i--) {
-		cleanup_free char *name = text_print("jobs/%s", keys[i]);
-
-		if (!*keys[i] || !exists(name) || has_end(path, name))
-			continue;
-		assert_true(!strstr(path, "/jobs/0") || is_marked(i));
-		break;
-	}
-	return (int)syscall(SYS_unlinkat, at, path, flags);
-}
-
-int fsync(int fd)
-{
-	errno = EIO;
-	return is_sick ? -1 : (int)syscall(SYS_fsync, fd);
-}
 
 static void on_done(void *data, int err)
 {
@@ -195,86 +162,19 @@ static void test_unlink(void **state)
 	free(files);
 }
 
-/*
- * Whenever kxfs is killed, an older job does not reappear. Its record is marked before the newer
- * record is removed.
- */
-static void test_killed(void **state)
+/* If the newest jobs are removed at the same time, no older job reappears, also after a restart. */
+static void test_removed_together(void **state)
 {
-	for (size_t i = 1; i <= 4; i++)
+	for (size_t i = 1; i <= 3; i++)
 		launch(i, "a.yaml", RECORD_LIVE);
-	is_sick = true;
-	drop(4);
-	assert_int_equal(failed, -EIO);
-	assert_job("a.yaml", "job-4", BACKEND_JOBS);
-	is_sick = false;
-	is_checked = true;
-	drop(4);
-	assert_int_equal(failed, 0);
-	assert_job("a.yaml", NULL, 0);
-	/* The last two are removed at the same time. */
 	records_remove(records_by_key(rs, keys[3]), false, on_done, NULL);
 	records_remove(records_by_key(rs, keys[2]), false, on_done, NULL);
 	fake_run();
-	is_checked = false;
 	assert_job("a.yaml", NULL, 0);
 	end();
 	begin();
 	assert_job("a.yaml", NULL, 0);
 	assert_non_null(records_by_key(rs, keys[1]));
-}
-
-/* Damage the record of launch I. */
-static void damage(size_t i)
-{
-	cleanup_free char *name = text_print("jobs/%s", keys[i]);
-	cleanup_free char *text = read_text(name);
-
-	text[45] ^= 1; /* in the checksum of the head */
-	write_text(name, text);
-}
-
-/* A damaged record shows no job. The link must not show the previous job instead. */
-static void test_damage(void **state)
-{
-	launch(1, "a.yaml", RECORD_LIVE);
-	launch(2, "a.yaml", RECORD_LIVE);
-	launch(3, "b.yaml", RECORD_LIVE);
-	launch(4, "c.yaml", RECORD_LIVE);
-	launch(5, "c.yaml", RECORD_SUBMITTING); /* not launched yet */
-	end();
-	damage(2);
-	damage(5);
-	for (int i = 0; i < 2; i++) {
-		begin();
-		assert_job("a.yaml", NULL, 0);
-		assert_job("b.yaml", "job-3", BACKEND_JOBS);
-		assert_job("c.yaml", "job-4", BACKEND_JOBS);
-		end();
-	}
-	begin();
-	assert_true(is_marked(1));
-	launch(6, "a.yaml", RECORD_LIVE);
-	assert_job("a.yaml", "job-6", BACKEND_JOBS);
-}
-
-/* A damaged record that can't be moved aside at once does not count as newer than a later launch. */
-static void test_damage_stays(void **state)
-{
-	cleanup_free char *aside = text_print("%s/aside", dir);
-
-	launch(1, "a.yaml", RECORD_LIVE);
-	end();
-	damage(1);
-	write_text("aside", "");
-	begin();
-	launch(2, "a.yaml", RECORD_LIVE);
-	assert_job("a.yaml", "job-2", BACKEND_JOBS);
-	assert_true(strcmp(keys[1], keys[2]) < 0);
-	end();
-	assert_int_equal(unlink(aside), 0);
-	begin();
-	assert_job("a.yaml", "job-2", BACKEND_JOBS);
 }
 
 /*
@@ -309,9 +209,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_life, setup_files, teardown_files),
 		cmocka_unit_test_setup_teardown(test_order, setup_files, teardown_files),
 		cmocka_unit_test_setup_teardown(test_unlink, setup_files, teardown_files),
-		cmocka_unit_test_setup_teardown(test_killed, setup_files, teardown_files),
-		cmocka_unit_test_setup_teardown(test_damage, setup_files, teardown_files),
-		cmocka_unit_test_setup_teardown(test_damage_stays, setup_files, teardown_files),
+		cmocka_unit_test_setup_teardown(test_removed_together, setup_files, teardown_files),
 		cmocka_unit_test_setup_teardown(test_restart, setup_files, teardown_files),
 	};
 
