@@ -39,8 +39,6 @@
 #include "backend/local/program.h"
 #include "spec/base/mem.h"
 
-/* The largest number of replicas that leave the queue in one turn of the loop. */
-#define STARTS_A_TURN 16
 /*
  * The largest number of starts that are on the pool at the same time. Each start uses descriptors
  * and the disk.
@@ -414,13 +412,13 @@ static void post_queue(struct local_replicas *all)
 	loop_post(all->loop, on_queue, all);
 }
 
-/* Start the first replicas of the queue. The others wait for later turns of the loop. */
+/* Start the first replicas of the queue. The others wait until starts on the pool have ended. */
 static void on_queue(void *data)
 {
 	struct local_replicas *all = data;
 
 	all->queue_posted = false;
-	for (int i = 0; i < STARTS_A_TURN && all->queue && all->preparing < PREPARED_AT_ONCE; i++) {
+	while (all->queue && all->preparing < PREPARED_AT_ONCE) {
 		struct local_replica *rep = all->queue;
 
 		DL_DELETE(all->queue, rep);
@@ -433,7 +431,6 @@ static void on_queue(void *data)
 		else
 			start(rep);
 	}
-	post_queue(all);
 }
 
 static void enqueue(void *data)
