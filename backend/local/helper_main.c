@@ -31,9 +31,6 @@ static int take_instructions(int *ret_instructions, int *ret_listen)
 	if (*ret_instructions < 0 || *ret_listen < 0 || null_fd < 0 ||
 	    dup2(null_fd, STDIN_FILENO) < 0 || dup2(null_fd, STDOUT_FILENO) < 0)
 		return -errno;
-	/* The helper must never block in accept, even if it inherited a blocking socket. */
-	if (fcntl(*ret_listen, F_SETFL, O_NONBLOCK) < 0)
-		return -errno;
 	n = pread(*ret_instructions, dir, sizeof(dir), 0);
 	if (n <= 0 || !memchr(dir, 0, (size_t)n))
 		return -EINVAL;
