@@ -259,17 +259,14 @@ static int by_uid(const void *a, const void *b)
 }
 
 /*
- * Return the uid of ITEM's controller. If no owner is marked as the controller, return the uid of
- * the first owner.
+ * Return the uid of ITEM's job: of the first owner, because Kueue copies the owner references
+ * without "controller" (pkg/visibility/storage).
  */
 static const char *job_of(const struct spec_value *item)
 {
 	const struct spec_value *owners =
 		spec_read_list(spec_read_map(item, "metadata"), "ownerReferences");
 
-	for (size_t i = 0; i < spec_read_count(owners); i++)
-		if (spec_read_bool(spec_read_at(owners, i), "controller"))
-			return spec_read_text(spec_read_at(owners, i), "uid");
 	return spec_read_text(spec_read_at(owners, 0), "uid");
 }
 

@@ -200,8 +200,8 @@ static void test_places(void **state)
 	static const char json[] =
 		"{\"items\":[{\"metadata\":{\"ownerReferences\":[{\"uid\":\"b\"}]},"
 		"\"positionInClusterQueue\":0,\"positionInLocalQueue\":0},"
-		"{\"metadata\":{\"ownerReferences\":[{\"uid\":\"x\"},{\"uid\":\"a\","
-		"\"controller\":true}]},\"positionInClusterQueue\":7,\"positionInLocalQueue\":1},"
+		"{\"metadata\":{\"ownerReferences\":[{\"uid\":\"a\"},{\"uid\":\"x\"}]},"
+		"\"positionInClusterQueue\":7,\"positionInLocalQueue\":1},"
 		"{\"metadata\":{},\"positionInClusterQueue\":8},{},7]}";
 	struct spec_queue_position *v;
 	size_t n;
