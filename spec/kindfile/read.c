@@ -432,7 +432,11 @@ static void read_pod(const struct spec_reader *reader, const struct spec_value *
 	}
 	name_task(f, role, values_number(&row->copy, object, 0),
 		  values_number(&row->copies, object, 1), task, sizeof(task));
-	v->index = (unsigned)(index < row->first ? -1 : index - row->first);
+	/*
+	 * UINT32_MAX if the pod has no index, even if the row names one: only the pods of an
+	 * Indexed Job have an index, and both forms of a Job have the same row.
+	 */
+	v->index = index < row->first ? UINT32_MAX : (unsigned)(index - row->first);
 	v->failures = (unsigned)values_number(&row->failures, object, 0);
 	v->retry = row->attempt.n ? (unsigned)values_number(&row->attempt, object, 0)
 				  : SPEC_RETRY_UNKNOWN;
