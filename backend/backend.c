@@ -24,9 +24,11 @@
 
 #define BACKEND_START_S 60
 /*
- * A stop may take this long after the processes' grace period, to record how the processes ended.
+ * A stop may take this long after the processes' grace period. In this time SIGKILL takes effect,
+ * and kxfs records how the processes ended. The next start waits a little longer (HOLDER_MS in
+ * fs/mount/run.c).
  */
-#define BACKEND_STOP_S 20
+#define BACKEND_STOP_S 8
 /* After backend_unlink_file, kxfs writes the change to disk within this time. */
 #define UNLINK_MS 500
 
@@ -237,7 +239,9 @@ bool backend_stop(struct backend *b)
 	loop_post(b->loop, backend_run_stop, b);
 	if (wait_get(&b->stopped, seconds, NULL) == 0)
 		return true;
-	diag(DIAG_ERROR, "some jobs did not end within %u s; the next start of kxfs ends them",
+	diag(DIAG_ERROR,
+	     "some jobs did not end within %u s, or kxfs could not record their end; the next "
+	     "start of kxfs ends or records them",
 	     seconds);
 	return false;
 }

@@ -784,17 +784,12 @@ void local_jobs_free(struct local_jobs *jobs)
 	free(jobs);
 }
 
-static void let_replicas_go(struct local_job *job)
-{
-	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
-		local_replica_let_go(job->reps[i]);
-}
-
 /* Let JOB outlive the mount: its programs continue, and its planned starts remain in the record. */
 static void let_go(struct local_job *job)
 {
 	job->let_go = true;
-	let_replicas_go(job);
+	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
+		local_replica_let_go(job->reps[i]);
 	local_record_changed(job->record);
 }
 
@@ -817,14 +812,6 @@ void local_jobs_stop(struct local_jobs *jobs, bool linger)
 		tasks_outlive(jobs->tasks);
 }
 
-void local_jobs_leave(struct local_jobs *jobs)
-{
-	struct local_job *job, *next;
-
-	HASH_ITER(hh, jobs->all, job, next)
-		let_replicas_go(job);
-}
-
 static void on_orphan_ended(void *data)
 {
 	post_slots(data);
@@ -843,11 +830,6 @@ struct tasks *local_jobs_tasks(const struct local_jobs *jobs)
 uint64_t local_jobs_gpus(const struct local_jobs *jobs)
 {
 	return atomic_load(&jobs->taken);
-}
-
-size_t local_jobs_count(const struct local_jobs *jobs)
-{
-	return HASH_COUNT(jobs->all);
 }
 
 struct local_job *local_jobs_find(struct local_jobs *jobs, const char *id)

@@ -59,14 +59,8 @@ void local_jobs_free(struct local_jobs *jobs);
  * ended already, and let the others continue.
  */
 void local_jobs_stop(struct local_jobs *jobs, bool linger);
-/*
- * Stop waiting for the jobs that did not end in time. Their programs continue, and their records
- * show them as running.
- */
-void local_jobs_leave(struct local_jobs *jobs);
 /* Return the GPUs of all jobs, also of those being ended, one bit for each GPU. Any thread. */
 uint64_t local_jobs_gpus(const struct local_jobs *jobs);
-size_t local_jobs_count(const struct local_jobs *jobs);
 /* Take ownership of ORPHAN (task.h). The orphan keeps its slot and its GPUs until it ends. */
 void local_jobs_add_orphan(struct local_jobs *jobs, struct orphan *orphan);
 struct tasks *local_jobs_tasks(const struct local_jobs *jobs);

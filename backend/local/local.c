@@ -27,7 +27,6 @@
 #include <fcntl.h>
 #include <glob.h>
 
-#include "backend/base/diag.h"
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/base/print.h"
@@ -38,12 +37,6 @@
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 
-/*
- * How long kxfs may take to stop after the grace period. In this time SIGKILL takes effect, and
- * kxfs writes the records.
- */
-#define STOP_MORE_MS 8000
-
 struct local {
 	struct backend *b;
 	struct group group; /* the operations that must end before the backend has stopped */
@@ -52,8 +45,6 @@ struct local {
 	struct local_requests *requests;
 	struct spec_slots limits;      /* the limits of the queue LOCAL_QUEUE */
 	struct spec_queue_view *queue; /* the status of the queue; NULL if there are no limits */
-	bool stopped;
-	struct loop_timer deadline; /* the time limit of stopping */
 };
 
 static struct local *local_of(struct backend *b)
@@ -188,39 +179,14 @@ static void local_take_charge(struct backend *b)
 	local_jobs_take_charge(local_of(b)->jobs);
 }
 
-static void on_stopped(void *data)
-{
-	struct local *l = data;
-
-	loop_timer_stop(&l->deadline);
-	if (l->stopped)
-		return;
-	l->stopped = true;
-	return backend_stopped(l->b);
-}
-
-static void on_stop_late(void *data)
-{
-	struct local *l = data;
-
-	diag(DIAG_ERROR,
-	     "jobs that did not end, or whose end was not recorded: %zu; the next start of kxfs "
-	     "ends them or records their end",
-	     local_jobs_count(l->jobs));
-	local_jobs_leave(l->jobs);
-	return on_stopped(l);
-}
-
 static void local_stop(struct backend *b)
 {
 	struct local *l = local_of(b);
 
 	local_requests_stop(l->requests);
 	saved_stop(l->saved);
-	loop_timer_init(&l->deadline, b->loop, on_stop_late, l);
-	loop_timer_set(&l->deadline, b->config.grace_ms + STOP_MORE_MS);
 	local_jobs_stop(l->jobs, b->config.linger);
-	group_when_empty(&l->group, on_stopped, l);
+	group_when_empty(&l->group, backend_stopped, b);
 }
 
 static void local_fini(struct backend *b)

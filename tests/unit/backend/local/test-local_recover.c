@@ -386,51 +386,6 @@ static void test_stop(void **state)
 	assert_false(has_phase(w, stopped, "Suspended"));
 }
 
-static void *pass_time(void *data)
-{
-	const struct world *w = data;
-
-	clock_pass_slowly(w->loop, 9);
-	return NULL;
-}
-
-/*
- * A helper that is stopped by SIGSTOP ends nothing. The end of the mount waits for it only for a
- * limited time, and the next start finds its job. When the helper continues, it first sees new
- * output of its program, but has no connection to report it. Then it receives the request to end.
- */
-static void test_stop_late(void **state)
-{
-	struct world *w = *state;
-	cleanup_free char *id = NULL;
-	pid_t pid, helper = 0;
-	pthread_t passer;
-	size_t len;
-
-	world_stop(w);
-	w->config.grace_ms = 300;
-	assert_int_equal(world_start(w), 0);
-	id = submit_sh(w, "echo $$; while echo more; do sleep 0.05; done", 1, NULL);
-	pid = log_pid(w, id, "main-0.0");
-	assert_int_equal(world_helpers(w, &helper), 1);
-	kill(helper, SIGSTOP);
-	assert_int_equal(pthread_create(&passer, NULL, pass_time, w), 0);
-	backend_stop(w->b);
-	pthread_join(passer, NULL);
-	world_free(w);
-	{
-		cleanup_free char *said = diag_text(&len);
-
-		assert_non_null(
-			strstr(said, "jobs that did not end, or whose end was not recorded: 1"));
-	}
-	assert_true(is_alive(pid));
-	kill(helper, SIGCONT);
-	until(!is_alive(pid));
-	assert_int_equal(world_start(w), 0);
-	until(has_state(w, id, SPEC_CANCELLED));
-}
-
 /* The job of a file is found, also after a restart, until the link is removed. */
 static void test_file(void **state)
 {
@@ -547,7 +502,6 @@ int main(int argc, char **argv)
 		world_test(test_linger),
 		world_test(test_crash_keeps_what_is_over),
 		world_test(test_stop),
-		world_test(test_stop_late),
 		world_test(test_crash_and_lost),
 		world_test(test_synced),
 		world_test(test_file),
