@@ -12,7 +12,6 @@
 #include <utlist.h>
 
 #include "backend/base/diag.h"
-#include "backend/base/lock.h"
 #include "backend/base/process.h"
 #include "backend/kube/follow.h"
 #include "spec/base/mem.h"
@@ -71,8 +70,7 @@ struct capture {
 	struct capture_events events;
 	struct follow_context context;
 	struct capture_job *jobs;
-	struct lock lock; /* protects FORBIDDEN */
-	char *forbidden;  /* the text that capture_forbidden returns */
+	bool forbidden; /* see capture_is_forbidden */
 };
 
 static struct capture_job *find_job(const struct capture *c, const char *uid)
@@ -108,17 +106,16 @@ static const struct spec_pod_view *pod_of(struct capture *c, const char *uid, co
 static void on_forbidden(void *data, const char *text)
 {
 	struct capture *c = data;
-	lock_scope(&c->lock);
 
-	free(c->forbidden);
-	c->forbidden = text ? text_copy(text) : NULL;
+	if (!text && !c->forbidden)
+		return;
+	c->forbidden = text;
+	c->config.forbidden(c->config.data, text);
 }
 
-char *capture_forbidden(struct capture *c)
+bool capture_is_forbidden(const struct capture *c)
 {
-	lock_scope(&c->lock);
-
-	return c->forbidden ? text_copy(c->forbidden) : NULL;
+	return c->forbidden;
 }
 
 /* --- jobs --- */
@@ -572,7 +569,6 @@ struct capture *capture_new(const struct capture_config *config)
 	rlim_t n = may > OTHER_FDS ? (may - OTHER_FDS) / STREAM_FDS : 0;
 
 	c->config = *config;
-	c->lock = (struct lock)LOCK_INIT;
 	c->context = (struct follow_context){
 		.loop = config->loop,
 		.http = config->http,
@@ -604,6 +600,5 @@ void capture_free(struct capture *c)
 	if (!c)
 		return;
 	capture_stop(c);
-	free(c->forbidden);
 	free(c);
 }

@@ -3,7 +3,7 @@
  * Copies the logs of containers to disk while the containers print them. If a job is captured, kxfs
  * follows its logs from the start of each container. kxfs follows any other log from the first time
  * that a reader opens it. This object owns the logs of a job until capture_forget. Callers identify
- * the job by its uid. I/O thread, except capture_count and capture_forbidden.
+ * the job by its uid. I/O thread, except capture_count.
  */
 #pragma once
 
@@ -43,6 +43,12 @@ struct capture_config {
 	 * kxfs keeps only jobs with such a folder until they are archived.
 	 */
 	bool archives;
+	/*
+	 * Called with the server's refusal TEXT when the server denies this user access to logs, and
+	 * with NULL when it returns a log again.
+	 */
+	void (*forbidden)(void *data, const char *text);
+	void *data;
 };
 
 struct capture *capture_new(const struct capture_config *config);
@@ -123,8 +129,7 @@ struct capture_counts {
 
 void capture_count(const struct capture *c, struct capture_counts *ret);
 /*
- * If the server denies this user access to logs, return the text of the server's refusal,
- * malloc'ed. Return NULL if the server never denied access, or if it has returned a log since the
- * last refusal. Any thread.
+ * True if the server has denied this user access to logs, and has not returned a log since the last
+ * refusal.
  */
-char *capture_forbidden(struct capture *c);
+bool capture_is_forbidden(const struct capture *c);

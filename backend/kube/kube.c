@@ -83,6 +83,14 @@ static void on_open(void *data, const char *id, const char *key, loop_fn done, v
 		done(arg);
 }
 
+static void on_logs_forbidden(void *data, const char *text)
+{
+	const struct kube *k = data;
+
+	watches_refuse(k->parts.watches, REFUSED_LOGS, "get", "pods/log",
+		       "kxfs can open only logs that it has already captured", text);
+}
+
 /* --- making --- */
 
 int kube_connection(const struct backend_config *config, struct spec_connection *ret,
@@ -253,6 +261,8 @@ static void make_parts(struct kube *k, struct backend *b)
 		.output = b->output,
 		.namespace = namespace,
 		.archives = b->config.archives,
+		.forbidden = on_logs_forbidden,
+		.data = k,
 	});
 	parts->publish = publish_new(&(struct publish_config){
 		.loop = b->loop,
@@ -487,7 +497,6 @@ static char *kube_trouble(struct backend *b)
 static void kube_info(struct backend *b, FILE *out)
 {
 	struct kube *k = kube_of(b);
-	cleanup_free char *forbidden = capture_forbidden(k->parts.capture);
 
 	print_text(out, "server", k->connection.server);
 	print_text(out, "context", k->connection.context);
@@ -499,8 +508,6 @@ static void kube_info(struct backend *b, FILE *out)
 	samples_info(k->parts.samples, out);
 	watches_info(k->parts.watches, out);
 	fprintf(out, "passed_over: %zu\n", world_n_passed_over(k->parts.world));
-	watches_refuse(k->parts.watches, REFUSED_LOGS, "get", "pods/log",
-		       "kxfs can open only logs that it has already captured", forbidden);
 	watches_print_refused(k->parts.watches, out);
 }
 

@@ -327,7 +327,6 @@ static struct spec_job *snapshot_of(struct publish *p, struct publish_shown *s,
 	const struct folder folder = folder_of(p, job);
 	const struct spec_kind *kind = job->kind;
 	const struct spec_pod_view **pods cleanup_free = NULL;
-	cleanup_free char *forbidden = capture_forbidden(c->capture);
 	struct spec_view_context ctx = {
 		.reader = kind->reader,
 		.control = kind->control,
@@ -373,7 +372,7 @@ static struct spec_job *snapshot_of(struct publish *p, struct publish_shown *s,
 	snapshot->pending = has_left(s) ? 0 : commands_pending(c->commands, job->uid);
 	snapshot->ignored = has_left(s) ? 0 : commands_ignored(c->commands, job->uid);
 	capture_fill(c->capture, snapshot, is_wanted(p, snapshot), folder.dropped, folder.unmerged);
-	snapshot->no_logs = forbidden != NULL;
+	snapshot->no_logs = capture_is_forbidden(c->capture);
 	captured = is_wanted(p, snapshot) && !has_left(s) && !folder.dropped;
 	find_last_words(p, s, snapshot, captured);
 	find_rest(p, s, snapshot, captured, ctx.pods_late);
