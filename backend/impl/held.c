@@ -74,6 +74,8 @@
  */
 #define ASKED_MS     600000
 #define LAUNCHES_MAX 8 /* largest number of launches at the same time */
+/* kxfs delays the answer to a removal for at most this time (struct answer) */
+#define ANSWER_MS 3000
 
 enum entry_state { ENTRY_RESTS, ENTRY_COMMITS, ENTRY_LAUNCHES, ENTRY_SENDS, ENTRY_REMOVES };
 
@@ -118,11 +120,26 @@ struct held_entry {
 	UT_hash_handle hh; /* by key */
 };
 
+/*
+ * A delayed answer to the removal of a job. Other jobs may have waited for the removed job. kxfs
+ * sends the answer when the new records of these jobs are on disk, because the next start could not
+ * find out how the removed job ended.
+ */
+struct answer {
+	struct held *h;
+	held_saved_fn fn;
+	void *data;
+	struct loop_timer timer;
+	struct answer *prev, *next;
+};
+
 struct held {
 	struct backend *b;
 	struct group group;
 	struct held_entry *all;	 /* by key */
 	struct held_entry *list; /* the entries of ALL, in the order of submission */
+	struct answer *answers;
+	size_t unsaved; /* number of entries whose MET differs from SAVED */
 	size_t launching;
 	struct loop_timer timer; /* fires at DUE */
 	uint64_t due;
@@ -213,10 +230,65 @@ static void show(struct held_entry *e, int64_t now)
 				 spec_held_job(record_head(e->r), e->rec, e->shape, &progress));
 }
 
+/* --- delayed answers --- */
+
+static void answer_now(struct answer *a, int err)
+{
+	const held_saved_fn fn = a->fn;
+	void *data = a->data;
+
+	DL_DELETE(a->h->answers, a);
+	loop_timer_stop(&a->timer);
+	group_leave(&a->h->group);
+	free(a);
+	return fn(data, err);
+}
+
+static void on_late(void *data)
+{
+	answer_now(data, -ETIMEDOUT);
+}
+
+/* Set MET and SAVED of E. Count E in H->UNSAVED if they differ. */
+static void count_met(struct held_entry *e, unsigned met, unsigned saved)
+{
+	e->h->unsaved -= e->met != e->saved;
+	e->met = met;
+	e->saved = saved;
+	e->h->unsaved += e->met != e->saved;
+}
+
+static void answer_all(struct held *h)
+{
+	struct answer *a, *next;
+
+	if (h->unsaved)
+		return;
+	DL_FOREACH_SAFE(h->answers, a, next)
+		answer_now(a, 0);
+}
+
+void held_when_saved(struct held *h, held_saved_fn fn, void *data)
+{
+	struct answer *a;
+
+	if (!h->unsaved)
+		return fn(data, 0);
+	a = new0(struct answer);
+	a->h = h;
+	a->fn = fn;
+	a->data = data;
+	group_enter(&h->group);
+	loop_timer_init(&a->timer, h->b->loop, on_late, a);
+	loop_timer_set(&a->timer, ANSWER_MS);
+	DL_APPEND(h->answers, a);
+}
+
 /* --- the record --- */
 
 static void entry_free(struct held_entry *e)
 {
+	count_met(e, 0, 0);
 	if (e->r)
 		record_unpin(e->r);
 	HASH_DEL(e->h->all, e);
@@ -319,8 +391,10 @@ static void on_committed(void *data, int err)
 	cleanup_free char *why = NULL;
 
 	answer_asker(e, err);
-	if (!err)
-		e->saved = e->writing;
+	if (!err) {
+		count_met(e, e->met, e->writing);
+		answer_all(h);
+	}
 	if (e->state == ENTRY_LAUNCHES) {
 		if (!err && h->b->up && !is_stopping(h))
 			return launch(e);
@@ -353,6 +427,7 @@ static void commit(struct held_entry *e, const struct record_change *change,
 static void on_removed(void *data, int err)
 {
 	struct held_entry *e = data;
+	struct held *h = e->h;
 	struct backend_request *asker = take_ptr(e->asker);
 
 	if (err) {
@@ -363,6 +438,7 @@ static void on_removed(void *data, int err)
 		e->r = NULL;
 		resume(e);
 		entry_free(e);
+		answer_all(h);
 	}
 	if (asker)
 		backend_answer(asker, err, NULL, NULL);
@@ -523,7 +599,8 @@ static void look_up(struct held_entry *e)
 		struct spec_held_after *a = &e->rec->after[i];
 		const struct spec_job *job cleanup_job = store_get_uid(e->h->b->store, a->uid);
 
-		e->met += spec_held_settle(a, NULL, job);
+		if (spec_held_settle(a, NULL, job))
+			count_met(e, e->met + 1, e->saved);
 	}
 	e->unsettled = false;
 	e->changed |= e->met != e->saved;
@@ -701,7 +778,7 @@ void held_changed(struct held *h, const struct spec_job *old, const struct spec_
 		for (size_t i = 0; state_of(e) == RECORD_HELD && i < e->rec->n_after; i++)
 			if (spec_held_means(&e->rec->after[i], now ? now : old) &&
 			    spec_held_settle(&e->rec->after[i], old, now)) {
-				e->met++;
+				count_met(e, e->met + 1, e->saved);
 				e->changed = true;
 			}
 	consider_within(h, SOON_MS);

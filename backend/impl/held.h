@@ -38,6 +38,14 @@ void held_free(struct held *h);
  */
 void held_run(void *rq);
 
+/* ERR is 0, or -ETIMEDOUT if the disk did not accept the records in time. */
+typedef void (*held_saved_fn)(void *data, int err);
+/*
+ * Call FN(DATA, err) once the records on disk show every condition that is met. FN may be called
+ * before this function returns.
+ */
+void held_when_saved(struct held *h, held_saved_fn fn, void *data);
+
 /*
  * Add the jobs of this object to the store, then call FN(DATA) once. Call this function when the
  * store has all other jobs.

@@ -653,6 +653,30 @@ static void test_after_removed(void **state)
 }
 
 /*
+ * Removing a job may affect a job that waits for it. The removal is answered once that effect is on
+ * disk, or can't be written.
+ */
+static void test_removal_waits(void **state)
+{
+	for (int sick = 1; sick >= 0; sick--) {
+		job_is("x-1", NULL, SPEC_RUNNING);
+		submit(sick ? "a" : "b", "hold: true, 'after': [any:x-1]",
+		       sick ? "submit 0 a-1" : "submit 0 b-1");
+		bad_syncs = sick ? 1000 : 0;
+		backend_cancel(&b, "x-1", "uid-x-1", on_cancel, NULL);
+		expect(sick ? "cancel uid-x-1, cancel 110" : "cancel uid-x-1, cancel 0");
+		bad_syncs = 0;
+		pass(60);
+	}
+	restart();
+	call(take_charge, NULL);
+	control("a", SPEC_RELEASE);
+	expect("control 0, launch a-1");
+	control("b", SPEC_RELEASE);
+	expect("control 0, launch b-1");
+}
+
+/*
  * kxfs reports that nothing was launched only after the removal of the record is on disk. Otherwise
  * a crash may bring the record back.
  */
@@ -1094,6 +1118,7 @@ int main(void)
 		TEST(test_after),
 		TEST(test_after_gone),
 		TEST(test_after_removed),
+		TEST(test_removal_waits),
 		TEST(test_unread),
 		TEST(test_unlisted),
 		TEST(test_flipped_bit),
