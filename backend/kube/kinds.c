@@ -2,9 +2,16 @@
 /*
  * A mount has a slot for each kind that SOURCE selects, and each slot has a world type for its
  * jobs. A survey finds out which of these kinds the cluster serves. kxfs makes a survey at the
- * start, then every SURVEY_MS. First it gets the API groups; if that fails, nothing changes. Then it
- * probes each served kind that is not shown: it lists one job of this kind. The last reply ends the
- * survey.
+ * start, then every SURVEY_MS. In between, kxfs makes one early survey if a kind is no longer
+ * served. The states:
+ *
+ *	state   | what is in progress              | what ends it            | next
+ *	IDLE    | a timer                          | it fires; a kind is not | GROUPS
+ *	        |                                  | served any more         |
+ *	GROUPS  | GET of the API groups            | its reply               | PROBES; IDLE
+ *	        |                                  |                         | after a failure
+ *	PROBES  | a list of one job of each served | the last reply          | IDLE
+ *	        | kind that is not shown           |                         |
  *
  * A kind is excluded only if its probe gets a 403 or 404. After any other error the kind is shown,
  * and its watch reports the error; but a kind that was refused remains excluded. If the server
@@ -39,12 +46,15 @@ struct kinds {
 	const struct spec_kinds *known;
 	const char *source;
 	struct kinds_events events;
-	struct http_request *request; /* the request for the API groups */
-	struct loop_timer timer;      /* runs until the next survey */
+	enum { IDLE, GROUPS, PROBES, STOPPED } state;
+	struct http_request *request; /* the request in GROUPS */
+	struct loop_timer timer;      /* runs in IDLE */
 	struct kind_slot slots[SPEC_MAX_KINDS];
 	size_t n_slots;
 	size_t n_probes; /* number of probes in progress */
 	bool found;	 /* true if the first survey has ended */
+	/* true if kxfs has made an early survey since the last regular survey */
+	bool early;
 	/*
 	 * The result of the current survey so far. SAME: nothing has changed. CHANGED: a slot now
 	 * shows another kind, or no kind. UNSERVED: no slot has changed, but the cluster no longer
@@ -92,6 +102,7 @@ static void surveyed(struct kinds *k)
 	cleanup_free char *jobs = NULL, *why = NULL;
 	int err = -EOPNOTSUPP;
 
+	k->state = IDLE;
 	loop_timer_set(&k->timer, SURVEY_MS);
 	if (k->found && k->survey == CHANGED)
 		watches_switch(k->access.watches);
@@ -186,6 +197,7 @@ static void probe(struct kind_slot *at)
 /* Probe each served kind that is not shown. Stop showing kinds that are no longer served. */
 static void probe_all(struct kinds *k)
 {
+	k->state = PROBES;
 	/* Count one more until all probes are sent, so that the last reply ends the survey. */
 	k->n_probes = 1;
 	for (size_t i = 0; i < k->n_slots; i++) {
@@ -248,12 +260,30 @@ static void survey(void *data)
 		.data = k,
 	};
 
+	loop_timer_stop(&k->timer);
+	k->state = GROUPS;
 	k->survey = SAME;
 	k->request = http_send(k->access.http, &call);
 }
 
+static void on_survey(void *data)
+{
+	struct kinds *k = data;
+
+	k->early = false;
+	survey(k);
+}
+
 void kinds_start(struct kinds *k)
 {
+	survey(k);
+}
+
+void kinds_unserved(struct kinds *k)
+{
+	if (k->state != IDLE || k->early)
+		return;
+	k->early = true;
 	survey(k);
 }
 
@@ -267,7 +297,7 @@ struct kinds *kinds_new(const struct watches_access *access, const struct spec_k
 	k->known = known;
 	k->source = source;
 	k->events = *events;
-	loop_timer_init(&k->timer, access->loop, survey, k);
+	loop_timer_init(&k->timer, access->loop, on_survey, k);
 	k->n_slots = (size_t)spec_kinds_served(known, NULL, 0, source, newest);
 	for (size_t i = 0; i < k->n_slots; i++)
 		k->slots[i].k = k;
@@ -276,6 +306,7 @@ struct kinds *kinds_new(const struct watches_access *access, const struct spec_k
 
 void kinds_stop(struct kinds *k)
 {
+	k->state = STOPPED;
 	loop_timer_stop(&k->timer);
 	http_drop(&k->request);
 	for (size_t i = 0; i < k->n_slots; i++)

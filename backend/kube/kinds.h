@@ -29,6 +29,8 @@ struct kinds_events {
 struct kinds *kinds_new(const struct watches_access *access, const struct spec_kinds *known,
 			const char *source, const struct kinds_events *events);
 void kinds_start(struct kinds *k);
+/* Check the served kinds early. Call this when a watch reports that a kind is not served. */
+void kinds_unserved(struct kinds *k);
 void kinds_stop(struct kinds *k);
 void kinds_free(struct kinds *k); /* NULL is allowed */
 

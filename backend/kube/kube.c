@@ -183,6 +183,11 @@ static void on_listed(void *data)
 		kueue_start(k->parts.kueue);
 }
 
+static void on_unserved(void *data)
+{
+	kinds_unserved(kube_of(data)->kinds);
+}
+
 /* --- events of publish; DATA is the backend --- */
 
 static void on_running(void *data, bool any, bool captured)
@@ -283,7 +288,7 @@ static void make_parts(struct kube *k, struct backend *b)
 		.selector = b->config.selector,
 		.user = b->config.mine ? k->user : "",
 		.own_queue = own_queue(&b->config),
-		.events = {on_listed, backend_started, b},
+		.events = {on_listed, backend_started, on_unserved, b},
 	});
 	access = (struct watches_access){
 		.loop = b->loop,

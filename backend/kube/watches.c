@@ -437,6 +437,8 @@ static void on_state(void *data, int err, const char *text)
 	 */
 	if (world_is_of_jobs(x->type) && err && !world_has_listed(w->config.world, x->type))
 		publish_listed(w->config.publish);
+	if (world_is_of_jobs(x->type) && err == -EOPNOTSUPP)
+		return w->config.events.unserved(w->config.events.data);
 }
 
 /* --- life --- */

@@ -24,6 +24,11 @@ struct watches_events {
 	 * the first lists have failed, for the reason TEXT.
 	 */
 	void (*started)(void *data, int err, const char *text);
+	/*
+	 * Called when the server no longer serves a kind of jobs. Called only after listed().
+	 * Called repeatedly until the server serves the kind again.
+	 */
+	void (*unserved)(void *data);
 	void *data;
 };
 

@@ -332,6 +332,29 @@ def test_one_is_refused_at_the_start(server, controllers, all_kinds):
     assert harness.Job(kx, "volcanic").status()["stale_since"] is None
 
 
+def test_one_goes(server, controllers, all_kinds):
+    """If the definition of a kind is removed, its jobs move to history/, kxfs does not repeat requests for it, and
+    all other jobs are unaffected."""
+    add(server, st.JOBSETS, "set")
+    add(server, st.BATCH_JOBS, "one")
+    kx = all_kinds("capture=all")
+    until_shown(kx, "set", "one")
+    pod, = controllers[st.JOBSETS].start("set")
+    controllers[st.JOBSETS].log(pod).append("last\n")
+    wait_for(lambda: kx.read("jobs/set/main-0/log") == "last\n", what="its output")
+    server.uninstall(st.JOBSETS)
+    server.end_streams("reset", verb="watch", resource="jobsets")
+    until_shown(kx, "one")
+    assert kx.read("history/set/main-0/log") == "last\n"
+    assert [one["kind"] for one in info(kx)["kinds"]] == ["volcano", "appwrapper", "job"]
+    asked = server.count(resource="jobsets")
+    add(server, st.BATCH_JOBS, "two")
+    until_shown(kx, "one", "two")
+    pods = controllers[st.BATCH_JOBS].start("two")
+    harness.Job(kx, "two").until("RUNNING")
+    assert pods and server.count(resource="jobsets") == asked
+
+
 # --- ten minutes later ---
 
 @pytest.fixture

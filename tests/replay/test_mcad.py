@@ -14,7 +14,6 @@ import store as st
 import test_volcano_states
 import yaml
 from fakes import FakeMcad
-from preload import Clock
 from submitting import error_of
 from test_start import said  # noqa: F401
 
@@ -283,11 +282,9 @@ def test_volcano_first(make_mount, server):
     assert info(make_mount(server, source="mcad:test"))["kinds"][0]["api"] == "workload.codeflare.dev/v1beta1"
 
 
-def test_successor(make_mount, server, mcad, tmp_path):
-    """AppWrapper v1beta2 replaces MCAD while kxfs is mounted. Within ten minutes, existing objects are read in the new
-    version, all other jobs are gone, and submitted files become jobs of the new kind."""
-    clock = Clock(tmp_path, time.CLOCK_MONOTONIC)
-    kx = make_mount(server, source="mcad:test", env=clock.env)
+def test_successor(kx, server, mcad):
+    """AppWrapper v1beta2 replaces MCAD while kxfs is mounted. Existing objects are read in the new version, all
+    other jobs are gone, and submitted files become jobs of the new kind."""
     kx.submit(APP)
     stays = server.store.find(st.APPWRAPPERS, "test", kx.submit(APP).id).tree()
     assert info(kx)["kinds"][0]["api"] == "workload.codeflare.dev/v1beta1"
@@ -299,7 +296,6 @@ def test_successor(make_mount, server, mcad, tmp_path):
         "spec": {"components": [{"template": item["generictemplate"]}
                                 for item in stays["spec"]["resources"]["GenericItems"]]}})
     server.end_streams("end", verb="watch", resource="appwrappers")
-    clock.set(601)
     # For a moment kxfs shows neither kind.
     harness.wait_for(lambda: [kind["api"] for kind in info(kx)["kinds"]] == ["workload.codeflare.dev/v1beta2"] and info(kx)["connected"],
                      what="the other kind")

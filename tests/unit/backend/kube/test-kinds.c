@@ -209,11 +209,19 @@ static void test_several_refused(void **state)
 	assert_done("changed");
 }
 
-/* When a kind is no longer served, the next survey drops the kind. */
+/*
+ * When a kind is no longer served, kxfs runs a survey immediately, but only once. Then it drops the
+ * kind.
+ */
 static void test_gone(void **state)
 {
 	find(VOLCANO " " JOBSET " batch/v1");
 	assert_done("found 0, volcano, jobset, job");
+	kinds_unserved(rig.k);
+	serve(VOLCANO " " JOBSET " batch/v1"); /* discovery still lists the kind */
+	kinds_unserved(rig.k);
+	assert_null(fake.requests);
+	assert_done("");
 	fake_pass(SURVEY_MS);
 	serve(VOLCANO " batch/v1");
 	assert_done("drop jobset, switch, changed");
