@@ -102,7 +102,7 @@ OTHER = ["setpriv", f"--reuid={harness.USER}", "--regid=nogroup", "--clear-group
 
 # A process that has the file open twice, by open or dup, is considered done at its first close.
 TWICE = ("python two handles", "python dup")
-NAMESPACE = "kxfs runs in another pid namespace"
+NAMESPACE = "in a different pid namespace"
 
 
 @pytest.fixture
