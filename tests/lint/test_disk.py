@@ -58,7 +58,6 @@ ENTRIES = {
     "backend/kube/kube.c": [(START, "kube_init kube_key"), (SERVE, "kube_text")],
     "backend/local/local.c": [(START, "local_init"), (SERVE, "local_text")],
     "fs/mount/main.c": [(START, "main")],
-    "fs/mount/run.c": [(START, "clear")],
     "fs/tree/control.c": [(SERVE, "control_log")],
     "fs/tree/follow.c": [(SERVE, "follow_open")],
     "fs/tree/job_text.c": [(SERVE, "job_backend_getattr job_backend_text")],
