@@ -582,7 +582,8 @@ static void log_take(struct output_log *l)
 	if (whole && f->size < min_of(f->limit, l->size))
 		l->size = f->size; /* the log was truncated */
 	l->readings += whole;
-	if (f->final && l->seen >= l->size)
+	/* The log may have begun again during the read. */
+	if (f->final && l->ending && l->seen >= l->size)
 		l->life = LOG_FED;
 }
 

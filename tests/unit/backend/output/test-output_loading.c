@@ -344,6 +344,25 @@ static void test_refused_at_the_end(void **state)
 	assert_false(is_there("job/unmerged"));
 }
 
+/* A log ends, and begins again while its end is being read. What it prints then is merged, too. */
+static void test_begun_while_read(void **state)
+{
+	begin("a", "r/0 ");
+	output_print(rig.job, "a", "one\n");
+	output_log_end(rig.job, "a", NULL, NULL);
+	while (fake_step(&fake.posted))
+		;
+	assert_non_null(fake.pool);
+	assert_int_equal(output_log_begin(rig.job, "a", "r/0 ", false), 0);
+	fake_run();
+	output_print(rig.job, "a", "two\n");
+	output_log_end(rig.job, "a", NULL, NULL);
+	output_job_end(rig.job);
+	merged_is("r/0 one\nr/0 two\n");
+	fake_run();
+	assert_false(is_there("job/unmerged"));
+}
+
 /*
  * The disk refuses the mark file that says that the merged log may be incomplete. The log gets no
  * bytes until the mark exists. Then a start after a crash rebuilds the merged log from the complete
@@ -405,6 +424,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_later, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_begun_while_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mark_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unmark_hangs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
