@@ -26,8 +26,8 @@
 /* largest number of HTTP/2 streams on one connection; servers allow at least 100 */
 #define MAX_STREAMS 90
 #define AGAIN_MS    50
-/* stop after this many reads in a row without a byte; the pause doubles after each */
-#define AGAIN_READS 8
+/* Stop after this many reads in a row without a byte. Even such a read may make curl keep bytes. */
+#define AGAIN_READS 2
 
 struct curl_socket {
 	uv_poll_t poll;
@@ -125,7 +125,6 @@ static void on_again(uv_timer_t *timer)
 {
 	struct curl_loop *l = container_of(timer, struct curl_loop, again);
 	struct curl_socket *s;
-	unsigned least = AGAIN_READS;
 
 	/*
 	 * A read may close this socket and others, so do not keep a pointer to the next socket.
@@ -143,22 +142,19 @@ static void on_again(uv_timer_t *timer)
 		s->n_quiet = l->n_chunks == before ? s->n_quiet + 1 : 0;
 		if (s->n_quiet == AGAIN_READS)
 			read_no_more(s);
-		if (s->again)
-			least = min_of(least, s->n_quiet);
 	}
 	if (l->again_list)
-		uv_timer_start(timer, on_again, (uint64_t)AGAIN_MS << least, 0);
+		uv_timer_start(timer, on_again, AGAIN_MS, 0);
 }
 
 static void read_again(struct curl_socket *s)
 {
-	if (s->again && s->n_quiet == 0)
-		return;
 	if (!s->again)
 		DL_APPEND2(s->l->again_list, s, again_prev, again_next);
 	s->again = true;
 	s->n_quiet = 0;
-	uv_timer_start(&s->l->again, on_again, AGAIN_MS, 0);
+	if (!uv_is_active((uv_handle_t *)&s->l->again))
+		uv_timer_start(&s->l->again, on_again, AGAIN_MS, 0);
 }
 
 void curl_loop_read_again(struct curl_loop *l)
@@ -199,10 +195,8 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 	 * With HTTP/2, curl may read bytes of one request while it serves another request on the
 	 * same connection. Curl may then keep these bytes until the socket gets more bytes, or
 	 * until one of curl's timers expires. (This was seen with curl 7.88. With 50 streams, curl
-	 * kept the bytes for 10 s in about one of six runs. With two streams on a busy machine, it
-	 * kept them for minutes.) So after a moment, kxfs makes curl read from the socket again. If
-	 * such a read delivers nothing, kxfs repeats the read several times. Idle sockets cost
-	 * nothing.
+	 * kept the bytes for 10 s in about one of six runs.) So after a moment, kxfs makes curl
+	 * read from the socket again, until reads deliver nothing. Idle sockets cost nothing.
 	 */
 	if (events & UV_READABLE)
 		read_again(s);
