@@ -4,10 +4,8 @@
  * again. They only set libuv's handles. When a handle fires, this file calls
  * curl_multi_socket_action, and then collects the transfers that have ended.
  *
- * While bytes arrive without pause, curl always asks to be called again after 0 ms. kxfs uses an
- * idle handle for that, because libuv runs an idle handle only once in each round of the loop. kxfs
- * does not use a timer of 0 ms, because curl would set this timer again and again. libuv would then
- * run only timers, and nothing else on the loop, until no more bytes arrive.
+ * While bytes arrive without pause, curl always asks to be called again after 0 ms. A loop_timer
+ * expires at most once in each round of the loop, so the rest of the loop continues meanwhile.
  */
 #include "backend/client/curl_loop.h"
 
@@ -26,8 +24,8 @@
 /* largest number of HTTP/2 streams on one connection; servers allow at least 100 */
 #define MAX_STREAMS 90
 #define AGAIN_MS    50
-/* stop after this many reads in a row without a byte; the pause doubles after each */
-#define AGAIN_READS 8
+/* Stop after this many reads in a row without a byte. Even such a read may make curl keep bytes. */
+#define AGAIN_READS 2
 
 struct curl_socket {
 	uv_poll_t poll;
@@ -48,11 +46,11 @@ struct curl_loop {
 	CURLM *curl;
 	/* true while a function of curl runs, which may call this file's callbacks */
 	bool inside;
-	unsigned n_open;   /* number of libuv handles that are open or closing */
-	uv_timer_t timer;  /* fires when curl wants to be called */
-	uv_idle_t at_once; /* calls curl in the next round of the loop */
+	bool closed;
+	unsigned n_open;	 /* number of sockets whose libuv handle is open or closing */
+	struct loop_timer timer; /* expires when curl wants to be called */
 	/* runs on_again, which makes curl read again from sockets that had bytes */
-	uv_timer_t again;
+	struct loop_timer again;
 	uint64_t n_chunks; /* number of received chunks of replies */
 	struct curl_socket *sockets;
 	struct curl_socket *again_list;
@@ -83,33 +81,20 @@ static void act(struct curl_loop *l, curl_socket_t fd, int events)
 
 /* --- the timer --- */
 
-static void on_timer(uv_timer_t *timer)
+static void on_timer(void *data)
 {
-	act(container_of(timer, struct curl_loop, timer), CURL_SOCKET_TIMEOUT, 0);
-}
-
-static void on_at_once(uv_idle_t *idle)
-{
-	uv_idle_stop(idle);
-	act(container_of(idle, struct curl_loop, at_once), CURL_SOCKET_TIMEOUT, 0);
+	act(data, CURL_SOCKET_TIMEOUT, 0);
 }
 
 static int set_timer(CURLM *curl, long ms, void *data)
 {
 	struct curl_loop *l = data;
 
-	uv_timer_stop(&l->timer);
-	if (ms == 0)
-		return uv_idle_start(&l->at_once, on_at_once);
-	uv_idle_stop(&l->at_once);
 	if (ms < 0)
-		return 0;
-	/*
-	 * uv_timer_start counts from the loop's time, which may be old after a long callback.
-	 * Update the loop's time, so that the timer does not fire too early.
-	 */
-	uv_update_time(l->timer.loop);
-	return uv_timer_start(&l->timer, on_timer, (uint64_t)ms, 0);
+		loop_timer_stop(&l->timer);
+	else
+		loop_timer_set(&l->timer, (uint64_t)ms);
+	return 0;
 }
 
 /* --- repeated reads --- */
@@ -121,11 +106,10 @@ static void read_no_more(struct curl_socket *s)
 	s->again = false;
 }
 
-static void on_again(uv_timer_t *timer)
+static void on_again(void *data)
 {
-	struct curl_loop *l = container_of(timer, struct curl_loop, again);
+	struct curl_loop *l = data;
 	struct curl_socket *s;
-	unsigned least = AGAIN_READS;
 
 	/*
 	 * A read may close this socket and others, so do not keep a pointer to the next socket.
@@ -143,22 +127,19 @@ static void on_again(uv_timer_t *timer)
 		s->n_quiet = l->n_chunks == before ? s->n_quiet + 1 : 0;
 		if (s->n_quiet == AGAIN_READS)
 			read_no_more(s);
-		if (s->again)
-			least = min_of(least, s->n_quiet);
 	}
 	if (l->again_list)
-		uv_timer_start(timer, on_again, (uint64_t)AGAIN_MS << least, 0);
+		loop_timer_set(&l->again, AGAIN_MS);
 }
 
 static void read_again(struct curl_socket *s)
 {
-	if (s->again && s->n_quiet == 0)
-		return;
 	if (!s->again)
 		DL_APPEND2(s->l->again_list, s, again_prev, again_next);
 	s->again = true;
 	s->n_quiet = 0;
-	uv_timer_start(&s->l->again, on_again, AGAIN_MS, 0);
+	if (!loop_timer_is_set(&s->l->again))
+		loop_timer_set(&s->l->again, AGAIN_MS);
 }
 
 void curl_loop_read_again(struct curl_loop *l)
@@ -176,11 +157,12 @@ void curl_loop_count_chunk(struct curl_loop *l)
 
 /* --- sockets --- */
 
-static void handle_closed(struct curl_loop *l)
+/* Free L if it is closed and has no libuv handle any more. */
+static void free_if_over(struct curl_loop *l)
 {
 	struct group *group = l->group;
 
-	if (--l->n_open > 0)
+	if (!l->closed || l->n_open > 0)
 		return;
 	free(l);
 	group_leave(group);
@@ -199,10 +181,8 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 	 * With HTTP/2, curl may read bytes of one request while it serves another request on the
 	 * same connection. Curl may then keep these bytes until the socket gets more bytes, or
 	 * until one of curl's timers expires. (This was seen with curl 7.88. With 50 streams, curl
-	 * kept the bytes for 10 s in about one of six runs. With two streams on a busy machine, it
-	 * kept them for minutes.) So after a moment, kxfs makes curl read from the socket again. If
-	 * such a read delivers nothing, kxfs repeats the read several times. Idle sockets cost
-	 * nothing.
+	 * kept the bytes for 10 s in about one of six runs.) So after a moment, kxfs makes curl
+	 * read from the socket again, until reads deliver nothing. Idle sockets cost nothing.
 	 */
 	if (events & UV_READABLE)
 		read_again(s);
@@ -215,7 +195,8 @@ static void socket_closed(uv_handle_t *handle)
 	struct curl_loop *l = s->l;
 
 	free(s);
-	handle_closed(l);
+	l->n_open--;
+	free_if_over(l);
 }
 
 static void socket_free(struct curl_socket *s)
@@ -274,18 +255,6 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *data, void *
 
 /* --- life --- */
 
-static void lasting_handle_closed(uv_handle_t *handle)
-{
-	handle_closed(handle->data);
-}
-
-static void timer_init(struct curl_loop *l, uv_timer_t *timer)
-{
-	uv_timer_init(loop_uv(l->loop), timer);
-	timer->data = l;
-	l->n_open++;
-}
-
 /*
  * Other threads can wake a multi handle of curl through a pair of sockets. Make this pair
  * close-on-exec, so that a credential plugin does not inherit it. Curl does not report the numbers
@@ -330,11 +299,8 @@ struct curl_loop *curl_loop_new(struct loop *loop, struct group *group, long max
 	curl_multi_setopt(l->curl, CURLMOPT_MAX_TOTAL_CONNECTIONS, max_connections);
 	curl_multi_setopt(l->curl, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS);
 	group_enter(group);
-	timer_init(l, &l->timer);
-	timer_init(l, &l->again);
-	uv_idle_init(loop_uv(loop), &l->at_once);
-	l->at_once.data = l;
-	l->n_open++;
+	loop_timer_init(&l->timer, loop, on_timer, l);
+	loop_timer_init(&l->again, loop, on_again, l);
 	return l;
 }
 
@@ -352,10 +318,10 @@ void curl_loop_free(struct curl_loop *l)
 	while (l->sockets)
 		socket_free(l->sockets);
 	curl_multi_cleanup(l->curl);
-	l->curl = NULL;
-	uv_close((uv_handle_t *)&l->timer, lasting_handle_closed);
-	uv_close((uv_handle_t *)&l->again, lasting_handle_closed);
-	uv_close((uv_handle_t *)&l->at_once, lasting_handle_closed);
+	loop_timer_stop(&l->timer);
+	loop_timer_stop(&l->again);
+	l->closed = true;
+	free_if_over(l);
 }
 
 void curl_loop_add(struct curl_loop *l, CURL *easy, void *data)

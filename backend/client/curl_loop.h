@@ -21,7 +21,7 @@ typedef void (*curl_loop_fn)(void *data, CURLcode code);
 /*
  * Create a multi handle with at most MAX_CONNECTIONS open connections. ENDED is called for each
  * transfer that ends. The new curl_loop enters GROUP. It leaves GROUP after curl_loop_free, when
- * its last libuv handle has closed.
+ * the libuv handle of its last socket has closed.
  */
 struct curl_loop *curl_loop_new(struct loop *loop, struct group *group, long max_connections,
 				curl_loop_fn ended);

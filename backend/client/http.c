@@ -20,8 +20,8 @@
  *
  * Code that runs within a callback of curl must not use curl's handles or free a request. So it
  * calls post_work, and later work() frees requests, passes the next request to curl, and closes
- * handles. http_stop waits until the group is empty: each request is in the group until its timer
- * has closed, and each curl_loop until its libuv handles have closed.
+ * handles. http_stop waits until the group is empty: each request is in the group until it is
+ * freed, and each curl_loop until its libuv handles have closed.
  *
  * This is one file because a request is one state machine: curl's callbacks, the timer and the
  * posted work all change its state.
@@ -35,7 +35,6 @@
 
 #include "backend/base/process.h"
 #include "backend/base/random.h"
-#include "backend/base/uv.h"
 #include "backend/client/curl_loop.h"
 #include "backend/client/http_easy.h"
 #include "spec/api/refusal.h"
@@ -125,7 +124,7 @@ struct http_request {
 	struct http_call call;
 	char *path, *call_body; /* copies; CALL points to them */
 	enum state state;
-	uv_timer_t timer;
+	struct loop_timer timer;
 	uint64_t deadline, due; /* times by loop_now_ms; DUE: when NEW or WAITING ends */
 	uint64_t ticket;	/* ticket of credential_get; 0 if none */
 	struct backoff backoff;
@@ -210,18 +209,6 @@ static void count_answer(struct http_request *rq)
 
 /* --- the end of a request --- */
 
-static void request_closed(uv_handle_t *handle)
-{
-	struct http_request *rq = container_of((uv_timer_t *)handle, struct http_request, timer);
-	struct http *http = rq->http;
-
-	free(rq->path);
-	free(rq->call_body);
-	free(rq->body);
-	free(rq);
-	group_leave(&http->group);
-}
-
 /* End the current transfer. Do not call this within a callback of curl. */
 static void drop_try(struct http_request *rq)
 {
@@ -274,7 +261,7 @@ static void end_request(struct http_request *rq)
 	started(rq);
 	stop_waiting(rq);
 	rq->state = OVER;
-	uv_timer_stop(&rq->timer);
+	loop_timer_stop(&rq->timer);
 	if (rq->ticket)
 		credential_cancel(http->credential, rq->ticket);
 	rq->ticket = 0;
@@ -316,18 +303,11 @@ static void finish(struct http_request *rq, int err, const char *text)
 
 /* --- the timer of a request --- */
 
-static void on_timer(uv_timer_t *timer);
-
 static void arm(struct http_request *rq, uint64_t at)
 {
 	uint64_t now = loop_now_ms();
 
-	/*
-	 * uv_timer_start counts from the loop's time, which may be old after a long callback.
-	 * Update the loop's time, so that the timer does not fire too early.
-	 */
-	uv_update_time(rq->timer.loop);
-	uv_timer_start(&rq->timer, on_timer, at > now ? at - now : 0, 0);
+	loop_timer_set(&rq->timer, at > now ? at - now : 0);
 }
 
 static void too_late(struct http_request *rq)
@@ -427,7 +407,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *data)
 		if (rq->call.stream && rq->call.idle_ms)
 			arm(rq, rq->last_byte + rq->call.idle_ms);
 		else if (rq->call.stream)
-			uv_timer_stop(&rq->timer);
+			loop_timer_stop(&rq->timer);
 		if (rq->call.head) {
 			rq->now.passed_on = true;
 			rq->call.head(rq->call.data, rq->status);
@@ -610,9 +590,9 @@ static void try_request(struct http_request *rq)
 		rq->ticket = ticket;
 }
 
-static void on_timer(uv_timer_t *timer)
+static void on_timer(void *data)
 {
-	struct http_request *rq = container_of(timer, struct http_request, timer);
+	struct http_request *rq = data;
 	bool begins = rq->state == NEW || rq->state == WAITING;
 	bool idle = rq->call.stream && is_good(rq);
 	uint64_t at = begins ? rq->due : idle ? rq->last_byte + rq->call.idle_ms : rq->deadline;
@@ -755,7 +735,11 @@ static void work(void *data)
 	while ((rq = http->dead)) {
 		DL_DELETE(http->dead, rq);
 		drop_try(rq);
-		uv_close((uv_handle_t *)&rq->timer, request_closed);
+		free(rq->path);
+		free(rq->call_body);
+		free(rq->body);
+		free(rq);
+		group_leave(&http->group);
 	}
 	if (http->stopping) {
 		curl_loop_free(take_ptr(http->calls.curl));
@@ -800,7 +784,7 @@ struct http_request *http_send(struct http *http, const struct http_call *call)
 	rq->call.body = rq->call_body = call->body ? mem_copy(call->body, call->len) : NULL;
 	rq->deadline = loop_now_ms() + call->deadline_ms;
 	rq->backoff = backoff_begin(BACKOFF_MIN, BACKOFF_MAX);
-	uv_timer_init(loop_uv(http->loop), &rq->timer);
+	loop_timer_init(&rq->timer, http->loop, on_timer, rq);
 	group_enter(&http->group);
 	DL_APPEND(http->requests, rq);
 	arm(rq, 0);

@@ -106,7 +106,9 @@ def image(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cluster(image):
-    with Cluster(volcano=False) as own, Service(own):
+    """Yield a cluster whose kubelet does not rotate the logs of PRINTS. A kubelet serves only the
+    current file of a log, so output that is rotated away before kxfs reads it can't be captured."""
+    with Cluster(volcano=False, log_size="2Mi") as own, Service(own):
         own.node.ctr("-n", "k8s.io", "images", "import", image)
         yield own
 
@@ -138,8 +140,8 @@ def captured(volume, job):
 def until_captured(cluster, volume, jobs, text):
     """Wait until the volume has exactly TEXT of each of JOBS."""
     def state():
-        sizes = {name: len(captured(volume, name)) for name in jobs}
-        return [f"{len(text)} bytes captured of each, not {sizes}", *(
+        found = {name: captured(volume, name) for name in jobs}
+        return [f"{len(text)} bytes captured of each, not", {name: (len(got), got[:20]) for name, got in found.items()}, *(
             cluster.kubectl(*args, check=False).stdout
             for args in (("get", "pv,pvc,pods", "-o", "wide"), ("get", "events"), ("logs", f"deployment/{NAME}"))),
             *(path.read_text() for path in cluster.base.glob("test-*/kxfs/metrics")),

@@ -10,6 +10,7 @@ import gzip
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -43,6 +44,8 @@ class Stats:
 
 
 STATS = Stats()
+MIXED = []  # the streams of /mixed
+RANDOM = random.Random(1)
 
 
 class Exchange:
@@ -145,6 +148,24 @@ class Exchange:
             except asyncio.TimeoutError:
                 pass
         await self.end()
+
+    # Send what /mix asks for. This path requires HTTP/2.
+    async def do_mixed(self):
+        await self.head(200, [])
+        MIXED.append(self)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            MIXED.remove(self)
+
+    # Send random frames of all streams of /mixed, which share a connection, at once. Return the number of bytes.
+    async def do_mix(self):
+        sizes = [RANDOM.choice([36, 16384, RANDOM.randint(1, 16384)]) for _ in range(RANDOM.randint(1, 20))]
+        for size in sizes:
+            one = RANDOM.choice(MIXED)
+            one.connection.h2.send_data(one.stream, b"x" * size)
+        MIXED[0].connection.flush()
+        await self.reply(200, str(sum(sizes)).encode())
 
     async def do_release(self):
         STATS.release.set()
@@ -340,7 +361,7 @@ class Two:
             self.h2.end_stream(stream)
             self.flush()
 
-        exchange.head, exchange.send, exchange.end = head, send, end
+        exchange.head, exchange.send, exchange.end, exchange.stream = head, send, end, stream
         try:
             await exchange.run()
         except Broken:

@@ -7,6 +7,7 @@
 
 #include <curl/curl.h>
 
+#include "backend/client/http_easy.h"
 #include "tests/unit/clock.h"
 
 #define call_scope struct rig_call cleanup(rig_clear)
@@ -476,6 +477,37 @@ static void test_goaway(void **state)
 	assert_int_equal(c.err, 0);
 }
 
+#define ROUNDS	100
+#define HELD_MS (HTTP_CONNECT_MS / 2) /* after HTTP_CONNECT_MS, a timer makes curl read again */
+
+/*
+ * Two streams share a connection. The server sends frames of both, and then nothing. All bytes
+ * arrive nevertheless, although curl reads bytes of one stream while it works for the other.
+ */
+static void test_mixed(void **state)
+{
+	call_scope a = {.call = {.stream = true}}, b = {.call = {.stream = true}};
+	size_t sent = 0;
+
+	rig_send(&a, "/mixed");
+	sem_wait_or_fail(&a.head_came);
+	rig_send(&b, "/mixed");
+	sem_wait_or_fail(&b.head_came);
+	for (int i = 0; i < ROUNDS; i++) {
+		call_scope mix = {0};
+
+		rig_ask_call(&mix, "/mix");
+		sent += strtoul(mix.body, NULL, 10);
+		for (int ms = 0; a.bytes + b.bytes < sent; ms++) {
+			if (ms == HELD_MS)
+				fail_msg("round %d: %zu and %zu bytes have arrived, not %zu", i,
+					 a.bytes, b.bytes, sent);
+			usleep(1000);
+		}
+	}
+	assert_int_equal(a.bytes + b.bytes, sent);
+}
+
 /* --- paused streams --- */
 
 #define PAUSED_MAX 8			       /* as in http.c */
@@ -699,6 +731,7 @@ int main(void)
 		TEST(tls, stop_many),
 		TEST(two, goaway),
 		TEST(plain, goaway),
+		TEST(two, mixed),
 	};
 
 	if (getenv("ONLY"))
