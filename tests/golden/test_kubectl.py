@@ -85,7 +85,7 @@ def same_name(manifest):
     """Return MANIFEST with NAME in place of the random suffix of its generateName."""
     metadata = manifest["metadata"]
     if metadata.get("generateName"):
-        metadata["name"] = re.sub(r"-[bcdfghjklmnpqrstvwxz0-79]{12,14}$", "-NAME", metadata["name"])
+        metadata["name"] = re.sub(r"-[bcdfghjklmnpqrstvwxz0-79]{8,14}$", "-NAME", metadata["name"])
     return manifest
 
 
