@@ -436,6 +436,8 @@ static void make_context(struct sim_task *t)
 	t->context.uc_stack.ss_sp = t->stack;
 	t->context.uc_stack.ss_size = STACK_BYTES;
 	makecontext(&t->context, task_main, 0);
+	/* Otherwise ASan forgets, at each switch, what it knows of the frames on this stack. */
+	t->context.uc_stack.ss_size = 0;
 }
 
 static void task_run(void *data)
