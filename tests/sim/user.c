@@ -708,7 +708,12 @@ static void judge_name(unsigned name, pid_t pid)
 	cleanup_free char *path = text_print("submit/n%u.yaml.error", name), *text = NULL;
 	int no_link = kernel_readlink(pid, link, &target), no_error = kernel_read(pid, path, &text);
 	bool there = w->created && !w->undone && !w->removed && !w->copied && is_at_server(w->job);
+	struct server_fate fate = {0};
 
+	if (w->job)
+		server_fate(w->job, &fate);
+	/* A job that is back after a restore of etcd may have lost its record before. */
+	there &= fate.n == 1;
 	if (!alone[name] || is_damaged(w, true))
 		return;
 	if (there && (no_link || !strstr(target, w->job)))
