@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include <uthash.h>
+#include <utlist.h>
 
 #include "backend/base/diag.h"
 #include "backend/base/process.h"
@@ -38,6 +39,16 @@ struct all {
 	void *arg;
 };
 
+/*
+ * A reader who opened a log while kxfs was removing old output of the job. When the removal has
+ * ended, kxfs opens the log again for this reader.
+ */
+struct capture_opening {
+	char *key; /* key of the log; NULL for the merged log */
+	struct all *all;
+	struct capture_opening *next;
+};
+
 struct capture_job {
 	struct capture *c;
 	char *uid;
@@ -45,6 +56,9 @@ struct capture_job {
 	char *key;		   /* name of the job's output on disk */
 	struct output_job *output; /* NULL until the output was opened */
 	struct captured *logs;
+	struct capture_opening *openings;
+	/* true if old output must be removed before this output can be opened */
+	bool awaits_folder;
 	/* 0, or the error that prevents capture; kxfs has logged this error */
 	int reported;
 	bool output_ended; /* true if output_job_end was called after the last output_job_resume */
@@ -130,6 +144,7 @@ static int need_output(struct capture_job *job)
 	if (job->output)
 		return 0;
 	err = c->events.claim(c->events.data, job->uid);
+	job->awaits_folder = err == -EINPROGRESS;
 	if (err)
 		return err;
 	job->output = output_job_open(c->config.output, job->key);
@@ -271,6 +286,22 @@ static void one_of_all(void *data)
 	done(arg);
 }
 
+/* Open the logs of OPENINGS, and free them. If SNAPSHOT is NULL, only call the readers. */
+static void end_openings(struct capture *c, struct capture_opening *openings,
+			 const struct spec_job *snapshot)
+{
+	struct capture_opening *o, *next;
+
+	LL_FOREACH_SAFE(openings, o, next) {
+		if (snapshot)
+			capture_open(c, snapshot, o->key, one_of_all, o->all);
+		else
+			one_of_all(o->all);
+		free(o->key);
+		free(o);
+	}
+}
+
 void capture_update(struct capture *c, const struct spec_job *snapshot, bool wanted, bool outlived)
 {
 	struct capture_job *job;
@@ -282,6 +313,8 @@ void capture_update(struct capture *c, const struct spec_job *snapshot, bool wan
 	if (wanted && c->config.archives)
 		(void)need_output(need_job(c, snapshot));
 	job = find_job(c, snapshot->uid);
+	if (job)
+		end_openings(c, take_ptr(job->openings), snapshot);
 	over = spec_job_is_over(snapshot) && capture_is_quiet(c, snapshot->uid);
 	if (!job || !job->output || over == job->output_ended)
 		return;
@@ -430,10 +463,12 @@ bool capture_is_fetching(struct capture *c, const struct spec_job *snapshot, boo
 void capture_forget(struct capture *c, const char *uid)
 {
 	struct capture_job *job = find_job(c, uid);
+	struct capture_opening *openings;
 	struct captured *log, *next;
 
 	if (!job)
 		return;
+	openings = take_ptr(job->openings);
 	HASH_ITER(hh, job->logs, log, next) {
 		HASH_DEL(job->logs, log);
 		follow_free(log->follow);
@@ -446,6 +481,7 @@ void capture_forget(struct capture *c, const char *uid)
 	free(job->key);
 	free(job);
 	follow_fill(&c->context);
+	end_openings(c, openings, NULL);
 }
 
 /* --- readers --- */
@@ -460,7 +496,11 @@ void capture_open(struct capture *c, const struct spec_job *snapshot, const char
 		  void *arg)
 {
 	struct all *all = all_new(done, arg);
+	struct capture_job *job = find_job(c, snapshot->uid);
+	struct capture_opening *o;
 
+	if (job)
+		job->awaits_folder = false;
 	for (size_t i = 0; i < snapshot->n_replicas && !c->context.stopping; i++) {
 		const struct spec_replica *r = &snapshot->replicas[i];
 
@@ -479,6 +519,13 @@ void capture_open(struct capture *c, const struct spec_job *snapshot, const char
 			follow_resume(f, true);
 			wait_for(all, f);
 		}
+	}
+	job = find_job(c, snapshot->uid);
+	if (job && job->awaits_folder) {
+		o = new0(struct capture_opening);
+		*o = (struct capture_opening){key ? text_copy(key) : NULL, all, NULL};
+		LL_APPEND(job->openings, o);
+		return;
 	}
 	one_of_all(all);
 }

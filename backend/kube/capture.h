@@ -102,8 +102,9 @@ void capture_forget(struct capture *c, const char *uid);
 
 /*
  * Call this when a reader opens a log of SNAPSHOT. KEY is the key of the log; NULL means the merged
- * log. Start to follow the log, unless kxfs is removing old output. Call DONE(ARG) once the log on
- * disk has all available output that was printed before this call.
+ * log. If kxfs is removing old output, wait for the end of the removal. Then start to follow the
+ * log. Call DONE(ARG) once the log on disk has all available output that was printed before this
+ * call.
  */
 void capture_open(struct capture *c, const struct spec_job *snapshot, const char *key, loop_fn done,
 		  void *arg);
