@@ -1022,7 +1022,8 @@ static void got_gone(struct follow *f, const struct podlog_result *r)
  */
 static void got_no_run(struct follow *f, const struct podlog_result *r)
 {
-	bool empty = log_writer_size(f->writer) == 0 && f->failed == 0;
+	bool unwritten = f->failed > 0 && f->came_ms;
+	bool empty = log_writer_size(f->writer) == 0 && !unwritten;
 	bool never = r->outcome == PODLOG_NEVER_RAN || empty;
 
 	got_nothing(f, f->kind == PREVIOUS ? -ENOENT : never ? -ENODATA : 0, r);

@@ -259,6 +259,9 @@ static enum spec_control_outcome outcome(enum spec_action action,
 
 	if (action == SPEC_TERMINATE && strncmp(now->view->phase, "Terminat", 8) == 0)
 		return SPEC_CONTROL_OBEYED;
+	/* The patch is accepted only while the job is suspended, so the job ended after that. */
+	if (action == SPEC_RESUME && now->view->over && !in_queue(now) && !is_asked(now))
+		return SPEC_CONTROL_OBEYED;
 	if (is_over(now->view) || (action == SPEC_TERMINATE && now->view->suspends))
 		return SPEC_CONTROL_LATE;
 	if (action == SPEC_TERMINATE)

@@ -146,6 +146,8 @@ void object_drop(struct object *o);
 uint64_t cluster_kept_us(void);
 /* A user has created JOB: schedule its controller. */
 void cluster_begins(struct object *job);
+/* After a restore of etcd, let the controller of the job DATA go on, unless the job is gone. */
+void cluster_restored(void *data);
 /* JOB has ended; another user may remove it some time later. */
 void server_ended(struct object *job);
 /* Return the K-th of all objects that were ever created, or NULL. */

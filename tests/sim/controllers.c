@@ -836,7 +836,7 @@ static void wrapper_restored(void *data)
 		return wrapper_begins(job);
 	if (wrapper_is(job, "Running") && !object_is(job, "Aborting")) {
 		if (pod && pod->deleted)
-			return controller_soon(3, wrapper_restored, job);
+			return controller_soon(3, cluster_restored, job);
 		if (pod)
 			return wrapper_goes_on(job);
 		job->phase = goes_on(job) ? "Running" : "Failed";

@@ -796,6 +796,14 @@ static void turn_back(struct object *o, const struct known *k)
 	o->failures = k->failures;
 }
 
+void cluster_restored(void *data)
+{
+	struct object *job = data;
+
+	if (!job->gone)
+		job->of->controller->restored(job);
+}
+
 static void restore(void *data)
 {
 	(void)data;
@@ -819,7 +827,7 @@ static void restore(void *data)
 		if (!is_job(o))
 			continue;
 		o->begun = true;
-		cluster_after(sim_delay(SIM_ETCD, 5 * SIM_S), o->of->controller->restored, o);
+		cluster_after(sim_delay(SIM_ETCD, 5 * SIM_S), cluster_restored, o);
 	}
 }
 

@@ -435,7 +435,7 @@ static void mcad_restored(void *data)
 	if (object_is(job, "Pending"))
 		return backs_off(job);
 	if (pod && pod->deleted)
-		return controller_soon(3, mcad_restored, job);
+		return controller_soon(3, cluster_restored, job);
 	if (pod && pod->over)
 		return job_over_again(job, pod);
 	/*

@@ -239,7 +239,9 @@ static void test_wrapper_outcome(void **state)
 		{SPEC_RESUME, "Suspended", false, SPEC_CONTROL_OPEN},
 		{SPEC_RESUME, "Resuming", false, SPEC_CONTROL_OBEYED},
 		{SPEC_RESUME, "Running", false, SPEC_CONTROL_OBEYED},
-		{SPEC_RESUME, "Terminating", false, SPEC_CONTROL_LATE},
+		{SPEC_RESUME, "Succeeded", false, SPEC_CONTROL_OBEYED},
+		{SPEC_RESUME, "Succeeded", true, SPEC_CONTROL_LATE},
+		{SPEC_RESUME, "Terminating", false, SPEC_CONTROL_OBEYED},
 	};
 
 	for (size_t i = 0; i < array_size(table); i++) {
