@@ -259,7 +259,7 @@ static const struct spec_kind *choose_kind(const struct spec_yaml *root,
 			return kind;
 		text_set(&all, "%s%s%s", all ? all : "", all ? ", " : "", kind->name);
 	}
-	if (scheduler && spec_kind_of_scheduler(rq->known, scheduler->text))
+	if (all && scheduler && spec_kind_of_scheduler(rq->known, scheduler->text))
 		spec_errors_add(e, -EINVAL, scheduler->line, scheduler->column, "scheduler",
 				"is %s, which this mount does not show; this mount submits "
 				"jobs to %s",

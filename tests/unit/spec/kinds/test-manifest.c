@@ -320,6 +320,18 @@ static void test_several_kinds(void **state)
 			      "can't submit here: write an AppDef, or a manifest of AppWrapper "
 			      "(workload.codeflare.dev/v1beta2) or Job (batch/v1)\n");
 	}
+	{
+		const struct spec_kind *const only[] = {test_kind("rayjob")};
+		char *text cleanup_free = NULL;
+
+		rq.kinds = only;
+		rq.n_kinds = 1;
+		text = refuse(
+			&rq,
+			"name: a\nscheduler: mcad\nroles: [{name: r, image: i, entrypoint: e}]\n",
+			-EINVAL);
+		assert_non_null(strstr(text, "for RayJobs, write a Kubernetes manifest"));
+	}
 	rq.n_kinds = 0;
 	{
 		char *text cleanup_free =
