@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * struct capture has a table of jobs (by uid), and the slots that all logs share. Each job has a
- * table of its followed logs (by key, see follow.c). The snapshots of a job show which runs of its
- * containers have begun and which have ended.
+ * table of its followed logs (by key, see follow.c). A job's snapshot lists its logs; the job's
+ * pods show which runs of containers have begun and which have ended.
  */
 #include "backend/kube/capture.h"
 
@@ -59,7 +59,7 @@ struct capture_job {
 	struct capture_opening *openings;
 	/* true if old output must be removed before this output can be opened */
 	bool awaits_folder;
-	/* 0, or the error that prevents capture; kxfs has logged this error */
+	/* the error that prevents capture, so that kxfs logs it only once; 0 if there is none */
 	int reported;
 	bool output_ended; /* true if output_job_end was called after the last output_job_resume */
 	UT_hash_handle hh; /* by uid */
@@ -81,7 +81,7 @@ static struct capture_job *find_job(const struct capture *c, const char *uid)
 	return job;
 }
 
-/* Return the followed log KEY of JOB, which may be NULL; NULL if it is not followed. */
+/* Return the followed log KEY of JOB; NULL if it is not followed, or if JOB is NULL. */
 static struct follow *find_log(const struct capture_job *job, const char *key)
 {
 	struct captured *log = NULL;
@@ -155,10 +155,10 @@ static int need_output(struct capture_job *job)
 }
 
 /*
- * Return the prefix "ROLE/K " that the merged log has before each line of log L of R. The prefix is
- * printed into BUF. ROLE is the name of the replica's directory without the number at the end. The
- * replica's label is not used, because it may contain any bytes. Return NULL if L is not the log of
- * the replica's own container, since the merged log contains only the logs of own containers.
+ * Print the prefix "ROLE/K " that the merged log has before each line of log L of R into BUF, and
+ * return BUF. ROLE is the name of the replica's directory without the number at the end; the
+ * replica's label may contain any bytes. Return NULL if L is not the log of the replica's own
+ * container, because the merged log contains only logs of own containers.
  */
 static const char *prefix_of(const struct spec_replica *r, const struct spec_log *l,
 			     char buf[PREFIX_MAX])
@@ -237,7 +237,7 @@ static void check_run(struct capture *c, const char *uid, struct follow *f)
 	}
 }
 
-/* Notify followed logs of ended runs and jobs. If WANTED, follow the logs of begun runs. */
+/* Notify followed logs whose run or job has ended. If WANTED, follow the logs of begun runs. */
 static void update_logs(struct capture *c, const struct spec_job *snapshot, bool wanted,
 			bool outlived)
 {
@@ -286,7 +286,9 @@ static void one_of_all(void *data)
 	done(arg);
 }
 
-/* Open the logs of OPENINGS, and free them. If SNAPSHOT is NULL, only call the readers. */
+/*
+ * Open the logs of OPENINGS again, and free OPENINGS. If SNAPSHOT is NULL, only call the readers.
+ */
 static void end_openings(struct capture *c, struct capture_opening *openings,
 			 const struct spec_job *snapshot)
 {
@@ -335,7 +337,7 @@ static struct capture_job *need_earlier(struct capture *c, const struct spec_job
 	return job;
 }
 
-/* No more output of log L of R will arrive. Add its rest on disk to the merged log. */
+/* Add the rest of log L of R on disk to the merged log, because no more output will arrive. */
 static void merge_rest(struct capture_job *job, const struct spec_replica *r,
 		       const struct spec_log *l)
 {

@@ -77,20 +77,20 @@ void capture_update(struct capture *c, const struct spec_job *snapshot, bool wan
 void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, bool dropped,
 		  bool unmerged);
 /*
- * Call this if an earlier mount ended before it had added all lines to the merged log of SNAPSHOT.
- * Add the missing lines of each log that is complete or whose end is lost. GONE is true if the
- * cluster no longer has the job. In this case add the missing lines of all logs of the job.
+ * Add the lines that an earlier mount did not add to the merged log of SNAPSHOT: those of each log
+ * that is complete or whose end is lost. GONE is true if the cluster no longer has the job. In this
+ * case add the missing lines of all logs of the job, and forget the job.
  */
 void capture_merge_again(struct capture *c, const struct spec_job *snapshot, bool gone);
 /* True if this mount has opened the output of job UID. */
 bool capture_has(const struct capture *c, const char *uid);
 /* True if all followed logs of job UID have ended. */
 bool capture_is_over(const struct capture *c, const char *uid);
-/* Like capture_is_over, but true also for logs that are paused because the server refuses them. */
+/* Like capture_is_over, but a log that is paused because the server refuses it counts as ended. */
 bool capture_is_quiet(const struct capture *c, const char *uid);
 /*
- * Call this only for a job that has ended, and only after capture_fill for SNAPSHOT. True if more
- * output of SNAPSHOT's job is expected soon. WANTED has the same meaning as in capture_update, and
+ * True if more output of SNAPSHOT's job is expected soon. Call this only after capture_fill for
+ * SNAPSHOT, and only if the job has ended. WANTED has the same meaning as in capture_update, and
  * EARLY has the same meaning as in follow_is_fetching.
  */
 bool capture_is_fetching(struct capture *c, const struct spec_job *snapshot, bool wanted,

@@ -46,16 +46,16 @@ void commands_sent(struct commands *cs, const char *uid, const struct spec_job_v
 		   const char *argument);
 /* Record that the server has accepted the command, or (UNSURE) may have accepted it. */
 void commands_taken(struct commands *cs, const char *uid, bool unsure);
-/* Forget the command without its callback, because it was refused, or was not sent. */
+/* Forget the command without calling its callback. Call this if it was refused or not sent. */
 void commands_drop(struct commands *cs, const char *uid);
-/* Never call the callback of the command, because the user's process no longer waits. */
+/* Drop the callback of the command, because the user's process no longer waits. */
 void commands_detach(struct commands *cs, const char *uid);
 
 /* --- for publish.c --- */
 
 /*
- * JOB is the version of job UID that will be published next. If JOB shows the outcome of the
- * command of job UID, record the outcome and return true. Otherwise return false.
+ * If JOB shows the outcome of the command of job UID, record the outcome and return true. Otherwise
+ * return false. JOB is the version of the job that will be published next.
  */
 bool commands_check(struct commands *cs, const char *uid, const struct spec_control *control,
 		    const struct spec_control_job *job);

@@ -9,8 +9,8 @@
  *	step	what is in progress		what ends it			next
  *	DRAIN	the existing output of the job	it has arrived, or DRAIN_MS	READ
  *		arrives
- *	READ	a GET of the job		it obeys the action now		LOOK
- *						it would ignore it		answer: refused
+ *	READ	a GET of the job		the job would obey it		LOOK
+ *						the job would ignore it		answer: refused
  *						the reply is lost		READ, later
  *	LOOK	a GET of an object that the	it exists, or is forbidden	ASK
  *		action needs (else: ASK)	it does not exist		answer: refused
@@ -41,13 +41,13 @@
 #define CALL_MS	 4000
 /* kxfs answers the write within WAIT_MS if the server has accepted the request */
 #define WAIT_MS 5000
-/* kxfs answers the write within GIVE_UP_MS if a reply was lost and it retries */
+/* after a lost reply, kxfs retries, but answers the write within GIVE_UP_MS */
 #define GIVE_UP_MS 8000
 #define REPLY_MAX  (8u << 20)
 
 struct kube_control;
 
-/* A wait for the existing output of the job. It may end after the kube_control was freed. */
+/* A wait for the existing output of the job. It may last longer than the kube_control. */
 struct drain {
 	struct kube_control *c; /* NULL if the struct kube_control was freed */
 };
@@ -56,7 +56,7 @@ struct drain {
 struct kube_control {
 	struct request r;
 	const struct kube_parts *k;
-	/* what the kind offered when the request began; the kind may change */
+	/* the actions of the job's kind when the request began; the kind may change */
 	const struct spec_control *control;
 	char *uid, *name; /* uid and name of the object */
 	enum spec_action action;
@@ -250,7 +250,7 @@ static void on_asked(void *data, const struct http_reply *reply)
 
 static void ask(struct kube_control *c);
 
-/* REPLY is about the object that the action needs. Send the request if the object exists. */
+/* Send the request, unless REPLY shows that an object that the action needs does not exist. */
 static void on_needed(void *data, const struct http_reply *reply)
 {
 	struct kube_control *c = data;
@@ -289,7 +289,7 @@ static void ask(struct kube_control *c)
 	request_call(&c->r, NULL, "", c->request.needed ? &get : &call);
 }
 
-/* Make the request. The job obeys the action in its state JOB. Return 0 or a negative errno. */
+/* Make the request. JOB is the state in which the job obeys it. Return 0 or a negative errno. */
 static int make_request(struct kube_control *c, const struct spec_control_job *job)
 {
 	char name[32];

@@ -114,9 +114,8 @@ static struct event *find_same(struct event *list, const struct spec_event_view 
 }
 
 /*
- * Return the last event of JOB that has the same object and the same reason as V. Return NULL if
- * there is no such event. Events that healthy jobs have, too, are noise. Skip noise, unless V
- * itself is noise.
+ * Return the last event of JOB with the same object and the same reason as V, or NULL. Unless V
+ * itself is noise, skip noise, which is an event that healthy jobs have, too.
  */
 static const struct spec_event_view *last_like(const struct event_job *job,
 					       const struct spec_event_view *v)
@@ -132,8 +131,8 @@ static const struct spec_event_view *last_like(const struct event_job *job,
 }
 
 /*
- * LAST is an event of a job, and V is the next event with the same object and the same reason. True
- * if V changes the `why` of the job. BEGAN is the time when the job's phase began.
+ * True if V changes the `why` of its job. LAST is the job's previous event with the same object and
+ * the same reason. BEGAN is the time when the job's phase began.
  */
 static bool is_other(const struct spec_event_view *v, const struct spec_event_view *last,
 		     int64_t began)

@@ -26,9 +26,9 @@ void events_free(struct events *ev); /* NULL is allowed */
  */
 bool events_put(struct events *ev, const char *job, int64_t began, struct spec_event_view *v);
 /*
- * Call this when kxfs has found another object that belongs to JOB. Move the waiting events about
- * objects of JOB to JOB. IS(DATA, ABOUT) must return true if the object with the uid ABOUT belongs
- * to JOB. Return true if `why` of JOB may change.
+ * Move the waiting events about objects of JOB to JOB. Call this when kxfs has found another object
+ * of JOB. IS(DATA, ABOUT) must return true if the object with the uid ABOUT belongs to JOB. Return
+ * true if `why` of JOB may change.
  */
 typedef bool (*events_is_fn)(void *data, const char *about);
 bool events_adopt(struct events *ev, const char *job, events_is_fn is, void *data);

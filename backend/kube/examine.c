@@ -38,7 +38,7 @@
 
 #define DEADLINE_MS 15000
 #define REPLY_MAX   (1u << 20)
-/* smaller differences of clocks don't count, since a reply's date has only seconds */
+/* smaller differences of the clocks don't count, because a reply's date has only seconds */
 #define CLOCK_S 3
 
 enum state { VERSION, SERVED, KUEUE, QUEUES, METRICS, RIGHTS, OVER };
@@ -153,7 +153,7 @@ static void version_replied(struct examine *e, const struct http_reply *reply)
 
 /* --- the served kinds --- */
 
-/* The served kinds are known now, so continue with the next check. */
+/* Continue with the next check, because the served kinds are known now. */
 static void served_over(struct examine *e)
 {
 	cleanup_free char *jobs = spec_kinds_text(e->config->kinds, e->config->kind);

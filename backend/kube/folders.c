@@ -56,7 +56,7 @@ struct folders {
 	loop_fn saved;
 	void *saved_data;
 	struct folder_entry *all;
-	/* Set while kxfs must retry to make a record. */
+	/* Runs while kxfs must retry to make a record. */
 	struct loop_timer retry;
 	bool stopping;
 };
@@ -421,9 +421,9 @@ static void on_output_dropped(void *data, int err)
 
 /*
  * Called when a write of the record has ended. If the record on disk now shows that the output is
- * removed, remove the output. Without this record, the next mount would fetch the removed output
- * again, or would not report that output is missing. If the disk was too full for the record,
- * remove the output first, and write the record again afterwards.
+ * removed, remove the output. Otherwise the next mount would fetch the output again, or would not
+ * report that it is missing. If the disk was too full for the record, remove the output first, and
+ * then write the record again.
  */
 static void on_drop_recorded(void *data, int err)
 {

@@ -58,7 +58,7 @@ struct folders_config {
 struct folders *folders_new(const struct folders_config *config);
 /*
  * Set the callbacks. Call each of these two functions once, before folders_load. SAVED(DATA) is
- * called each time a snapshot is about to be written to a record.
+ * called by folders_save.
  */
 void folders_set_events(struct folders *f, const struct folders_events *events);
 void folders_set_saved(struct folders *f, loop_fn saved, void *data);
@@ -110,12 +110,12 @@ int folders_claim(struct folders *f, const struct spec_job_view *view);
  */
 void folders_save(struct folders *f, const char *uid, bool now);
 /*
- * Remove the record and the output of KEY, if there are any, then call DONE, never from within this
- * function. If DONE is NULL, log errors instead.
+ * Remove the record and the output of KEY, if there are any. Then call DONE, but never from within
+ * this function. If DONE is NULL, log errors instead.
  */
 void folders_remove(struct folders *f, const char *key, folders_fn done, void *data);
 /*
- * The job of KEY has finished. Remove the output of KEY, and record in the job's record that the
- * output is removed. Then call DONE. DONE may be NULL.
+ * Remove the output of KEY, whose job has finished, and record the removal in the job's record.
+ * Then call DONE, which may be NULL.
  */
 void folders_drop_output(struct folders *f, const char *key, folders_fn done, void *data);

@@ -92,7 +92,7 @@
  * refuses the requests, kxfs begins the long pauses of PAUSED instead.
  */
 #define FAILURES_MAX 12
-/* If this many replies in a row report that there is no output, kxfs believes it. */
+/* kxfs believes that there is no output if this many replies in a row report it. */
 #define EMPTY_MAX 3
 /* If a kubelet keeps a stream open for longer than this, the container is running. */
 #define OPEN_MS	   2000
@@ -143,7 +143,6 @@ enum trouble { FINE, TROUBLE, DENIED, DISK };
  */
 enum printed { EXPECTED, FETCHED, ARRIVED };
 
-/* The kinds of requests. */
 enum kind {
 	STREAM, /* the existing output and, while the run continues, all later output */
 	/* only the existing output, for a waiting reader; the next request is a STREAM */
@@ -176,7 +175,7 @@ struct follow {
 	void *data;
 	unsigned restart;
 	unsigned gaps, missed; /* see follow_run */
-	/* number of gaps inside the log, on disk and found since */
+	/* number of gaps inside the log: those on disk, and those found since then */
 	unsigned log_gaps;
 	bool lost_end; /* true if output that followed the last byte of the log is lost */
 
@@ -191,7 +190,7 @@ struct follow {
 	bool job_over;	   /* true if the job has ended, according to its controller */
 	uint64_t ended_ms; /* when the run ended */
 	uint64_t came_ms;  /* when the last byte of an earlier request arrived; 0 if none arrived */
-	/* loop_now_ms() when the log was last known to be complete; 0 if it never was */
+	/* loop_now_ms() when the log was last known to be complete; 0 if it may lack output now */
 	uint64_t all_ms;
 	unsigned failures; /* number of requests in a row without output */
 	unsigned empty;	   /* number of replies in a row that report that there is no output */
@@ -397,7 +396,7 @@ static void changed(struct follow *f)
 	f->context->changed(f->data);
 }
 
-/* The output that readers wait for is on disk or not available. Call their callbacks. */
+/* Call the callbacks of readers: the output that they wait for is on disk or not available. */
 static void arrived(struct follow *f)
 {
 	struct waiter *w, *next;
@@ -528,8 +527,9 @@ static void set_deadline(struct follow *f)
 }
 
 /*
- * True if kxfs must let the request continue: the request makes progress, or bytes wait for the
- * disk, so that no other request could begin. Always false if the run ended FLOW_MS ago or earlier.
+ * True if kxfs must let the request continue, because it makes progress, or because bytes wait for
+ * the disk, so that no other request could begin. Always false if the run ended FLOW_MS ago or
+ * earlier.
  */
 static bool makes_progress(const struct follow *f)
 {
@@ -550,7 +550,6 @@ static void stop_request(struct follow *f)
 	podlog_stop(take_ptr(f->podlog));
 }
 
-/* Stop the timer and the request, and close the log's writer. */
 static void stop(struct follow *f)
 {
 	loop_timer_stop(&f->timer);
@@ -580,8 +579,8 @@ static void on_quiet(void *data)
 }
 
 /*
- * Call this when the run has ended or will end soon. From now on, a reader who opens the log waits
- * for the rest of the output, but at most MS.
+ * Let readers who open the log wait for the rest of the output, but at most MS, because the run has
+ * ended or will end soon.
  */
 static void await_rest(struct follow *f, unsigned ms)
 {
@@ -616,7 +615,7 @@ static void over(struct follow *f, enum step end)
 	follow_fill(f->context);
 }
 
-/* The server has refused the log too often, or can't be reached. So release the slot, and pause. */
+/* Release the slot, and pause: the server has refused the log too often, or can't be reached. */
 static void pause_long(struct follow *f)
 {
 	struct slots *slots = &f->context->slots;
@@ -1029,7 +1028,7 @@ static void got_no_run(struct follow *f, const struct podlog_result *r)
 	got_nothing(f, f->kind == PREVIOUS ? -ENOENT : never ? -ENODATA : 0, r);
 }
 
-/* The handlers of each outcome: of a PROBE, and of all other requests. */
+/* The handlers of each outcome, for a PROBE and for all other requests. */
 static const struct {
 	void (*other)(struct follow *f, const struct podlog_result *r);
 	void (*probe)(struct follow *f, const struct podlog_result *r);
@@ -1211,7 +1210,7 @@ struct follow *follow_new(struct follow_context *context, const struct follow_ru
 	return f;
 }
 
-/* F has got a slot. Start its requests. */
+/* Start the requests of F, which has got a slot. */
 static void begin(struct follow *f)
 {
 	/* Readers saw the paused log as ended, so begin the log again. */

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * This object copies the output of one run of a container from the API server to a log on disk. It
- * begins when the log is first needed, and ends when the job is forgotten. While the log has a
- * slot, this object sends one request after the other (backend/client/podlog.h). Each request
- * continues after the last byte of the log on disk, so a broken connection neither loses nor
- * duplicates a byte. If a stream is faster than the disk, kxfs pauses the stream. If too many
- * streams are paused, kxfs ends the request, and sends it again later. kxfs reports each problem
- * with a log once, and reports when the problem is over. It warns only of lost output and of
- * failing disks. I/O thread.
+ * Copies the output of one run of a container from the API server to a log on disk. A follow begins
+ * when the log is first needed, and ends when the job is forgotten. While the log has a slot, it
+ * sends one request after the other (backend/client/podlog.h). Each request continues after the
+ * last byte of the log on disk, so a broken connection neither loses nor duplicates a byte. If a
+ * stream is faster than the disk, kxfs pauses the stream. If too many streams are paused, kxfs ends
+ * the request, and sends it again later. kxfs reports the begin and the end of each problem with a
+ * log once. It warns only of lost output and of failing disks. I/O thread.
  */
 #pragma once
 
@@ -45,8 +44,8 @@ enum run_end run_end(const struct run *run);
 /* True if the container was started in this run; otherwise it has no output. */
 bool run_was_started(const struct run *run);
 /*
- * Between log I of R and the log before it, the container may have had runs that kxfs never saw.
- * Return their number.
+ * Return the number of runs of the container between log I of R and the log before it that kxfs
+ * never saw.
  */
 unsigned run_missed_before(const struct spec_replica *r, size_t i);
 
@@ -76,8 +75,8 @@ enum slot_state {
 };
 
 /*
- * The slot of one log. Plain data: the caller of the slots_ functions sets the first three members,
- * and these functions set the others.
+ * The slot of one log. Plain data: the caller of the slots_ functions sets the first three members.
+ * These functions set the others, and slots_arrived clears FIRST.
  */
 struct slot {
 	bool first; /* true while a reader waits for the log and nothing else has requested it */
@@ -142,8 +141,8 @@ struct follow_run {
 	bool reruns;
 	/*
 	 * True if only a reader has requested the log. The first request then returns only the
-	 * existing output. If FIRST is false, the first request is a stream. In this case the bytes
-	 * that arrive before the stream's first pause count as existing output.
+	 * existing output. Otherwise the first request is a stream, and the bytes that arrive
+	 * before the stream is first silent count as existing output.
 	 */
 	bool first;
 	unsigned gaps;	 /* number of known gaps in the output of this run */
@@ -182,8 +181,8 @@ void follow_job_ended(struct follow *f, bool over, bool outlived);
 /* If F is PAUSED, end the pause. OPENED is true if a reader waits for the log's output. */
 void follow_resume(struct follow *f, bool opened);
 /*
- * Call this when kxfs also follows a later run of the container. If the rest of F arrives soon, the
- * merged log then shows this rest before the output of the later run.
+ * Let the merged log show the rest of F before the output of a later run of the container, if the
+ * rest arrives soon. Call this when kxfs also follows that later run.
  */
 void follow_precedes(struct follow *f);
 /*
@@ -193,10 +192,10 @@ void follow_precedes(struct follow *f);
 void follow_wait(struct follow *f, loop_fn done, void *arg);
 
 /*
- * True if more output of this log is expected soon. This is the case if the run has ended, or bytes
- * have arrived, in the last seconds. If EARLY is true, always expect more output, because kxfs may
- * not know yet that the run has ended. Always false if the log has ended, if the server refuses it,
- * or if it can't be written.
+ * True if more output of this log is expected soon: the run has ended, and its end or its last byte
+ * arrived in the last seconds. If EARLY is true, always expect more output, because kxfs may not
+ * know yet that the run has ended. Always false if the log has ended, if the server refuses it, or
+ * if it can't be written.
  */
 bool follow_is_fetching(const struct follow *f, bool early);
 

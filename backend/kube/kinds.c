@@ -26,7 +26,7 @@
 #include "spec/api/refusal.h"
 #include "spec/base/mem.h"
 
-/* kxfs makes a survey every SURVEY_MS. So it shows a newly installed kind within ten minutes. */
+/* kxfs makes a survey, and so finds newly installed kinds, every SURVEY_MS */
 #define SURVEY_MS   600000
 #define DEADLINE_MS 30000
 #define GROUPS_MAX  (4u << 20)
@@ -35,7 +35,7 @@
 /* One of the kinds that SOURCE selects. The kind may have several versions. */
 struct kind_slot {
 	struct kinds *k;
-	/* The version that the cluster serves, or NULL. Changes only between the probes. */
+	/* The version that the cluster serves, or NULL. Does not change during a probe. */
 	const struct spec_kind *served;
 	struct http_request *request;
 	char *refused; /* the server's refusal to list the kind, or NULL */
@@ -129,7 +129,10 @@ static void surveyed(struct kinds *k)
 	report_found(k, err, why);
 }
 
-/* Record that the server refuses to list RESOURCE, for the reason TEXT; NULL if it does not. */
+/*
+ * Record that the server refuses to list RESOURCE, for the reason TEXT. If TEXT is NULL, record
+ * that the server does not refuse. Take ownership of TEXT.
+ */
 static void set_refused(struct kind_slot *at, const char *resource, char *text)
 {
 	struct kinds *k = at->k;
@@ -198,7 +201,7 @@ static void probe(struct kind_slot *at)
 static void probe_all(struct kinds *k)
 {
 	k->state = PROBES;
-	/* Count one more until all probes are sent, so that the last reply ends the survey. */
+	/* Count one more while sending, so that no reply ends the survey before all are sent. */
 	k->n_probes = 1;
 	for (size_t i = 0; i < k->n_slots; i++) {
 		struct kind_slot *at = &k->slots[i];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * This object finds the kinds of jobs that a mount shows. A mount shows a kind if SOURCE selects
- * it, the cluster serves it, and the user is allowed to list it. This object also sets the kinds of
- * the world. I/O thread, unless noted otherwise.
+ * Finds the kinds of jobs that a mount shows, and sets them in the world. A mount shows a kind if
+ * SOURCE selects it, the cluster serves it, and the user is allowed to list it. I/O thread, unless
+ * noted otherwise.
  */
 #pragma once
 

@@ -3,7 +3,7 @@
  * The Kubernetes implementation: jobs of one or of all kinds, in one namespace. The world is a
  * cache of the cluster's objects, and kxfs publishes each change of a job. The files:
  *
- *	kinds     which kinds of jobs the cluster serves, surveyed regularly
+ *	kinds     finds out which kinds of jobs the cluster serves, now and then again
  *	watches   watches of jobs, pods, groups, events and queues; they fill the world
  *	world     the tables of these objects, joined (events.h has the events)
  *	capture   follows the logs of containers (follow.h), as many as there are slots
@@ -11,7 +11,7 @@
  *	commands  keeps each command that a user wrote to a job's file ctl, until the job
  *		  shows its outcome
  *	publish   checks the command and the logs of each changed job; puts its new snapshot into
- *		  the store and onto the disk; makes all modules forget a job that is gone.
+ *		  the store and onto the disk; makes all modules forget a deleted job.
  *		  Only publish uses world, capture, folders and commands together
  *	kueue     whether the cluster has Kueue; positions in its queues, while a user reads them
  *	samples   CPU and memory of pods, while a user reads them
@@ -106,10 +106,7 @@ int kube_connection(const struct backend_config *config, struct spec_connection 
 	return err;
 }
 
-/*
- * The key contains a hash of the server's address, because the address itself can't be a file name.
- * Two servers whose addresses differ only in the path have different keys.
- */
+/* The key becomes a file name, so it has a hash of the server's address instead of the address. */
 static int kube_key(const struct backend_config *config, char **ret, char **ret_text)
 {
 	struct spec_connection c cleanup(spec_connection_clear) = {0};
@@ -124,9 +121,9 @@ static int kube_key(const struct backend_config *config, char **ret, char **ret_
 }
 
 /*
- * Check the run options again, because the KINDS of the mount are known now. Until now, kxfs has
- * accepted an option if at least one kind that SOURCE selects has this option. Now an option is
- * wrong in two cases: none of the KINDS has it, or one of them does not accept its value.
+ * Check the run options again, because the KINDS of the mount are known only now. The command line
+ * accepted an option if any kind that SOURCE selects has it. Here an option is wrong if none of
+ * KINDS has it, or if one of KINDS does not accept its value.
  */
 static int check_options(const struct kube *k, const struct spec_kind *const *kinds, size_t n,
 			 char **ret_text)
@@ -161,7 +158,6 @@ static int check_options(const struct kube *k, const struct spec_kind *const *ki
 	return 0;
 }
 
-/* Called when the kinds that the mount shows have changed. */
 static void on_kinds_changed(void *data)
 {
 	const struct kube *k = data;
@@ -461,7 +457,7 @@ static int kube_queues(struct backend *b, struct spec_queue_view ***ret, size_t 
 	return 0;
 }
 
-/* Return the queue NAME; Volcano's if Kueue has one of this name, too. */
+/* Return the queue NAME. If Volcano and Kueue both have one, return Volcano's. */
 static struct spec_queue_view *kube_queue(struct backend *b, const char *name)
 {
 	struct world *w = kube_parts_of(b)->world;

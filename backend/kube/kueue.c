@@ -111,10 +111,7 @@ static void on_review(void *data, const struct http_reply *reply)
 		loop_timer_set(&k->retry, FORBIDDEN_MS);
 }
 
-/*
- * Ask the server whether this user has the right to patch Workloads. kxfs patches Workloads to
- * suspend and resume jobs in a queue.
- */
+/* Review the right to patch Workloads, which kxfs needs to suspend and resume jobs in queues. */
 static void ask_right(struct kueue *k)
 {
 	cleanup_free char *body =
@@ -189,7 +186,10 @@ static void wanted_free(struct kueue *k, struct wanted *q)
 	free(q);
 }
 
-/* Record that the server refuses to return positions, for the reason TEXT; NULL if it does not. */
+/*
+ * Record that the server refuses to return positions, for the reason TEXT. If TEXT is NULL, record
+ * that the server does not refuse.
+ */
 static void set_refused(const struct kueue *k, const char *text)
 {
 	watches_refuse(k->access.watches, REFUSED_POSITIONS, "get", resource,

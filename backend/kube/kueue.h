@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * This object finds out whether the cluster has Kueue, and in which version. If the cluster has no
- * Kueue, kxfs sends no other requests about Kueue. This object also finds the positions of jobs in
- * Kueue's queues. The positions come from Kueue's visibility API, which can't be watched. So kxfs
- * requests the positions while a user reads them, and puts them into the world. The snapshots get
- * the positions from the world. I/O thread, unless noted otherwise.
+ * Finds out whether the cluster has Kueue, and in which version. Without Kueue, kxfs sends no other
+ * requests about Kueue. Also requests the positions of jobs in Kueue's queues while a user reads
+ * them, because Kueue's visibility API can't be watched. The positions go into the world, and from
+ * there into the snapshots. I/O thread, unless noted otherwise.
  */
 #pragma once
 

@@ -68,9 +68,8 @@ void removals_free(struct removals *r); /* NULL is allowed */
 /* --- requests.c: the common part of all requests --- */
 
 /*
- * A user's request in progress. A request may take several calls to the server, because kxfs
- * repeats a call if its reply was lost. kxfs pauses between the calls. When the mount ends,
- * requests_stop answers the requests that are still in progress.
+ * A user's request in progress. If the reply to a call was lost, kxfs repeats the call after a
+ * pause. When the mount ends, requests_stop answers the requests that are still in progress.
  */
 struct request;
 
@@ -97,7 +96,7 @@ struct request {
 	bool unclear; /* true if the request is a submission that may have launched its job */
 	struct requests *all;
 	struct http_request *call; /* the call in progress, or NULL */
-	struct loop_timer timer;   /* set until the next call */
+	struct loop_timer timer;   /* runs until the next call */
 	uint64_t since;		   /* loop_now_ms() when the request began */
 	struct backoff backoff;
 	struct request *prev, *next;
@@ -109,7 +108,7 @@ struct request {
  */
 struct requests *requests_new(struct loop *loop, struct http *http, struct group *group,
 			      const char *namespace);
-/* Answer all requests. Answer those for which the pool works when it has finished. */
+/* Answer all requests. If the pool works for a request, answer it when the pool has finished. */
 void requests_stop(struct requests *all);
 void requests_free(struct requests *all); /* NULL is allowed */
 
@@ -133,8 +132,8 @@ struct spec_asked request_asked(const struct request *r, const char *verb, const
 void request_call(struct request *r, const char *name, const char *query,
 		  const struct http_call *call);
 /*
- * Return true, and call send() of R->ops after a pause of at least WAIT_MS. But if R began more
- * than REQUEST_FIND_OUT_MS ago, do nothing and return false.
+ * Call send() of R->ops after a pause of at least WAIT_MS, and return true. If R began more than
+ * REQUEST_FIND_OUT_MS ago, only return false.
  */
 bool request_again(struct request *r, unsigned wait_ms);
 /* Answer R->rq, and free R. */

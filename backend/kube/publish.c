@@ -6,9 +6,9 @@
  * since a job without its pods would look changed.
  *
  * Job and pod events come from different watches. If the end of a job arrives first, kxfs waits
- * SPEC_SETTLE_NS for events of the job's pods. This time begins when all watches are confirmed.
- * Then kxfs publishes the job again, so that readers of `wait` get its final state even if the
- * reason is unknown.
+ * SPEC_SETTLE_NS for events of the job's pods. After a failure of the watches, this time begins
+ * again. Then kxfs publishes the job again, so that readers of `wait` get its final state even if
+ * the reason is unknown.
  *
  * A job (struct publish_shown) has these states. When a job becomes UNLISTED again, it chooses its
  * id again.
@@ -129,7 +129,7 @@ static bool has_left(const struct publish_shown *s)
 	return s->state == LEFT || s->state == GONE;
 }
 
-/* Make the counters in the mask IN include S, and all other counters not include S. */
+/* Count S in the counters of the mask IN, and in no others. */
 static void count(struct publish_shown *s, unsigned in)
 {
 	struct publish *p = s->p;
@@ -300,9 +300,9 @@ static void find_last_words(struct publish *p, struct publish_shown *s, struct s
 }
 
 /*
- * Mark in SNAPSHOT whether more output of the job is expected soon. Users who wait for the end of a
- * job usually read its log next. SNAPSHOT is the new snapshot of S. CAPTURED has the same meaning
- * as in find_last_words. PODS_LATE is the result of pods_are_late.
+ * Mark in SNAPSHOT, the new snapshot of S, whether more output of the job is expected soon. Users
+ * who wait for the end of a job usually read its log next. CAPTURED has the same meaning as in
+ * find_last_words. PODS_LATE is the result of pods_are_late.
  */
 static void find_rest(struct publish *p, const struct publish_shown *s, struct spec_job *snapshot,
 		      bool captured, bool pods_late)
@@ -442,7 +442,7 @@ static void await_pods(struct publish *p, struct publish_shown *s, const struct 
 		loop_now_ms() - max_of(s->ended, p->confirmed) < LATE_MS + AWAIT_MS);
 	pods |= snapshot->fetching && !snapshot->behind;
 	s->wait = pods ? WAIT_PODS : snapshot->fetching ? WAIT_OUTPUT : WAIT_NOT;
-	/* While no job is confirmed, late pods need no timer, since all are published again. */
+	/* Late pods need no timer while no job is confirmed: all are published again afterwards. */
 	if ((snapshot->fetching || (pods && !p->stale_since)) && !loop_timer_is_set(&p->waiting) &&
 	    !p->stopping)
 		loop_timer_set(&p->waiting, AWAIT_MS);
@@ -472,7 +472,7 @@ static void save(struct publish *p, struct publish_shown *s, bool sampled)
 	folders_save(p->config.folders, s->uid, has_left(s));
 }
 
-/* True if kxfs has captured the output of JOB, and has not removed it. */
+/* True if the output of JOB is captured, and kxfs has not removed it. */
 static bool has_output(const struct publish *p, const struct spec_job *job)
 {
 	return is_wanted(p, job) && !folders_find(p->config.folders, spec_job_key(job)).dropped;
@@ -487,7 +487,7 @@ static void lose_ends(struct spec_job *job)
 				spec_log_lose_end(&job->replicas[i].logs[j]);
 }
 
-/* OLD is a job of an earlier mount, and the cluster no longer has it. Move OLD to history/. */
+/* Move OLD, a job of an earlier mount that the cluster no longer has, to history/. */
 static void make_history(struct publish *p, const struct spec_job *old)
 {
 	struct spec_job *job = spec_job_copy(old);
@@ -517,8 +517,8 @@ static void make_history(struct publish *p, const struct spec_job *old)
 }
 
 /*
- * JOB is new. If the store has a job of an earlier mount with the same id and kind, move that job
- * to history/. The cluster no longer has it, because JOB's object now has its name.
+ * If the store has a job of an earlier mount with the id and the kind of JOB, which is new, move
+ * that job to history/. The cluster no longer has it, because JOB's object now has its name.
  */
 static void displace(struct publish *p, const struct spec_job *job)
 {
@@ -810,8 +810,8 @@ static void settle_folder(void *data, const struct folder *folder)
 }
 
 /*
- * OLD left jobs/ in an earlier mount. That mount may have ended before it had captured all output
- * of OLD. Mark the incomplete logs of OLD as truncated.
+ * Mark the incomplete logs of OLD as truncated. OLD left jobs/ in an earlier mount, which may have
+ * ended before it had captured all output of OLD.
  */
 static void end_history(struct publish *p, const struct spec_job *old)
 {
@@ -871,7 +871,7 @@ void publish_begin(struct publish *p)
 		reconcile(p, s);
 }
 
-/* Settle a job of an earlier mount after a list that has arrived late, if possible now. */
+/* Settle a job of an earlier mount, if that is possible now that a late list has arrived. */
 static void settle_late(void *data, const struct folder *folder)
 {
 	struct publish *p = data;

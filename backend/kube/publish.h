@@ -47,7 +47,6 @@ struct publish *publish_new(const struct publish_config *config);
  * longer in the cluster, move it to history/.
  */
 void publish_begin(struct publish *p);
-/* Stop publishing. */
 void publish_stop(struct publish *p);
 void publish_free(struct publish *p); /* NULL is allowed */
 
@@ -56,8 +55,8 @@ bool publish_has_shown(const struct publish *p, const char *uid);
 /* Queue job UID to be published again, because its snapshot would be different now. */
 void publish_again(void *publish, const char *uid);
 /*
- * Call this if one of JOB's pods has a new sample. Queue JOB to be published again. If nothing else
- * has changed, kxfs saves the snapshot at most once a minute.
+ * Queue JOB to be published again, because one of its pods has a new sample. If nothing else has
+ * changed, kxfs saves the snapshot at most once a minute.
  */
 void publish_sampled(void *publish, const struct world_job *job);
 /*

@@ -245,8 +245,8 @@ void kube_forget(struct backend *b, struct backend_request *rq)
 
 /*
  * True if JOB has or had output, all its followed logs have ended, and its snapshot is up to date.
- * While the mount is ending, each log must also have its end, because the next mount may fetch the
- * rest of any other log.
+ * While the mount is ending, also require that the end of each log is known. The next mount may
+ * fetch the rest of any other log.
  */
 bool kube_is_settled(struct backend *b, const struct spec_job *job)
 {
@@ -257,8 +257,8 @@ bool kube_is_settled(struct backend *b, const struct spec_job *job)
 }
 
 /*
- * True if kxfs may remove JOB because of its age or size. kxfs may still retry a log of JOB that
- * the server has refused so far. Such a log does not prevent the removal.
+ * True if kxfs may remove JOB because of its age or size. A log that kxfs only retries because the
+ * server has refused it does not prevent the removal.
  */
 static bool may_go(void *data, const struct spec_job *job)
 {

@@ -11,10 +11,9 @@
  *	        |                           | it is not; a failure       | IDLE
  *	LISTING | LIST of PodMetrics        | its reply                  | IDLE
  *
- * NOT_BEFORE is EVERY_MS after a list, and AGAIN_MS after a failure. But the first two failures
- * after a successful list are an exception. kxfs then retries after EVERY_MS, since a
- * metrics-server that is being replaced soon answers again. Failures do not count while the API
- * server itself can't be reached.
+ * NOT_BEFORE is EVERY_MS after a list, and AGAIN_MS after a failure. After the first two failures
+ * since a successful list, other than 403 and 404, it is EVERY_MS, because a metrics-server that is
+ * being replaced soon answers again. Failures do not count while the API server can't be reached.
  */
 #include "backend/kube/samples.h"
 
@@ -94,10 +93,7 @@ static void set_source(struct samples *l, const char *version, const char *text,
 	l->failed = text && !forbidden ? text_copy(text) : NULL;
 }
 
-/*
- * Handle the failure of a request whose reply is REPLY. WHY is the reason. If WHY is NULL, take the
- * reason from REPLY.
- */
+/* Handle the failure of a request. WHY is the reason; if it is NULL, REPLY contains the reason. */
 static void failed(struct samples *l, const struct http_reply *reply, const char *why)
 {
 	const struct spec_asked asked = {.verb = "list",

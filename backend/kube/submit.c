@@ -489,7 +489,7 @@ static void post(struct request *r)
 	r->unclear = !is_dry(s);
 }
 
-/* The pool has prepared S. Send the manifest, or answer with the pool's error. */
+/* Send the manifest, or answer with the error of S. */
 static void ready(struct kube_submit *s)
 {
 	s->r.working = false;
@@ -555,7 +555,7 @@ static void recorded(void *data, int err)
 	ready(s);
 }
 
-/* The name of S is free. Write the record to disk before sending the manifest. */
+/* Write the record to disk, because the name of S is free. Then send the manifest. */
 static void make_record(struct kube_submit *s)
 {
 	const struct backend_request *rq = s->r.rq;
@@ -643,8 +643,7 @@ void kube_submit(struct backend *b, struct backend_request *rq)
 	loop_timer_init(&s->shown, b->loop, on_shown, s);
 	request_begin(k->requests, &s->r, rq, &submit_ops);
 	/*
-	 * AGAIN is true if an earlier POST may have succeeded, although no watch had reported the
-	 * job when the user released the job.
+	 * AGAIN: an earlier request may have launched the held job, although no watch reported it
 	 */
 	s->tried = rq->again ? TRIED_LOST : TRIED_NOTHING;
 	s->r.working = true;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * This file has a table of watches, with a row for each type of object. Optional watches start
- * after the first lists. The watch of events starts only when the watch of groups works or has
- * failed. Otherwise events about groups would arrive first. Such events would wait for their
- * groups, but only few events can wait. Queues are cluster-scoped. If the server refuses the watch
+ * A table of watches, with a row for each type of object. Optional watches start after the first
+ * lists. The watch of events starts only when the watch of groups works or has failed, because only
+ * few events can wait for their groups. Queues are cluster-scoped. If the server refuses the watch
  * of all queues, kxfs watches only the queue of the mount's own jobs. The file is long because most
  * of its functions change rows of the table.
  */
@@ -22,12 +21,12 @@
 #include "spec/base/time.h"
 #include "spec/kinds/right.h"
 
-/* Objects in the first page of a list; few, since a pod of a large job has hundreds of KiB. */
+/* Objects in the first page of a list; few, because a pod of a large job has hundreds of KiB. */
 #define PAGE_JOBS  100
 #define PAGE_PODS  50
 #define PAGE_OTHER 500
 
-/* how long the start waits for the queues after all other lists have arrived */
+/* how long the start waits for queues and Workloads after all other lists have arrived */
 #define READY_MS 5000
 
 enum api { API_KIND, API_PART, API_CORE, API_SCHEDULING, API_KUEUE };
@@ -67,7 +66,7 @@ struct watched {
 	char *resource;
 	bool listed; /* true if the first list has arrived */
 	int err;     /* the last error of the watch; 0 if there is none */
-	/* for jobs: true if publish_set_stale was called, since they are not confirmed */
+	/* for jobs: true if publish knows that they are not confirmed */
 	bool stale;
 	/* watches.lock protects the members below. */
 	/* See watches_know. */

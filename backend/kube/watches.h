@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All watches of a mount. They put the objects that they receive into the world. The watches of
- * pods and of at least one kind of jobs are required. The start waits for the first lists of the
- * required watches. Later, the errors of these watches show whether the jobs are confirmed. The
- * other watches (pod groups, events, queues) are optional. .kxfs/info shows which resources the
- * user is not allowed to watch, and what is missing for users without them. I/O thread, unless
- * noted otherwise.
+ * pods and of at least one kind of jobs are required. The start waits for their first lists. Later,
+ * their errors show whether the jobs are confirmed, that is, known to be current. The other watches
+ * (pod groups, events, queues) are optional. .kxfs/info shows which resources the user has no right
+ * to watch, and what users lack without them. I/O thread, unless noted otherwise.
  */
 #pragma once
 
@@ -46,7 +45,7 @@ struct watches_config {
 	struct watches_events events;
 };
 
-/* What kinds, kueue and samples need for their own requests. All members are borrowed. */
+/* The objects that kinds.c, kueue.c and samples.c use for their requests. All are borrowed. */
 struct watches_access {
 	struct loop *loop;
 	struct http *http;
@@ -58,14 +57,14 @@ struct watches_access {
 struct watches *watches_new(const struct watches_config *config);
 /* Start the required watches. Call this when the kinds of the world are set. */
 void watches_start(struct watches *w);
-/* From now on, the start also waits until watches_start_kueue is called. */
+/* Make the start also wait until watches_start_kueue is called. */
 void watches_await_kueue(struct watches *w);
 /*
  * Watch Kueue's objects. VERSION is a static string, the version of Kueue's API. If Kueue was not
  * found, VERSION is NULL. In this case this function may be called again later.
  */
 void watches_start_kueue(struct watches *w, const char *version);
-/* The kinds of the world have changed. Watch the jobs and pods of the new kinds instead. */
+/* Watch the jobs and pods of the kinds that the world has now, because the kinds have changed. */
 void watches_switch(struct watches *w);
 /* Stop watching the jobs of TYPE, and forget these jobs. The caller then calls watches_switch. */
 void watches_drop(struct watches *w, enum world_type type);
@@ -83,8 +82,8 @@ const struct world_job *watches_reply(struct watches *w, const struct spec_kind 
 				      const char *json, size_t len);
 /*
  * Return the reason why the server can't be reached, malloc'ed. Return NULL if the watches of jobs
- * and pods show that it can be reached. The caller needs the server, so also make failing watches
- * retry immediately.
+ * and pods show that it can be reached. Also make failing watches retry immediately, because the
+ * caller needs the server.
  */
 char *watches_offline(struct watches *w);
 

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * struct world has tables of jobs and pods by uid, the events of jobs (events.h), and tables of all
- * other watched objects. types[] has a row for each type of objects, with the functions of the
- * type.
+ * other watched objects. types[] has the functions for each type of these other objects.
  *
  * Lists are numbered (rounds), and each object has the number of the last list that contained it.
- * After a list, an object with an older number counts as deleted. Objects other than jobs and pods
- * change only the reason why a job waits, never the job itself. A queue changes whenever a pod of
- * its jobs starts. So kxfs reports the jobs that wait in a changed queue only at the next tick. The
- * tick also reports a job when the job, or its group, has been known for SPEC_SETTLE_NS, because
- * `why` may then report that something is missing.
+ * After a list, an object with an older number counts as deleted. Queues and groups change only the
+ * reason why a job waits. A queue changes whenever a pod of its jobs starts, so the world reports
+ * the jobs that wait in a changed queue only at the next tick. The tick also reports a job when the
+ * job, or its group, has been known for SPEC_SETTLE_NS, because `why` may then report that
+ * something is missing.
  *
- * The world keeps at most SPEC_MAX_LISTED objects of a type, which is also the limit of a list. It
+ * The world keeps at most SPEC_MAX_LISTED objects of a type, which is also the limit of a list, and
  * passes over additional objects. When there is space again, the type is relisted. During a list,
  * the world adds the listed objects to the known ones. At the end of the list, it removes the known
- * objects that the list does not contain.
+ * objects that the list did not contain.
  *
  * The file is long because the tables depend on each other: pods, objects and events may arrive
  * before their jobs.
@@ -33,14 +32,14 @@
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 
-/* largest number of unreadable objects that kxfs remembers and names in .kxfs/log */
+/* largest number of objects that kxfs passes over and remembers */
 #define PASSED_MAX 1000
-/* largest number of deleted pods that kxfs remembers for each job, the newest ones */
+/* largest number of deleted pods of a job that kxfs keeps; it drops the oldest ones */
 #define GONE_MAX 4096
 #define TICK_MS	 5000
 /* The largest number of parts between a pod and its job. */
 #define MAX_LINKS 4
-/* largest number of deleted parts to remember, whose pods may still arrive or change */
+/* kxfs keeps this many deleted parts, because their pods may still arrive or change */
 #define PAST_MAX 10000
 
 struct pod {
@@ -68,9 +67,8 @@ struct job {
 	bool waits;	   /* true if the job was last published as not started yet */
 	bool waited;	   /* true if SPEC_SETTLE_NS has passed since the job was first seen */
 	/*
-	 * Used if this struct is not a job but an unknown part between pods and their job.
-	 * According to an earlier mount, the logs of these pods belong to the job with this uid.
-	 * Otherwise NULL.
+	 * Used if this struct is not a job, but an unknown part between pods and their job: the uid
+	 * of the job that has the logs of these pods (world_pod). Otherwise NULL.
 	 */
 	char *log_job;
 	UT_hash_handle hh; /* by uid */
@@ -90,13 +88,12 @@ struct object {
 	UT_hash_handle hh_owner; /* by the uid of its job */
 };
 
-/* The functions of a type of objects. */
 struct type_ops {
 	const char *what; /* the name of the type, for messages */
 	int (*parse)(const char *json, size_t len, void **ret);
 	void (*unref)(void *view);
 	size_t meta; /* the offset of struct spec_meta in the view */
-	/* the index of the table in objects[]; both types of Volcano's queues share one */
+	/* the index of the table in objects[]; some types share a table */
 	enum world_type table;
 	bool by_name; /* true if the key is the name; false if it is the uid */
 	/*
@@ -126,8 +123,8 @@ struct passed {
 
 /*
  * Whether the first list of a type has ended. UNLISTED: it has not begun. LISTING: it is in
- * progress. LISTED: it has ended. RELISTING: it has ended, and a later list is in progress. If an
- * object arrives after the first list, it was created recently.
+ * progress. LISTED: it has ended. RELISTING: it has ended, and a later list is in progress. Objects
+ * that first arrive after the first list were created recently.
  */
 enum listing { UNLISTED, LISTING, LISTED, RELISTING };
 
@@ -288,9 +285,9 @@ static const char *next_of(const struct world *w, const char *uid)
 }
 
 /*
- * Return the uid of the job to which the object UID belongs. If the object itself is a job, return
- * UID. If the job is unknown, follow the owners and return the uid of the last one that is known.
- * If the owners form a circle, return UID.
+ * Return the uid of the job to which the object UID belongs; UID if the object itself is a job. If
+ * the job is unknown, follow the owners, and return the uid of the last one that is known. If there
+ * are too many owners, or they form a circle, return UID.
  */
 static const char *resolve(const struct world *w, const char *uid)
 {
@@ -341,7 +338,9 @@ static bool is_about(void *data, const char *about)
 	return job_about(job->w, about) == job;
 }
 
-/* More objects of JOB are known now. Move the waiting events about them to JOB. */
+/*
+ * Move the waiting events about JOB's objects to JOB, because more of these objects are known now.
+ */
 static void adopt_events(struct job *job)
 {
 	if (events_adopt(job->w->events, job->j.uid, is_about, job))
@@ -452,10 +451,9 @@ const struct world_job *world_reply(struct world *w, enum world_type type, const
 }
 
 /*
- * VIEW has arrived from a watch. True if VIEW must be ignored, because an earlier reply contained a
- * newer version of the job. The watch will return the newer version, too. Never ignore an object of
- * a list. After a restore from a backup, the server may count its versions from a lower number
- * again.
+ * True if VIEW, which has arrived from a watch, must be ignored. An earlier reply contained a newer
+ * version of the job, and the watch will return that version, too. Never ignore an object of a
+ * list, because a server that was restored from a backup may use lower versions again.
  */
 static bool is_late(struct world *w, enum world_type type, const struct spec_job_view *view)
 {
@@ -591,8 +589,7 @@ static struct pod *pod_seen(struct world *w, struct spec_pod_view *view, const c
 
 /*
  * True if the new VIEW of POD shows that POD belongs to another job than before. False if POD is
- * NULL. The new job may be unknown. But a pod moves from a known job to an unknown one only if the
- * pod's owner has changed.
+ * NULL. A pod moves from a known job to an unknown one only if the pod's owner has changed.
  */
 static bool pod_moves(const struct world *w, const struct pod *pod,
 		      const struct spec_pod_view *view)
@@ -650,8 +647,8 @@ static void read_again(struct world *w, struct pod *old)
 }
 
 /*
- * Call this when the job to which the object UID belongs is known. Until then, pods of this job are
- * stored under UID. Parse these pods again.
+ * Parse the pods that are stored under UID again. Call this when the job to which the object UID
+ * belongs is known.
  */
 static void settle(struct world *w, const char *uid)
 {
@@ -822,7 +819,7 @@ static void objects_listed(struct world *w, enum world_type type)
 
 /* --- the types of other objects --- */
 
-/* Return when OBJECT was first seen; when it was created, if the first list had it. */
+/* Return when kxfs first saw OBJECT, in ns; if the first list has it, when it was created. */
 static int64_t first_seen(const struct world *w, const struct object *object)
 {
 	return world_has_listed(w, type_of(object)) ? loop_time_ns() : object->meta->created;
@@ -957,7 +954,10 @@ static void on_event(struct world *w, const char *json, size_t len, bool gone)
 	struct job *job;
 	int err;
 
-	/* The server deletes each event after an hour, but it still describes what happened. */
+	/*
+	 * Keep the event: the server deletes it after an hour, but it still describes what
+	 * happened.
+	 */
 	if (gone)
 		return;
 	err = spec_event_view_parse(json, len, &view);
@@ -1029,8 +1029,8 @@ static void unpass(struct world *w, struct passed *passed)
 }
 
 /*
- * Called when the world passes over the object with this UID or NAME. If GONE is false, keep the
- * last readable version of the object. If GONE is true, remove that version.
+ * Keep the last readable version of the object with this UID or NAME, which the world passes over.
+ * If GONE is true, remove that version.
  */
 static void keep_known(struct world *w, enum world_type type, const char *uid, const char *name,
 		       bool gone)
@@ -1105,7 +1105,7 @@ void world_pass_over(struct world *w, enum world_type type, const char *json, si
 bool world_has_room_again(struct world *w, enum world_type type)
 {
 	size_t n = n_kept(w, type), passed = HASH_COUNT(w->passed);
-	/* If PASSED has PASSED_MAX objects, the world may have passed over more. */
+	/* If kxfs remembers PASSED_MAX objects, it may have passed over more. */
 	size_t room = passed < PASSED_MAX ? passed : SPEC_MAX_LISTED / 8;
 
 	if (!w->full[type] || is_listing(w, type) || n + room > SPEC_MAX_LISTED)
@@ -1191,7 +1191,7 @@ void world_forget_type(struct world *w, enum world_type type)
 
 /* --- changes with time --- */
 
-/* Report the jobs that have waited for SPEC_SETTLE_NS. True if others have waited for less. */
+/* Report the jobs that have waited for SPEC_SETTLE_NS. Return true if others wait less long. */
 static bool report_settled(struct world *w)
 {
 	int64_t before = loop_time_ns() - SPEC_SETTLE_NS;
@@ -1217,7 +1217,9 @@ static void on_tick(void *data)
 {
 	struct world *w = data;
 
-	/* Report the jobs in changed queues; in unknown queues, too, if one was deleted. */
+	/*
+	 * Report the jobs in changed queues. After a deletion, also report those in unknown queues.
+	 */
 	for (struct job *job = w->jobs; job; job = job->hh.next) {
 		const struct object *queue = NULL;
 
@@ -1303,7 +1305,9 @@ const struct spec_pod_view *world_pod(struct world *w, const char *job, const ch
 	if (!pod || streq(pod->job->j.uid, job))
 		return pod ? pod->view : NULL;
 	if (pod->job->j.view)
-		/* other kinds are shown than before, so this pod now belongs to another job */
+		/*
+		 * the mount shows other kinds than before, so this pod now belongs to another job
+		 */
 		return NULL;
 	text_set(&pod->job->log_job, "%s", job);
 	return pod->view;

@@ -2,8 +2,8 @@
 /*
  * A cache of the cluster's objects, as watches and replies have returned them: jobs, their pods,
  * the scheduler's pod groups, events, queues, and Kueue's Workloads. The world joins these objects.
- * A pod, a group or a Workload belongs to the job that controls it, directly or through objects in
- * between, the parts of the job. An event belongs to the same job as the object that it is about.
+ * A pod, a group or a Workload belongs to the job that controls it, directly or through other
+ * objects, the parts of the job. An event belongs to the same job as the object that it is about.
  * Objects may arrive in any order. The world reports only which jobs have changed. I/O thread,
  * unless noted otherwise.
  */
@@ -57,7 +57,7 @@ struct world_job {
 	bool gone;		  /* true if the job's object was deleted */
 	unsigned round;		  /* the value of world_rounds when the job's object last arrived */
 	size_t n_pods;		  /* number of the job's pods in the cluster */
-	/* when the job was first seen, in ns; when it was created, if the first list had it */
+	/* when kxfs first saw the job, in ns; if the first list had the job, when it was created */
 	int64_t since;
 };
 
@@ -68,18 +68,21 @@ struct world *world_new(struct loop *loop);
 /* Call this once, before any object arrives. */
 void world_set_changed(struct world *w, world_changed_fn fn, void *data);
 /*
- * Set the kind of the jobs of TYPE. If KIND is NULL, TYPE has no jobs; this is the initial state.
- * Call this before any object of TYPE arrives. Call it again when the cluster serves another kind
- * instead; the next list then shows which jobs remain. After adding a kind, the caller must relist
- * all jobs, because some of them may be parts of jobs of the new kind.
+ * Set the kind of the jobs of TYPE; NULL if TYPE has no jobs, as initially. Call this before any
+ * object of TYPE arrives. Call it again when the cluster serves another kind instead; the next list
+ * then shows which jobs remain. After adding a kind, the caller must relist all jobs, because some
+ * of them may be parts of jobs of the new kind.
  */
 void world_set_kind(struct world *w, enum world_type type, const struct spec_kind *kind);
 /*
- * Record that the user is not allowed to list the jobs of KIND, which would be objects of TYPE.
- * KIND is NULL if the user is allowed to list them; this is the initial state.
+ * Record that the user has no right to list the jobs of KIND, which would have the type TYPE. If
+ * KIND is NULL, record that there is no such kind; this is the initial state.
  */
 void world_set_refused(struct world *w, enum world_type type, const struct spec_kind *kind);
-/* True if the user may not list the jobs of the kind NAME; of any kind if NAME is NULL. */
+/*
+ * True if the user has no right to list the jobs of the kind NAME. If NAME is NULL, true if there
+ * is any such kind.
+ */
 bool world_is_refused(const struct world *w, const char *name);
 /* Return the kind of the jobs of TYPE. Return NULL if TYPE has no kind. Any thread. */
 const struct spec_kind *world_kind(const struct world *w, enum world_type type);
@@ -92,8 +95,8 @@ void world_set_part(struct world *w, enum world_type type, const struct spec_par
 /* Return the resource of TYPE, or NULL if world_set_part was not called for it. Any thread. */
 const struct spec_part *world_part(const struct world *w, enum world_type type);
 /*
- * Return the type whose watch returns the objects of PART. If these objects are jobs of a shown
- * kind, this is the type of that kind. Otherwise this is the type of PART itself. Return
+ * Return the type whose watch returns all objects of PART: the type of PART itself if this type is
+ * watched, otherwise the type of the shown kind of which these objects are jobs. Return
  * WORLD_N_TYPES if there is no such type. Any thread.
  */
 enum world_type world_feed(const struct world *w, const struct spec_part *part);
@@ -111,8 +114,8 @@ void world_free(struct world *w); /* NULL is allowed */
 /* --- lists and objects --- */
 
 /*
- * Call this when a list of TYPE begins. If an object of TYPE does not arrive before
- * world_list_ends, it then counts as deleted.
+ * Call this when a list of TYPE begins. world_list_ends treats the objects of TYPE that have not
+ * arrived by then as deleted.
  */
 void world_list_begins(struct world *w, enum world_type type);
 /*
@@ -128,8 +131,8 @@ void world_object(struct world *w, enum world_type type, const char *json, size_
 void world_pass_over(struct world *w, enum world_type type, const char *json, size_t len, bool gone,
 		     int wrong);
 /*
- * True if TYPE must be relisted, because the world has passed over objects of TYPE beyond
- * SPEC_MAX_LISTED, and now has space for them. The next calls then return false.
+ * True if TYPE must be relisted: the world has passed over objects of TYPE beyond SPEC_MAX_LISTED,
+ * and now has space for them. Later calls return false until this happens again.
  */
 bool world_has_room_again(struct world *w, enum world_type type);
 void world_list_ends(struct world *w, enum world_type type);
@@ -142,10 +145,7 @@ bool world_has_listed(const struct world *w, enum world_type type);
  * of jobs than before, because the lists so far may lack objects of TYPE that belong to these jobs.
  */
 void world_await_list(struct world *w, enum world_type type);
-/*
- * Forget all objects of TYPE, because the mount no longer gets these objects from the cluster. The
- * effect is the same as that of an empty list.
- */
+/* Forget all objects of TYPE as after an empty list, because the mount no longer lists them. */
 void world_forget_type(struct world *w, enum world_type type);
 /*
  * Update a job of TYPE from JSON, which was in the reply to a request. JSON may be older than the
@@ -157,9 +157,9 @@ const struct world_job *world_reply(struct world *w, enum world_type type, const
 				    size_t len, const char *watched);
 
 /*
- * Take a sample of a pod. JSON is the PodMetrics of the pod. Return the job of the pod. Return NULL
- * if the sample is not new, or if there is no such pod. JSON may be about an earlier pod of the
- * same name. kxfs detects this later, when it makes a snapshot, from the time of the sample.
+ * Add a sample to a pod. JSON is the pod's PodMetrics. Return the job of the pod. Return NULL if
+ * the sample is not new, or if there is no such pod. JSON may be about an earlier pod of the same
+ * name. When kxfs makes a snapshot, it detects this from the time of the sample.
  */
 const struct world_job *world_sample(struct world *w, const char *json, size_t len);
 
@@ -182,11 +182,11 @@ void world_each(struct world *w, void (*fn)(void *data, const struct world_job *
 /* Return JOB's pods, also deleted ones, in a malloc'ed array. The views are borrowed. */
 const struct spec_pod_view **world_pods(const struct world_job *job, size_t *ret_n);
 /*
- * Return the pod whose own uid is the N bytes at UID. This mount or an earlier one has seen it as a
- * pod of JOB. Return NULL if the cluster does not have the pod any more, or if the pod belongs to
- * another job now. The parts between the pod and JOB may be unknown, because they were deleted or
- * because the user is not allowed to watch them. In this case the world, from now on, also reports
- * JOB when the pod changes.
+ * Return the pod whose own uid is the N bytes at UID, and which this mount or an earlier one has
+ * seen as a pod of JOB. Return NULL if the cluster no longer has the pod, or if the pod now belongs
+ * to another job. If the parts between the pod and JOB are unknown, the world reports JOB from now
+ * on when the pod changes. Parts are unknown if they were deleted, or if the user has no right to
+ * watch them.
  */
 const struct spec_pod_view *world_pod(struct world *w, const char *job, const char *uid, size_t n);
 /* Return the pod group of JOB, or NULL. */
@@ -209,8 +209,8 @@ enum world_kueue {
 /* Record whether FACT is true now. Initially no fact is true. */
 void world_set_kueue(struct world *w, enum world_kueue fact, bool now);
 /*
- * Record whether JOB was published as not started yet (WAITS). If so, a change of its queue or its
- * group also counts as a change of JOB.
+ * Record whether JOB was published as not started yet (WAITS). If so, the world also reports JOB
+ * when its queue changes, or when JOB or its group has been known for SPEC_SETTLE_NS.
  */
 void world_set_waiting(const struct world_job *job, bool waits);
 /* Report each waiting job, because a fact about all queues or groups has changed. */
@@ -236,8 +236,7 @@ struct spec_cluster_queue_view *world_cluster_queue(struct world *w, const char 
  */
 struct spec_queue_view **world_queues(struct world *w, size_t *ret_n);
 /*
- * world_n_pods returns the number of pods in the cluster. world_n_passed_over returns the number of
- * objects that the world has passed over. Any thread.
+ * Return the number of pods in the cluster, and of objects that the world passes over. Any thread.
  */
 size_t world_n_pods(const struct world *w);
 size_t world_n_passed_over(const struct world *w);
