@@ -34,8 +34,8 @@
  */
 #define SHARE 600
 /*
- * Counting all resident pages is faster than counting shares of shared pages (descent_sample). So
- * if a sample takes more CPU time than this, later samples count all resident pages.
+ * If a sample takes more CPU time than this, later samples count all resident pages, which is
+ * faster than counting shares of shared pages (descent_sample).
  */
 #define DEAR_US 20000
 
@@ -46,8 +46,8 @@ struct sampler {
 	/* Only the thread uses the members below. */
 	bool shared; /* true to count only the processes' share of shared pages (descent_sample) */
 	/*
-	 * Peak memory of the guard, in KiB. A forked child has the same peak before it executes the
-	 * program.
+	 * Peak memory of the guard, in KiB, with which each forked child begins. So only a higher
+	 * peak of a child counts.
 	 */
 	long own_maxrss;
 };

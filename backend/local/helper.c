@@ -62,10 +62,7 @@ struct helper {
 	 * grown since HELPER_GROWN was sent.
 	 */
 	bool poked, grown;
-	/*
-	 * The time at which to stop waiting for output, in ms of the monotonic clock; 0 while that
-	 * is unknown.
-	 */
+	/* when to stop waiting for output, in ms of the monotonic clock; 0 if not known yet */
 	int64_t late_at;
 	struct task_end end;
 	struct task_usage usage; /* the usage so far; if USAGE.last is 0, the usage is unknown */
@@ -76,8 +73,7 @@ struct helper {
 
 /*
  * Send a message to the daemon. If that fails, return false, and send no more messages on this
- * connection; the helper still reads the daemon's messages. If the daemon is alive, it reconnects,
- * and gets the current state.
+ * connection, but continue to read. A living daemon reconnects, and gets the current state.
  */
 static bool send_all(struct helper *h, const void *message, size_t len)
 {
@@ -192,10 +188,7 @@ static void copy_output(struct helper *h, size_t max)
 					     : lines_add(&h->lines, loop_time_ns(), h->bytes,
 							 (size_t)n, table);
 
-		/*
-		 * If the table of lines can't be written, stop writing the table. The log continues
-		 * without the table.
-		 */
+		/* If the table of lines can't be written, the log continues without it. */
 		if (len > 0 && file_write_all(h->lines_fd, (const char *)table, len) < 0) {
 			close(h->lines_fd);
 			h->lines_fd = -1;
@@ -207,10 +200,7 @@ static void copy_output(struct helper *h, size_t max)
 		const struct helper_news news = {.kind = HELPER_LOST, .value = -err};
 
 		h->end.lost = -err;
-		/*
-		 * If the program writes after this, it gets SIGPIPE, as when the reader of a pipe
-		 * has exited.
-		 */
+		/* From now on, a program that writes output gets SIGPIPE. */
 		close_input(h);
 		send_news(h, &news);
 	}

@@ -58,7 +58,7 @@ struct local_jobs {
 	/* the limits of the queue; the counts in this struct are not used */
 	struct spec_slots limits;
 	bool slots_posted;
-	int64_t last_queue_number; /* the number of the newest waiting job, or 0 */
+	int64_t last_queue_number; /* the last number in the queue that was given to a job, or 0 */
 	atomic_ullong taken;	   /* the GPUs of all jobs; any thread reads it */
 	/* For metrics, which any thread reads: */
 	atomic_ulong n_restarts, n_unsaved;
@@ -187,10 +187,7 @@ static void on_slots(void *data)
 				local_record_moved(job->record);
 			continue;
 		}
-		/*
-		 * Write the job's GPUs to its record before starting a program. So no other job
-		 * gets these GPUs after a crash.
-		 */
+		/* First record the GPUs, so that no other job gets them after a crash. */
 		change = local_record_changed(job->record);
 		for (size_t k = 0; k < job->rec->job->n_replicas; k++)
 			local_replica_admit(job->reps[k], change);
@@ -303,7 +300,7 @@ static void on_settled(void *data)
 
 /* --- failures of replicas --- */
 
-/* Copy the reason of REP to JOB. Call this when REP has failed and will not be restarted. */
+/* Copy the reason of REP to JOB. REP has failed and will not be restarted, or has lost output. */
 static void blame(struct local_job *job, const struct local_replica *rep)
 {
 	const struct spec_replica *rec = local_replica_record(rep);

@@ -56,10 +56,13 @@ void local_jobs_take_charge(struct local_jobs *jobs);
 void local_jobs_free(struct local_jobs *jobs);
 /*
  * End all jobs, because the mount is ending. If LINGER is true, end only the jobs that are being
- * ended already, and let the others continue.
+ * ended already, and let the others continue. Before local_jobs_take_charge, let all jobs continue.
  */
 void local_jobs_stop(struct local_jobs *jobs, bool linger);
-/* Return the GPUs of all jobs, also of those being ended, one bit for each GPU. Any thread. */
+/*
+ * Return the GPUs in use, one bit for each: those of all jobs until they are freed, and of orphans.
+ * Any thread.
+ */
 uint64_t local_jobs_gpus(const struct local_jobs *jobs);
 /* Take ownership of ORPHAN (task.h). The orphan keeps its slot and its GPUs until it ends. */
 void local_jobs_add_orphan(struct local_jobs *jobs, struct orphan *orphan);

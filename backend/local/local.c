@@ -61,7 +61,6 @@ static int local_key(const struct backend_config *config, char **ret, char **ret
 	return 0;
 }
 
-/* Count the NVIDIA GPUs of the machine. */
 static int count_gpus(void)
 {
 	glob_t found = {0};

@@ -26,8 +26,5 @@ char *program_end_text(const struct spec_record *rec, const struct spec_replica 
 		       const struct task_end *end);
 /* Return the reason for END as one word. AGAIN is true if kxfs ended the replica to restart it. */
 const char *program_end_reason(bool again, const struct task_end *end);
-/*
- * True if the program could not be started because of a shortage that may pass, such as a lack of
- * memory.
- */
+/* True if a temporary shortage, for example of memory, has prevented the start of the program. */
 bool program_end_passes(const struct task_end *end);

@@ -18,15 +18,9 @@
 #include "backend/base/file.h"
 #include "spec/base/mem.h"
 
-/*
- * How long a job may remain hidden while kxfs starts its replicas. A job may have thousands of
- * replicas.
- */
+/* How long a job may remain hidden while kxfs starts its replicas, perhaps thousands. */
 #define SHOW_MS 2000
-/*
- * kxfs collects usage for this time and then publishes it, because thousands of replicas may report
- * usage every second.
- */
+/* kxfs publishes usage at this interval, because thousands of replicas may report every second. */
 #define USED_MS 1000
 
 struct local_record {
@@ -226,10 +220,7 @@ static void on_used(void *data)
 {
 	struct local_record *r = data;
 
-	/*
-	 * If a change must be on disk first, don't publish usage now: the next snapshot will
-	 * include it.
-	 */
+	/* If a change must be on disk first, the next snapshot will include this usage. */
 	if (is_free(r) && !local_record_is_over(r))
 		local_record_publish(r);
 }

@@ -39,15 +39,9 @@
 #include "backend/local/program.h"
 #include "spec/base/mem.h"
 
-/*
- * The largest number of starts that are on the pool at the same time. Each start uses descriptors
- * and the disk.
- */
+/* Limits the starts that are on the pool, because each start uses descriptors and the disk. */
 #define PREPARED_AT_ONCE 8
-/*
- * The largest number of tries to start a program while memory or processes are short. All tries
- * together take half a minute.
- */
+/* Tries to start a program while memory or processes are short. They take half a minute. */
 #define MAX_TRIES 10
 /* The largest number of logs of older attempts that are reopened in one turn of the loop. */
 #define REOPENED_A_TURN 64
@@ -68,10 +62,7 @@ struct local_replica {
 	struct loop_timer delay; /* in DELAYED: expires when the start is due */
 	struct loop_timer grace; /* in STARTING and RUNNING: expires when SIGKILL is due */
 	struct loop_timer older; /* expires when kxfs must reopen the next logs of older attempts */
-	/*
-	 * Number of logs of older attempts: those that were reopened so far, and those that must be
-	 * reopened in total.
-	 */
+	/* numbers of logs of older attempts: reopened so far, and to be reopened in total */
 	unsigned reopened, to_reopen;
 	/* The attempt is started only when the record change with this number is on disk. */
 	uint64_t change;
@@ -148,10 +139,7 @@ void local_replica_open_log(struct local_replica *rep)
 {
 	int err = log_begin(rep);
 
-	/*
-	 * Don't report the error. If the log is still missing when the program is started, the
-	 * start makes the log and reports an error.
-	 */
+	/* Don't report the error: the start of the program repeats this, and reports errors. */
 	if (err < 0)
 		diag(DIAG_DEBUG, "%s: a log file can't be created yet: %s", id_of(rep),
 		     strerror(-err));
@@ -381,7 +369,7 @@ static void start(struct local_replica *rep)
 	return on_ended(rep, &end);
 }
 
-/* Make the next attempt of REP. Write the attempt to the record before the attempt is started. */
+/* Make the next attempt of REP, and write it to the record. It starts after that write. */
 static void renew(struct local_replica *rep)
 {
 	struct spec_replica *rec = rep->rec;
@@ -690,10 +678,7 @@ void local_replica_find_attempt(struct tasks *tasks, const char *dir, const stru
 	if (!is_open(rec, i))
 		return;
 	task_find(tasks, dir, name, ret);
-	/*
-	 * After a power cut the helper's file may be missing or old, but output proves that the
-	 * attempt was started.
-	 */
+	/* After a power cut the helper's file may be missing or old, but output proves a start. */
 	if (ret->state != TASK_NONE &&
 	    !(ret->state == TASK_OVER && ret->end.how == TASK_NOT_STARTED))
 		return;
@@ -780,10 +765,7 @@ void local_replica_adopt(struct local_replica *rep, const struct task_found *fou
 	}
 	rep->task =
 		task_adopt(rep->job->all->tasks, rep->job->dir, name, found->fd, &task_events, rep);
-	/*
-	 * Send the signal again: the last daemon may have ended after writing the record and before
-	 * sending the signal.
-	 */
+	/* The last daemon may have written the record, but not sent the signal. Send it again. */
 	task_signal(rep->task, record_of(rep)->job->suspended ? SIGSTOP : SIGCONT);
 }
 

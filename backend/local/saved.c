@@ -297,10 +297,7 @@ static void recover_free(struct recover *r)
 	free(r);
 }
 
-/*
- * True if ERR is a temporary shortage of this process or of the machine. In that case, the start of
- * kxfs fails, but a later start may succeed.
- */
+/* True if ERR is a temporary shortage: this start of kxfs fails, but a later one may succeed. */
 static bool is_shortage(int err)
 {
 	return err == -EMFILE || err == -ENFILE || err == -ENOMEM || err == -ENOBUFS;
