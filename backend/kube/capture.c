@@ -155,10 +155,10 @@ static int need_output(struct capture_job *job)
 }
 
 /*
- * Print the prefix "ROLE/K " that the merged log has before each line of log L of R into BUF, and
- * return BUF. ROLE is the name of the replica's directory without the number at the end; the
- * replica's label may contain any bytes. Return NULL if L is not the log of the replica's own
- * container, because the merged log contains only logs of own containers.
+ * Return the prefix "ROLE/K " that the lines of log L of R have in the merged log. It is in BUF.
+ * ROLE is the name of the replica's directory without the number at the end, because the replica's
+ * label may contain any bytes. Return NULL if L is not the log of the replica's own container,
+ * because the merged log has only those logs.
  */
 static const char *prefix_of(const struct spec_replica *r, const struct spec_log *l,
 			     char buf[PREFIX_MAX])

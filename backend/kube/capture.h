@@ -15,8 +15,8 @@ struct capture;
 
 struct capture_events {
 	/*
-	 * Must prepare the output folder of job UID. Return 0, or -EBUSY if another job has the
-	 * same key. Return -EINPROGRESS if kxfs is removing old output. In this case call
+	 * Prepare the output folder of job UID. Return 0, or -EBUSY if another job has the same
+	 * key. Return -EINPROGRESS if kxfs is removing old output. In this case, call
 	 * capture_update when the removal has ended.
 	 */
 	int (*claim)(void *data, const char *uid);
@@ -71,8 +71,8 @@ void capture_update(struct capture *c, const struct spec_job *snapshot, bool wan
  * Mark in SNAPSHOT which logs are complete, which logs are waiting, and where output is missing.
  * WANTED has the same meaning as in capture_update. DROPPED is true if the job's output was removed
  * to free space. UNMERGED is true if an earlier mount may have ended before it had added all
- * captured lines to the job's merged log. Then, if the rest of a log can't be fetched any more, add
- * those of its lines that are on disk to the merged log.
+ * captured lines to the job's merged log. In this case, if the rest of a log can't be fetched any
+ * more, add the log's lines on disk to the merged log.
  */
 void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, bool dropped,
 		  bool unmerged);

@@ -420,10 +420,10 @@ static void on_output_dropped(void *data, int err)
 }
 
 /*
- * Called when a write of the record has ended. If the record on disk now shows that the output is
- * removed, remove the output. Otherwise the next mount would fetch the output again, or would not
- * report that it is missing. If the disk was too full for the record, remove the output first, and
- * then write the record again.
+ * Called when a write of the record has ended. Remove the output after the record shows its removal
+ * on disk. Without this record, the next mount would fetch the output again, or would not report
+ * that output is missing. If the disk was too full for the record, remove the output first, and
+ * write the record again afterwards.
  */
 static void on_drop_recorded(void *data, int err)
 {

@@ -3,7 +3,7 @@
  * The Kubernetes implementation: jobs of one or of all kinds, in one namespace. The world is a
  * cache of the cluster's objects, and kxfs publishes each change of a job. The files:
  *
- *	kinds     finds out which kinds of jobs the cluster serves, now and then again
+ *	kinds     finds out, every ten minutes, which kinds of jobs the cluster serves
  *	watches   watches of jobs, pods, groups, events and queues; they fill the world
  *	world     the tables of these objects, joined (events.h has the events)
  *	capture   follows the logs of containers (follow.h), as many as there are slots

@@ -101,7 +101,9 @@ static void on_review(void *data, const struct http_reply *reply)
 {
 	struct kueue *k = data;
 	bool allowed = true;
-	/* If the review fails, assume that the user has the right; a later request shows it. */
+	/*
+	 * If the review fails, assume that the user has the right. A later request may be refused.
+	 */
 	bool known =
 		http_succeeded(reply) && spec_review_reply(reply->body, reply->len, &allowed) == 0;
 

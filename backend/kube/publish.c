@@ -6,9 +6,8 @@
  * since a job without its pods would look changed.
  *
  * Job and pod events come from different watches. If the end of a job arrives first, kxfs waits
- * SPEC_SETTLE_NS for events of the job's pods. After a failure of the watches, this time begins
- * again. Then kxfs publishes the job again, so that readers of `wait` get its final state even if
- * the reason is unknown.
+ * SPEC_SETTLE_NS for events of the job's pods, or longer while watches fail. Then kxfs publishes
+ * the job again, so that readers of `wait` get its final state even if the reason is unknown.
  *
  * A job (struct publish_shown) has these states. When a job becomes UNLISTED again, it chooses its
  * id again.
@@ -517,8 +516,8 @@ static void make_history(struct publish *p, const struct spec_job *old)
 }
 
 /*
- * If the store has a job of an earlier mount with the id and the kind of JOB, which is new, move
- * that job to history/. The cluster no longer has it, because JOB's object now has its name.
+ * If the store has a job of an earlier mount with the id and the kind of the new JOB, move that old
+ * job to history/. The cluster no longer has it, because JOB's object now has its name.
  */
 static void displace(struct publish *p, const struct spec_job *job)
 {

@@ -32,7 +32,7 @@
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 
-/* largest number of objects that kxfs passes over and remembers */
+/* kxfs remembers at most this many of the objects that it passes over */
 #define PASSED_MAX 1000
 /* largest number of deleted pods of a job that kxfs keeps; it drops the oldest ones */
 #define GONE_MAX 4096
@@ -67,8 +67,8 @@ struct job {
 	bool waits;	   /* true if the job was last published as not started yet */
 	bool waited;	   /* true if SPEC_SETTLE_NS has passed since the job was first seen */
 	/*
-	 * Used if this struct is not a job, but an unknown part between pods and their job: the uid
-	 * of the job that has the logs of these pods (world_pod). Otherwise NULL.
+	 * If this struct is not a job, but an unknown part between pods and their job: the uid of
+	 * the job that has the logs of these pods (world_pod). Otherwise NULL.
 	 */
 	char *log_job;
 	UT_hash_handle hh; /* by uid */
@@ -1191,7 +1191,7 @@ void world_forget_type(struct world *w, enum world_type type)
 
 /* --- changes with time --- */
 
-/* Report the jobs that have waited for SPEC_SETTLE_NS. Return true if others wait less long. */
+/* Report the jobs that have waited for SPEC_SETTLE_NS. Return true if others will be due later. */
 static bool report_settled(struct world *w)
 {
 	int64_t before = loop_time_ns() - SPEC_SETTLE_NS;
@@ -1217,9 +1217,7 @@ static void on_tick(void *data)
 {
 	struct world *w = data;
 
-	/*
-	 * Report the jobs in changed queues. After a deletion, also report those in unknown queues.
-	 */
+	/* Report jobs in changed queues and, if a queue was deleted, jobs in unknown queues. */
 	for (struct job *job = w->jobs; job; job = job->hh.next) {
 		const struct object *queue = NULL;
 

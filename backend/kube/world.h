@@ -104,7 +104,7 @@ enum world_type world_feed(const struct world *w, const struct spec_part *part);
 bool world_hides_pods(const struct world *w, const struct spec_kind *kind);
 /*
  * True if pods of KIND's jobs may be missing, because the first list of pods or of a part has not
- * arrived. If KIND is NULL, consider the jobs of all kinds.
+ * arrived. If KIND is NULL, consider only the list of pods.
  */
 bool world_awaits_pods(const struct world *w, const struct spec_kind *kind);
 /* Stop the timers of W. */
