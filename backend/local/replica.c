@@ -41,7 +41,7 @@
 
 /* Limits the starts that are on the pool, because each start uses descriptors and the disk. */
 #define PREPARED_AT_ONCE 8
-/* Tries to start a program while memory or processes are short. They take half a minute. */
+/* Number of tries to start a program while memory or processes are short; in half a minute. */
 #define MAX_TRIES 10
 /* The largest number of logs of older attempts that are reopened in one turn of the loop. */
 #define REOPENED_A_TURN 64

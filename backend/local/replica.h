@@ -20,7 +20,7 @@ struct local_replica;
 /* the data that all replicas of a backend share, such as the queue of starts */
 struct local_replicas;
 
-/* Callbacks. They may not free a replica. */
+/* Callbacks. They must not free a replica. */
 struct local_replica_events {
 	/*
 	 * Called when REP has become live (LIVE is true), or is no longer live. A replica is live
