@@ -44,8 +44,8 @@ struct capture_config {
 	 */
 	bool archives;
 	/*
-	 * Called with the server's refusal TEXT when the server denies this user access to logs, and
-	 * with NULL when it returns a log again.
+	 * Called with the server's refusal TEXT when the server denies this user access to logs.
+	 * Called with NULL when the server returns a log again.
 	 */
 	void (*forbidden)(void *data, const char *text);
 	void *data;

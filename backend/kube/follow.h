@@ -5,8 +5,8 @@
  * sends one request after the other (backend/client/podlog.h). Each request continues after the
  * last byte of the log on disk, so a broken connection neither loses nor duplicates a byte. If a
  * stream is faster than the disk, kxfs pauses the stream. If too many streams are paused, kxfs ends
- * the request, and sends it again later. kxfs reports the begin and the end of each problem with a
- * log once. It warns only of lost output and of failing disks. I/O thread.
+ * the request, and sends it again later. kxfs reports the beginning and the end of each problem
+ * with a log once. It warns only of lost output and of failing disks. I/O thread.
  */
 #pragma once
 

@@ -52,7 +52,7 @@ struct samples {
 	uint64_t read;	  /* loop_now_ms() when a user last read samples; 0 if never */
 	/* the version of the API that returned the last list; NULL if the list failed */
 	const char *source;
-	/* the reason why there are no samples; NULL if there are samples, or the user lacks a right */
+	/* why there are no samples; NULL if there are samples, or the user lacks a right */
 	char *failed;
 };
 
