@@ -231,8 +231,7 @@ static void run_begin(struct feed_run *r)
 }
 
 /*
- * Pass N bytes to the cutter, with the times of their lines. BUF has these bytes. They are the next
- * bytes of the log.
+ * Pass the next N bytes of the log, which are at BUF, to the cutter, with the times of their lines.
  */
 static void run_cut(struct feed_run *r, const char *buf, size_t n)
 {

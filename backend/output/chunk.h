@@ -23,9 +23,8 @@ struct chunk {
 	int64_t ns;	 /* the time of the chunk's first line */
 	uint32_t length; /* length in bytes, at most CHUNK_MAX */
 	/*
-	 * Number of prefixes that the merged log shows after the chunk's first byte. The merged log
-	 * shows a prefix at the beginning of each line except the first. Here, a '\r' without '\n'
-	 * also ends a line.
+	 * Number of prefixes that the merged log inserts after the chunk's first byte, one at the
+	 * beginning of each further line. Here, a '\r' without '\n' also ends a line.
 	 */
 	uint32_t starts;
 	uint32_t lines; /* number of '\n' in the chunk */
@@ -63,11 +62,11 @@ struct cutter {
 	int64_t ns;  /* time of the current line */
 	bool midline;
 	bool cr;	   /* true if the last byte was '\r' */
-	struct chunk open; /* the newest bytes, which no returned chunk has yet */
+	struct chunk open; /* the newest bytes, which are not in a returned chunk yet */
 	/*
-	 * The part of OPEN up to the last '\r' that is not followed by '\n'. A progress bar prints
-	 * such a '\r'. BAR may become a chunk before the line ends. The length of BAR is 0 if there
-	 * is no such part.
+	 * The part of OPEN up to the last '\r' that is not followed by '\n', as progress bars
+	 * print. BAR may become a chunk before the line ends. Its length is 0 if there is no such
+	 * part.
 	 */
 	struct chunk bar;
 };
@@ -94,9 +93,9 @@ void cutter_pause(struct cutter *c, struct chunks *ret);
 void cutter_end(struct cutter *c, struct chunks *ret);
 
 /*
- * A feed reads chunks of a log from the disk, on the pool. kxfs uses feeds for output that a local
- * job's helper has written, for output from before kxfs started, and for output that exceeds the
- * memory limit. The log's writer delivers all other chunks from memory.
+ * A feed reads chunks of a log from the disk, on the pool: output that a local job's helper has
+ * written, output from before kxfs started, and output that exceeds the memory limit. The log's
+ * writer delivers all other chunks from memory.
  */
 struct feed {
 	int dir_fd;

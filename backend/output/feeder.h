@@ -13,8 +13,8 @@
 #include "backend/output/room.h"
 
 /*
- * What a writer uses of the log and of the log's job. These pointers are valid while the writer is
- * open. They are also valid between output_log_enter and output_log_leave.
+ * What a writer uses of the log and of its job. These pointers are valid while the writer is open,
+ * and between output_log_enter and output_log_leave.
  */
 struct feeder {
 	struct output_log *log;
@@ -27,9 +27,8 @@ struct feeder {
 /* Return the feeder of the log KEY of J. The log must have begun. */
 struct feeder output_log_feeder(struct output_job *j, const char *key);
 /*
- * Call FN(DATA) when the file of L exists, or when the disk has refused to create that file. If
- * this has already happened, call FN within this call. If FN is NULL, cancel an earlier call. Only
- * one caller can wait.
+ * Call FN(DATA) when the file of L exists, or could not be created; within this call if that is
+ * known already. If FN is NULL, cancel an earlier call. Only one caller can wait.
  */
 void output_log_when_open(struct output_log *l, loop_fn fn, void *data);
 /*
@@ -39,7 +38,7 @@ void output_log_when_open(struct output_log *l, loop_fn fn, void *data);
  */
 int output_log_refusal(const struct output_log *l);
 /*
- * Call this when work on the files of L begins, and output_log_leave when the work ends. In
+ * Call output_log_enter when work on the files of L begins, and output_log_leave when it ends. In
  * between, L's job is not freed, and L does not end.
  */
 void output_log_enter(struct output_log *l);
@@ -50,5 +49,5 @@ void output_log_leave(struct output_log *l);
  */
 void output_log_written(struct output_log *l, uint64_t from, uint64_t to,
 			const struct chunks *chunks);
-/* Notify L that its first TO bytes are on disk now. L must read the new bytes from the disk. */
+/* Notify L that its first TO bytes are on disk now. L reads the new ones from there. */
 void output_log_found(struct output_log *l, uint64_t to);

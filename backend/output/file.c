@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Logs on disk and their readers; see file.h. A struct log reads one form of a file, and all
- * readers of that form share the struct log. So each file has two members of type struct log. A
- * file's descriptors are open while the file has readers.
+ * Logs on disk and their readers; see file.h. Each file has a struct log for each of its two forms,
+ * which all readers of that form share. A file's descriptors are open while the file has readers.
  */
 #include "backend/output/file.h"
 
@@ -125,7 +124,6 @@ static void file_free(struct file *f)
 	free(f);
 }
 
-/* If the table has no file of this name yet, add a new one. */
 struct file *file_get(struct files *all, const char *id, const char *key)
 {
 	struct file *fresh = file_new(all, id, key), *f;
@@ -328,8 +326,8 @@ static bool file_may_appear(struct file *f)
 }
 
 /*
- * Return the descriptor of F's table of lines; -1 if there is none. The table may have been created
- * after F was opened.
+ * Return the descriptor of F's table of lines; -1 if there is none yet. Later calls try again,
+ * because a writer may create the table after F was opened.
  */
 static int file_lines(struct file *f)
 {
@@ -412,7 +410,7 @@ void log_unref(struct log *log)
 
 /* --- size and bytes --- */
 
-/* Get the size of the merged index that the job has published, or else the size on disk. */
+/* Get the size of the merged index: the one that the job has published, or else the one on disk. */
 static int file_index(struct file *f, struct index_size *ret)
 {
 	cleanup_fd int fd = -1;
@@ -571,7 +569,7 @@ bool log_is_cut(struct log *log)
 
 int file_stat(struct file *f, enum log_form form, struct log_stat *ret)
 {
-	/* Read this first: if the log has ended, no file will appear. */
+	/* Read ENDED first: if it is true, no file will appear. */
 	bool ended = atomic_load(&f->ended);
 	int err = f->key ? file_add_reader(f, form, false) : 0;
 

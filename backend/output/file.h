@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A struct file is one container's log on disk (logs/KEY, and the table of its lines, lines/KEY),
- * or a job's merged log (KEY is NULL). A lookup finds a struct file by the name of the log. Each
- * reader of the log has a reference to the file. While the job is open, the job (output.c) has a
- * reference, too. The readers and the job share the file's state. Any thread may call these
- * functions, unless noted otherwise. All functions may wait for the disk.
+ * or a job's merged log (KEY is NULL). file_get finds it by the log's name. All readers of the log
+ * share it, and so does the job (output.c) while it is open: each has a reference. Any thread may
+ * call these functions, unless noted otherwise. All functions may wait for the disk.
  */
 #pragma once
 
@@ -23,19 +22,18 @@ struct files *files_new(void *owner, int dir_fd, const struct output_events *eve
 void files_unref(struct files *all);
 int files_dir(const struct files *all);
 /*
- * Call this before any file_get if output is fetched from a cluster. In this case, bytes may still
- * arrive for a log that is not known yet, or whose file does not exist. So such a log has not
- * ended.
+ * Call this before any file_get if output is fetched from a cluster. A log then counts as not ended
+ * until file_end, even if it has no file yet, because its bytes may still arrive.
  */
 void files_expect_more(struct files *all);
 /*
- * Mark logs of job ID as cut (log_is_cut), because these logs are about to be removed. Do not mark
- * logs that have already ended. I/O thread.
+ * Mark logs of job ID as cut (log_is_cut), because these logs are about to be removed. Skip logs
+ * that have ended. I/O thread.
  */
 void files_cut(struct files *all, const char *id);
 /*
- * End the logs of job ID, and remove them from the table. Current readers can continue to read. A
- * later lookup of a log's name returns a new file. I/O thread.
+ * End the logs of job ID, and remove them from the table. Current readers can continue. A later
+ * file_get with a log's name returns a new file. I/O thread.
  */
 void files_forget(struct files *all, const char *id);
 
@@ -47,7 +45,7 @@ const char *file_id(const struct file *f);
 const char *file_key(const struct file *f);
 void *file_owner(const struct file *f);
 int file_dir(const struct file *f); /* see files_dir */
-/* True if a lookup of F's name still returns F. */
+/* True if file_get with F's name still returns F. */
 bool file_is_listed(struct file *f);
 
 /*
@@ -74,13 +72,12 @@ uint64_t file_grow(struct file *f, uint64_t size);
  */
 void file_notify(struct file *f);
 /*
- * Count the fetches of F's output that are in progress: add MORE (1, 0 or -1) to their number.
- * Return the new number.
+ * Add MORE (1, 0 or -1) to the number of fetches of F's output in progress. Return the new number.
  */
 unsigned file_fetch(struct file *f, int more);
 /*
- * Open the files that the merged log F refers to, because the names of these files are about to be
- * removed. Keep these files open.
+ * If the merged log F has readers, open the files that it refers to, and keep them open, because
+ * their names are about to be removed.
  */
 void file_hold(struct file *f);
 

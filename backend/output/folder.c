@@ -31,7 +31,6 @@ int folder_make_one(int dir_fd, const char *name)
 {
 	int err = disk_mkdir(dir_fd, name);
 
-	/* Set the mode explicitly, because it must not depend on the umask. */
 	return err < 0 ? (err == -EEXIST ? 0 : err) : disk_chmod(dir_fd, name, 0700);
 }
 

@@ -12,7 +12,7 @@
 
 #define FOLDER_PATH_MAX 600
 
-/* Set RET to "ID/NAME", or to "ID/SUB/NAME" if SUB is not NULL. False if the path is too long. */
+/* Set RET to "ID/NAME", or to "ID/SUB/NAME" if SUB is not NULL. Return false if it is too long. */
 bool folder_path(char ret[FOLDER_PATH_MAX], const char *id, const char *sub, const char *name);
 /*
  * Open the file whose path folder_path makes. If FLAGS has O_CREAT and the file does not exist,

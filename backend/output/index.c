@@ -20,7 +20,7 @@
 #define OUT_FIRST      16	   /* initial capacity in records */
 #define INDEX_KEYS_MAX (64u << 20) /* maximum size of `merged.keys` */
 
-/* A batch of records that is being written. If the write has failed, it will be retried. */
+/* A batch of records that is being written, or waits for a retry. */
 struct index_batch {
 	char *keys; /* new lines of the table of keys */
 	size_t keys_len, n_keys;
@@ -39,7 +39,7 @@ struct index {
 	struct merge_keys keys;
 	struct key_table by_key; /* the items of KEYS */
 	bool keys_known;	 /* true if the keys on disk were read */
-	/* true if the torn end of the file was removed, but the file is not synced yet */
+	/* true if the file's invalid end was removed, but the file is not synced yet */
 	bool cut;
 	/*
 	 * The size that each log had at the first attempt to load the index, by the log's number.
@@ -53,8 +53,8 @@ struct index {
 	uint8_t *out;		  /* encoded records that are not in BATCH */
 	size_t n_out, out_room;
 	/*
-	 * True if the last record may still be extended. That record is OPEN_CHUNK of log OPEN_LOG.
-	 * It is encoded when it is closed.
+	 * True if the last record, OPEN_CHUNK of log OPEN_LOG, may still be extended. It is encoded
+	 * when it is closed.
 	 */
 	bool open;
 	uint32_t open_log;
@@ -179,9 +179,9 @@ static int index_load_file(struct index *x)
 	if (err)
 		return err;
 	/*
-	 * Remove the torn end, so that new records do not follow it. Then sync the file. Otherwise
-	 * another crash of the machine could restore the torn end, although the log has other bytes
-	 * at these offsets by then.
+	 * Remove the invalid end, so that new records do not follow it. Then sync the file:
+	 * otherwise another crash of the machine could restore this end, although the log has other
+	 * bytes at these offsets by then.
 	 */
 	whole = index_place(x->size.records);
 	if ((uint64_t)st.st_size > whole) {
@@ -461,7 +461,7 @@ void index_write(struct index *x, struct group *group, void (*written)(void *dat
 		b->n = x->n_out;
 		b->last = x->last;
 		x->n_out = x->out_room = 0;
-		/* Write into B->keys the lines of those keys that are not on disk yet. */
+		/* Write into B->keys the lines of the keys that are not on disk yet. */
 		free(take_ptr(b->keys));
 		f = text_stream(&b->keys, &b->keys_len);
 		for (size_t i = x->keys_saved; i < x->keys.n; i++)

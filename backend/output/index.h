@@ -2,9 +2,9 @@
 /*
  * The index of a job's merged log. On disk it is in the files `merged` and `merged.keys`, whose
  * format is in merge.h. The pool loads the index. The I/O thread appends records in memory, and the
- * pool writes these records, one batch at a time. If records can't be written, for example because
- * the disk is full, they wait in memory, at most INDEX_WAITING_MAX of them. This module does not
- * change the logs themselves.
+ * pool writes these records, one batch at a time. While a batch can't be written, for example
+ * because the disk is full, at most INDEX_WAITING_MAX further records wait in memory. This module
+ * does not change the logs themselves.
  */
 #pragma once
 
@@ -30,14 +30,14 @@ struct index_size {
 int index_size_read(int fd, struct index_size *ret);
 
 /*
- * Load the index of the job whose folder is ID in DIR_FD, and remove its torn end. Return 0 or a
- * negative errno. At the first attempt, *RET must be NULL. After an error, *RET is a partial
- * result. Pass this result to the next attempt. Any thread may call index_load. In all other
- * respects, *RET belongs to the I/O thread.
+ * Load the index of the job whose folder is ID in DIR_FD, and remove invalid records at its end.
+ * Return 0 or a negative errno. At the first attempt, *RET must be NULL. After an error, *RET is a
+ * partial result: pass it to the next attempt. Any thread may call index_load. Otherwise, *RET
+ * belongs to the I/O thread.
  *
- * Once index_knows_logs is true, logs may be written between attempts. index_load checks records
- * against the sizes that the logs had at the first attempt. So a record whose bytes were lost is
- * not valid, even if other bytes have taken their place.
+ * Once index_knows_logs is true, logs may be written between attempts. index_load still checks
+ * records against the earlier sizes of the logs. So a record whose bytes a crash has lost is
+ * invalid, even if new bytes have taken their place.
  */
 int index_load(int dir_fd, const char *id, struct index **ret);
 /*
@@ -46,8 +46,7 @@ int index_load(int dir_fd, const char *id, struct index **ret);
  */
 int index_read_keys(int dir_fd, const char *id, struct merge_keys *ret, uint64_t *ret_len);
 /*
- * True if X has the sizes that the logs had when index_load was first tried. X is the partial
- * result of a failed index_load, or NULL.
+ * True if X, the partial result of a failed index_load, has the sizes of the logs. X may be NULL.
  */
 bool index_knows_logs(const struct index *x);
 /* Free X, which may be NULL. Do not call this while a batch is being written. */
@@ -59,13 +58,12 @@ void index_free(struct index *x);
  */
 uint32_t index_number(struct index *x, const char *key, const char *prefix);
 /*
- * Return how many bytes of a log are in the index, including records that wait to be written.
- * NUMBER is the number of the log.
+ * Return how many bytes of log NUMBER are in the index, including records that wait to be written.
  */
 uint64_t index_indexed(const struct index *x, uint32_t number);
 /*
- * Append P, the next chunk of a log, to the merged log. NUMBER is the number of the log. index_room
- * must not be 0.
+ * Append P, the next chunk of log NUMBER, to the merged log. index_room, the number of records that
+ * memory may still take, must not be 0.
  */
 void index_append(struct index *x, uint32_t number, const struct chunk *p);
 size_t index_room(const struct index *x);

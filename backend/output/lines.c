@@ -145,10 +145,9 @@ size_t lines_count(const char *p, size_t n)
 }
 
 /*
- * Add N bytes to the log of E. These bytes contain ENDS newlines. FIRST is the offset in these
- * bytes at which the first line begins; N if no line begins in them. MIDLINE is true if the bytes
- * end within a line. Set RET to the bytes to append to the table. Return the number of bytes in
- * RET.
+ * Add N bytes with ENDS newlines to the log of E. FIRST is the offset in these bytes at which the
+ * first line begins; N if no line begins in them. MIDLINE is true if they end within a line. Set
+ * RET to the bytes to append to the table, and return their number.
  */
 static size_t lines_put(struct lines_encoder *e, int64_t ns, size_t n, size_t ends, size_t first,
 			bool midline, uint8_t ret[LINES_ADDED_MAX])
@@ -346,7 +345,7 @@ int lines_next(struct lines_reader *r, struct lines_record *ret)
 	if (r->n < LINES_BLOCK)
 		return -ENOENT;
 	err = read_block(r, r->block + 1);
-	/* A decrease makes the unsigned difference huge, and so not plausible. */
+	/* If a number decreases, the unsigned difference is huge, and may_follow rejects it. */
 	if (err == 0 &&
 	    !may_follow(&last, r->last.line.at - last.line.at, r->last.number - last.number))
 		err = -ENOENT;

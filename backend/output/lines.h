@@ -58,11 +58,11 @@ size_t lines_add_line(struct lines_encoder *e, int64_t ns, size_t n, bool whole,
 		      uint8_t ret[LINES_ADDED_MAX]);
 
 /*
- * Make the table FD match the log LOG_FD, which has SIZE bytes. Remove the table's torn end, and
- * records of bytes that the log does not have. Then read the log from the table's last line on, and
- * add records for the lines that follow. The time of these lines is unknown. FD must be open for
- * reading and writing. Set *RET to the state with which a writer continues the table. Return 0, or
- * a negative errno if the table can't be used now.
+ * Make the table FD match the log LOG_FD, which has SIZE bytes. Remove records that are incomplete,
+ * or that are of bytes that the log does not have. Then read the log from the table's last line on,
+ * and add records of unknown time for the lines that follow. FD must be open for reading and
+ * writing. Set *RET to the state with which a writer continues the table. Return 0, or a negative
+ * errno if the table can't be used now.
  */
 int lines_mend(int fd, int log_fd, uint64_t size, struct lines_encoder *ret);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The output of a job, for readers. A log is a sequence of bytes that grows only at its end. It has
- * the output of one container in one attempt, or the merged output of all replicas. A log has two
- * forms: the output as it was printed, and the output with a time before each line. kxfs reports a
- * size for each log. Readers can read only the bytes before that size. Any thread may call these
- * functions, unless noted otherwise. None of them waits for a network.
+ * The output of a job, for readers. A log is the output of one container in one attempt, or the
+ * merged output of all replicas. It grows only at its end. A log has two forms: the output as
+ * printed, and the output with a time before each line. Readers can read only the bytes before the
+ * reported size. Any thread may call these functions, unless noted otherwise. None of them waits
+ * for a network.
  */
 #pragma once
 
@@ -14,23 +14,20 @@
 
 struct log;
 
-/* LOG_STAMPED: before each line there is its time and a blank, "2026-11-22T04:35:12.123456Z ". */
+/* LOG_STAMPED: each line begins with its time and a space, "2026-11-22T04:35:12.123456Z ". */
 enum log_form { LOG_PLAIN, LOG_STAMPED };
 
 struct log_stat {
 	uint64_t size; /* readable bytes; never shrinks */
-	int64_t mtime; /* time of the last byte, in ns; 0 if unknown */
+	int64_t mtime; /* when the log last grew, in ns; 0 if unknown */
 	bool ended;    /* true if no more bytes will arrive */
 };
 
-/*
- * Callbacks for events of logs. The owner of the output sets them. kxfs calls them on the I/O
- * thread, without a lock.
- */
+/* Callbacks for events of logs. kxfs calls them on the I/O thread, without a lock. */
 struct output_events {
 	/*
-	 * Called when LOG has grown or ended, or when the result of log_is_denied has changed. This
-	 * is called only for a log that was opened. LOG is borrowed. May be NULL.
+	 * Called when LOG, which was opened, has grown or ended, or when the result of
+	 * log_is_denied has changed. LOG is borrowed. The callback may be NULL.
 	 */
 	void (*log)(void *data, struct log *log);
 	void *data;
@@ -41,17 +38,17 @@ define_cleanup(log_unrefp, struct log *, log_unref)
 #define cleanup_log cleanup(log_unrefp)
 
 /*
- * Get the status of LOG. Return 0 or a negative errno. This function reads ENDED before SIZE. So if
- * ENDED is true, SIZE is final.
+ * Get the status of LOG. Return 0 or a negative errno. ENDED is read before SIZE, so if ENDED is
+ * true, SIZE is final.
  */
 int log_stat(struct log *log, struct log_stat *ret);
 /*
- * Get the status of LOG without accessing the disk. LOG's form must be LOG_PLAIN. The log may have
- * more than SIZE bytes. MTIME is not set.
+ * Get the status of LOG, whose form must be LOG_PLAIN, without accessing the disk. SIZE may be
+ * lower than the real size, and MTIME is 0.
  */
 void log_peek(struct log *log, struct log_stat *ret);
 
-/* True if the cluster denies the user access to the output of LOG, and none was captured. */
+/* True if the cluster denies the user access to LOG's output, and kxfs has captured none of it. */
 bool log_is_denied(struct log *log);
 
 /* True if the job's output was removed before LOG had ended, so that the end of LOG is missing. */
@@ -64,9 +61,9 @@ bool log_is_cut(struct log *log);
 ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off);
 
 /*
- * log_has_arrived returns true if all output has arrived that the program had printed before LOG
- * was opened. For replica logs of local jobs, this is always true. log_when_arrived calls FN(DATA)
- * once, on the I/O thread, when this output has arrived or can't arrive any more.
+ * log_has_arrived: true if all output has arrived that the program had printed before LOG was
+ * opened. Always true for the log of a local replica. log_when_arrived: call FN(DATA) once, on the
+ * I/O thread, when this output has arrived or can't arrive any more.
  */
 bool log_has_arrived(struct log *log);
 void log_when_arrived(struct log *log, void (*fn)(void *data), void *data);

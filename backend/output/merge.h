@@ -4,10 +4,9 @@
  *
  * The file `merged` has a head of MERGE_HEAD bytes, then records of MERGE_RECORD bytes. A record
  * refers to LENGTH bytes at OFFSET of one log. END is the offset in the merged log at which the
- * rendering of the record ends, and that of the next record begins. STAMPS is the number of lines
- * that begin before END. The records of one log are contiguous, from the log's first byte. The file
- * `merged.keys` has one line for each log, "KEY\tPREFIX\n". The number of a log is the number of
- * its line, from 0.
+ * rendering of the record ends. STAMPS is the number of lines that begin before END. The records of
+ * one log are contiguous, from the log's first byte. The file `merged.keys` has one line for each
+ * log, "KEY\tPREFIX\n". The number of a log is the number of its line, from 0.
  *
  * A record is rendered as follows. If MERGE_NEWLINE is set, the rendering begins with a newline.
  * Then the bytes of the record follow. The log's prefix is inserted before the first byte if
@@ -47,7 +46,7 @@ struct merge_key {
 	char *key;
 	char *prefix;
 	uint32_t number;  /* the number of the log */
-	uint64_t indexed; /* number of bytes of the log that records stand for so far */
+	uint64_t indexed; /* number of bytes of the log that the index has so far */
 };
 
 struct merge_keys {
@@ -100,8 +99,8 @@ struct merge_style {
 
 /*
  * Write at most N bytes of the rendering of R to OUT, from byte SKIP of the rendering on. The whole
- * rendering has TOTAL bytes. BUF has the first HAVE of the bytes that R stands for. Return the
- * number of bytes written. This number is lower than N if more than HAVE bytes are needed.
+ * rendering has TOTAL bytes. BUF has the first HAVE bytes of the part of the log that R refers to.
+ * Return the number of bytes written, which is lower than N if HAVE is too small.
  */
 size_t merge_render(const struct merge_record *r, uint64_t total, const struct merge_style *style,
 		    const char *buf, size_t have, uint64_t skip, char *out, size_t n);

@@ -13,8 +13,7 @@
 struct merged;
 
 /*
- * Create a reader of the merged log of job ID. The caller owns LOCK, which protects the members of
- * the reader.
+ * Create a reader of the merged log of job ID. LOCK, which the caller owns, protects its members.
  */
 struct merged *merged_new(struct lock *lock, int dir_fd, const char *id);
 void merged_free(struct merged *m); /* NULL is allowed */

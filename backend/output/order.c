@@ -26,7 +26,7 @@ struct order_source {
 	uint64_t seq;
 	/* Chunks that begin before this byte must not wait for long (order_flush_early). */
 	uint64_t flush_to;
-	/* For how many more ticks all other sources wait for this one; 0 if they don't. */
+	/* for how many more ticks all other sources wait for this source (order_expect) */
 	unsigned expected;
 	bool open, reading;
 	bool is_due; /* true if the first chunk of the source has waited long enough */

@@ -7,18 +7,16 @@
  * soon as every open source has a waiting chunk, or when a chunk has waited for about a second. So
  * chunks that arrive within a second of each other are sorted.
  *
- * If earlier output of a source has not arrived yet, all other sources wait. If that output is
- * being read from disk (order_read), they wait without a limit. If that output arrives over the
- * network (order_expect), they wait for at most ORDER_EXPECT_TICKS ticks. Chunks without a time do
- * not wait, and are not sorted.
+ * If earlier output of a source is still to come, all other sources wait: without a limit if it is
+ * being read from disk (order_read), for at most ORDER_EXPECT_TICKS ticks if it comes over the
+ * network (order_expect). Chunks without a time do not wait, and are not sorted.
  */
 #pragma once
 
 #include "backend/output/chunk.h"
 
-#define ORDER_TICK_MS	 250
-#define ORDER_WAIT_TICKS 5 /* the largest number of ticks that a chunk waits */
-/* The other sources wait for an expected source (order_expect) for at most this number of ticks. */
+#define ORDER_TICK_MS	   250
+#define ORDER_WAIT_TICKS   5 /* the largest number of ticks that a chunk waits */
 #define ORDER_EXPECT_TICKS 40
 
 struct order;
@@ -33,29 +31,23 @@ void *order_data(const struct order_source *s);
 /* order_open: more chunks of S may follow. order_close: no more chunks of S will follow. */
 void order_open(struct order_source *s);
 void order_close(struct order_source *s);
-/*
- * If EXPECTED, earlier output of S is about to arrive, so all other sources wait for S. Otherwise,
- * the other sources no longer wait for S.
- */
+/* If EXPECTED, let all other sources wait for earlier output of S. Otherwise, end this wait. */
 void order_expect(struct order_source *s, bool expected);
-/*
- * Like order_expect, but the other sources wait without a limit. READING is true while S is being
- * read from disk.
- */
+/* Like order_expect, but without a limit. READING is true while S is being read from disk. */
 void order_read(struct order_source *s, bool reading);
 
 /* Feed the chunk P to S. P must follow the chunks that were fed to S before. */
 void order_feed(struct order_source *s, const struct chunk *p);
 /*
- * True if too many chunks of S wait, so that the owner should feed no more. The owner reads the
- * omitted chunks from disk later.
+ * True if too many chunks of S wait. The owner should then feed no more, and read the omitted
+ * chunks from disk later.
  */
 bool order_is_full(const struct order_source *s);
 /* True if no chunk of S waits. */
 bool order_is_empty(const struct order_source *s);
 /*
- * If a chunk of S begins before the offset TO, let the chunk wait for at most one more tick. This
- * also applies to chunks that are fed later.
+ * Let chunks of S that begin before the offset TO wait for at most one more tick, even if they are
+ * fed later.
  */
 void order_flush_early(struct order_source *s, uint64_t to);
 

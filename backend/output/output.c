@@ -13,13 +13,13 @@
  * All of this belongs to the I/O thread, except struct file. Disk access is on the pool, with at
  * most one unit of work for each log at a time. Each event of a log puts the log into the queue of
  * its job, and posts job_step. job_step advances the job and the logs in the queue, and posts the
- * calls of waiting callers. Jobs, logs and arrivals are in one file because job_step needs the
- * states of all of them. A job is freed when its group WORK is empty.
+ * callbacks that are due. Jobs, logs and arrivals are in one file because job_step needs the states
+ * of all of them. A job is freed when its group WORK is empty.
  *
  *	job	| what is under way				| what ends it				| next
  *	NEW	| work of an earlier job of this name		| that work has ended			| LOADING
  *	LOADING	| the pool makes the folder and reads the index	| done					| OPEN
- *		| logs that begin must wait			| the disk refuses			| REFUSED
+ *		| logs that begin must wait			| a disk error				| REFUSED
  *	REFUSED	| a pause of one second				| the timer				| NEW
  *	OPEN	| logs advance, and the index is written	| the job is closed, and complete if	| GONE
  *		|						| its end was requested			|
@@ -28,14 +28,14 @@
  *	log	| what is under way				| what ends it				| next
  *	NEW	| the job is not OPEN yet			| the job is OPEN			| MAKING
  *	MAKING	| the pool makes the log's file			| done					| LIVE
- *		|						| the disk refuses			| UNMADE
+ *		|						| a disk error				| UNMADE
  *	UNMADE	| a pause of one second				| the job's timer			| NEW
  *	LIVE	| the writer writes				| chunks must be read from disk		| READING
  *	READING	| the pool reads the log; the writer writes	| done					| LIVE
- *		|						| the disk refuses			| UNREAD
+ *		|						| a disk error				| UNREAD
  *		|						| all of an ending log was read		| FED
  *	UNREAD	| a pause of one second				| the job's timer			| LIVE
- *	FED	| readers see the end; chunks are being written	| the index on disk has all of the log	| ENDED
+ *	FED	| readers see the end; index is being written	| the index on disk has all of the log	| ENDED
  *	ENDED	| nothing					| the log begins again			| NEW
  */
 #include "backend/output/output.h"
@@ -87,9 +87,8 @@ struct output_log {
 	 */
 	bool fetched;
 	/*
-	 * True if the log was empty before this run of kxfs. If it was not, room_count has already
-	 * counted the bytes in its file. These bytes must not be added again when the file is
-	 * opened.
+	 * True if the log was empty before this run of kxfs. Otherwise, room_count has counted the
+	 * bytes of its file, so make_done must not count them again.
 	 */
 	bool anew;
 	bool expected;
@@ -101,21 +100,22 @@ struct output_log {
 	uint64_t seen;
 	uint64_t given;	   /* number of bytes that were passed to the order */
 	uint64_t readings; /* number of times that the log was read to its end */
-	uint64_t due;	   /* READINGS must reach this number, unless the log is fetched */
+	/* unless the log is fetched: kxfs must read it until READINGS reaches this number */
+	uint64_t due;
 	/* in FED: the index has all of the log when it has this many records on disk */
 	uint64_t whole;
 	struct work work;    /* in MAKING and READING */
 	uint64_t found_size; /* in MAKING: size of the file */
 	struct feed feed;    /* in READING */
-	/* Called when the log's file exists, or when the disk has refused to create it; or NULL. */
+	/* Called when the log's file exists or could not be created; or NULL. */
 	loop_fn opened;
 	void *opened_data;
 	loop_fn ended; /* called when the log has ended; or NULL */
 	void *ended_data;
 	bool calling; /* true if the call of ENDED is posted */
 	/*
-	 * Links of the job's list QUEUE. The job's next step advances the logs in this list. PREV
-	 * is NULL if the log is not in the list.
+	 * Links of the job's list QUEUE: the logs that the job's next step advances. PREV is NULL
+	 * if the log is not in the list.
 	 */
 	struct output_log *prev, *next;
 	UT_hash_handle hh;
@@ -125,8 +125,8 @@ enum job_state { JOB_NEW, JOB_LOADING, JOB_REFUSED, JOB_OPEN, JOB_GONE };
 enum job_end { END_NONE, END_REQUESTED, END_DONE };
 
 /*
- * LOGGED: the disk has refused an operation, and no write of the index has succeeded since.
- * FAILING: the disk has refused a write of the index, and the retry is pending.
+ * LOGGED: kxfs has logged a disk error, and no write of the index has succeeded since. FAILING: the
+ * last write of the index has failed, and its retry is pending.
  */
 enum job_trouble { TROUBLE_NONE, TROUBLE_LOGGED, TROUBLE_FAILING };
 
@@ -138,17 +138,17 @@ struct output_job {
 	struct file *merged;
 	struct output_log *logs; /* by key */
 	struct output_log *queue;
-	/* The work that removes the mark (UNMERGED). While it is UNMARKING, no log is made. */
+	/* While UNMARKING, removes the mark (UNMERGED). Log files are not created in this time. */
 	struct work unmark;
 	bool unmarking;
 	struct order *order;
-	struct work load; /* in LOADING; in REFUSED, its ERR is the error of the disk */
+	struct work load; /* in LOADING; in REFUSED, its ERR is the disk error */
 	/*
 	 * Before OPEN: a partial result of index_load, or NULL. In LOADING, only the pool uses it.
 	 */
 	struct index *index;
 	struct loop_timer tick;	 /* runs while chunks wait */
-	struct loop_timer retry; /* runs after the disk has refused something */
+	struct loop_timer retry; /* runs after a disk error */
 	bool posted;		 /* true if job_step is posted */
 	bool closed;
 	uint64_t published; /* number of index records that readers can see */
@@ -226,7 +226,7 @@ static void log_queue(struct output_log *l)
 	job_wake(l->job);
 }
 
-/* True if the disk has refused an operation on L, which kxfs will retry. */
+/* True if an operation on L has failed with a disk error, and kxfs will retry it. */
 static bool log_is_refused(const struct output_log *l)
 {
 	return l->life == LOG_UNMADE || l->life == LOG_UNREAD;
@@ -289,8 +289,8 @@ static void on_retry(void *data)
 }
 
 /*
- * Call this when the disk has refused an operation of J because of ERR. Log the first such error,
- * and retry every second.
+ * Handle the disk error ERR of an operation of J: log the first such error, and retry after a
+ * second.
  */
 static void job_refused(struct output_job *j, int err)
 {
@@ -432,15 +432,16 @@ void log_when_arrived(struct log *log, void (*fn)(void *data), void *data)
 /* --- a log: making its file --- */
 
 /*
- * The name of the mark. This file is in the folder of a job from before a log has its first byte
- * until the merged log is complete on disk. A start of kxfs that finds it completes the merged log.
+ * The name of the mark, an empty file in a job's folder. It exists from before a log has its first
+ * byte until the merged log is complete on disk. If kxfs finds the mark at a start, it completes
+ * the merged log.
  */
 #define UNMERGED "unmerged"
 
 /*
- * Create the mark. It need not be synced: after a crash of the machine, kxfs reads the mark only if
- * all logs are recorded as complete. That record is written later than the mark, and synced
- * together with the folder.
+ * Create the mark. It need not be synced: after a crash of the machine, kxfs checks the mark only
+ * if all logs are recorded as complete. That record is written after the mark, and synced together
+ * with the folder.
  */
 static int mark(const struct file *f)
 {
@@ -528,8 +529,8 @@ static void log_make(struct output_log *l)
 /* --- a log: growing --- */
 
 /*
- * Pass to the log's order those bytes of CHUNKS that it does not have yet. Stop and return false if
- * the order is full, or if there is a gap between the bytes that it has and the next chunk.
+ * Pass those CHUNKS to the order that it does not have yet. Stop and return false if the order is
+ * full, or if bytes before the next chunk are missing.
  */
 static bool log_give(struct output_log *l, const struct chunks *chunks)
 {
@@ -549,7 +550,7 @@ static bool log_give(struct output_log *l, const struct chunks *chunks)
 void output_log_written(struct output_log *l, uint64_t from, uint64_t to,
 			const struct chunks *chunks)
 {
-	/* If the log is being read from disk, these bytes are read next. */
+	/* In READING, don't pass the chunks: the next read from disk gets these bytes. */
 	if (l->life == LOG_LIVE && l->prefix && l->seen == from && log_give(l, chunks))
 		l->seen = to;
 	log_set_size(l, to);
@@ -582,7 +583,7 @@ static void log_take(struct output_log *l)
 	if (whole && f->size < min_of(f->limit, l->size))
 		l->size = f->size; /* the log was truncated */
 	l->readings += whole;
-	/* The log may have begun again during the read. */
+	/* Check ENDING, because the log may have begun again during the read. */
 	if (f->final && l->ending && l->seen >= l->size)
 		l->life = LOG_FED;
 }
@@ -647,7 +648,7 @@ static void log_call_ended(struct output_log *l)
 	loop_post(l->job->output->loop, call_ended, l);
 }
 
-/* If the index on disk has all of L, set L to ENDED. L must be FED. */
+/* Show readers the end of L, which is FED. If the index on disk has all of L, set L to ENDED. */
 static void log_finish(struct output_log *l)
 {
 	struct output_job *j = l->job;
@@ -753,8 +754,8 @@ bool output_is_unmerged(const struct output *o, const char *id)
 	struct stat st;
 
 	/*
-	 * If the disk returns another error, assume that the merged log is incomplete: adding the
-	 * same output again does no harm.
+	 * After any other error, assume that the mark exists: adding the same output again does no
+	 * harm.
 	 */
 	return folder_path(path, id, NULL, UNMERGED) &&
 	       disk_stat(files_dir(o->files), path, &st) != -ENOENT;
@@ -796,7 +797,7 @@ static void load_done(void *data)
 	job_wake(j);
 }
 
-/* Load J. But wait while work of an earlier job of the same name is in progress. */
+/* Load J. If an earlier job of the same name still has work in progress, job_over loads J later. */
 static void job_load(struct output_job *j)
 {
 	if (find_gone(j->output, j->id))
@@ -825,7 +826,7 @@ static void job_free(struct output_job *j)
 	free(j);
 }
 
-/* Called when no work of J is in progress any more: free J. */
+/* Free J, whose work has ended. If another job has J's name now, load it. */
 static void job_over(void *data)
 {
 	struct output_job *j = data, *heir;
@@ -1345,7 +1346,7 @@ static void stop_now(void *data)
 	return o->over(o->over_data);
 }
 
-/* Finish the stop if no output waits for the disk, except output that the disk refuses. */
+/* Finish the stop if no output waits for the disk, except output that can't be written. */
 static void stop_if_drained(void *data)
 {
 	struct output *o = data;

@@ -15,9 +15,8 @@
 #define ROOM_DEPTH 16 /* the largest depth of folders that are counted or removed */
 
 /*
- * kxfs renames a folder before it removes the folder. So the output disappears in one step, even if
- * a crash interrupts the removal. The new name contains the job's key, so no other removal uses
- * this name.
+ * kxfs renames a folder before it removes the folder. So all output disappears in one step, even if
+ * a crash interrupts the removal. The job's key makes the new name unique.
  */
 #define ROOM_REMOVED ".removed-"
 
@@ -123,10 +122,10 @@ static void count_work(void *data)
 }
 
 /*
- * The count may or may not include bytes that kxfs has added while the count was running. Assume
- * that it does not, and add them: a sum that is too large does no harm, but with a sum that is too
- * small, output would exceed the limit until the next start. If there are such bytes, count again,
- * to get the exact sum. The second count is not exact either if jobs print without pause.
+ * The count may or may not include bytes that kxfs has added while it was running. Assume that it
+ * does not, and add them: too large a sum does no harm, but with too small a sum, output would
+ * exceed the limit until the next start. If there are such bytes, count once more to get the exact
+ * sum. The second count is not exact either if jobs print without pause.
  */
 static void count_done(void *data)
 {

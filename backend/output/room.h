@@ -20,8 +20,8 @@ uint64_t room_bytes(const struct room *room);
 typedef void (*room_fn)(void *data, int err);
 /*
  * Prepare to remove the folder of job ID. Pass the result to room_remove, which removes the folder,
- * then calls DONE(DATA, err), and frees REMOVAL. If DONE is NULL, it logs an error instead. Readers
- * that have opened a log can continue. When room_remove is called, nothing else may use the folder.
+ * calls DONE(DATA, err), and frees REMOVAL. If DONE is NULL, it logs an error instead. Readers that
+ * have opened a log can continue. From the call of room_remove on, nothing else may use the folder.
  */
 struct room_removal *room_removal_new(struct room *room, const char *id, room_fn done, void *data);
 void room_remove(void *removal);

@@ -40,10 +40,7 @@ struct stamper *stamper_new(int fd)
 static void stamper_find(struct stamper *s, uint64_t offset)
 {
 	if (s->known && s->now.line.at <= offset) {
-		/*
-		 * Try the next few records before searching: a sequential reader usually needs one
-		 * of these records.
-		 */
+		/* Try the next few records first, because readers are usually sequential. */
 		for (unsigned i = 0; i < 64; i++) {
 			if (!s->has_next)
 				s->has_next = lines_next(&s->lines, &s->next) == 0;

@@ -32,7 +32,7 @@ struct stamper {
 
 /* Return a stamper, malloc'ed. FD is borrowed: the log's table of lines, or -1 if there is none. */
 struct stamper *stamper_new(int fd);
-/* This function has the type stamp_fn. DATA is a struct stamper. */
+/* A stamp_fn whose DATA is a struct stamper. */
 void stamper_stamp(void *data, uint64_t offset, char ret[STAMP]);
 
 /* An offset in a log, and the number of lines that begin before it. */
@@ -46,8 +46,8 @@ struct stamp_place {
  * Functions on the stamped form of the log FD, which has SIZE bytes. S provides the stamps. *PLACE
  * is the position where the next search begins. The caller zeroes *PLACE before the first call, and
  * each call updates it. stamped_size sets *RET to the length of the stamped form. stamped_read
- * reads up to N bytes at the offset OFF of the stamped form, and returns the number of bytes read.
- * Both functions read a part of the log, and return a negative errno if they fail.
+ * reads up to N bytes at offset OFF of the stamped form, and returns the number of bytes read. Both
+ * may return a negative errno.
  */
 int stamped_size(int fd, struct stamper *s, uint64_t size, struct stamp_place *place,
 		 uint64_t *ret);

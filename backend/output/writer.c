@@ -4,11 +4,11 @@
  * go into the next batch.
  *
  *	state   | what is in progress                      | what ends it                  | next
- *	WAITING | output.c creates the log's file          | it exists, or was refused     | OPENING
- *	OPENING | the pool opens it, and mends its table   | done; the disk refuses        | READY; FAILED
+ *	WAITING | output.c creates the log's file          | it exists, or can't be made   | OPENING
+ *	OPENING | the pool opens it, and repairs its table | done; a disk error            | READY; FAILED
  *	READY   | nothing, or the pause of a busy log      | a flush; the end of the pause | WRITING
  *	WRITING | the pool writes a batch                  | done, and no more was flushed | READY
- *	        |                                          | the disk refuses              | FAILED
+ *	        |                                          | a disk error                  | FAILED
  *	LOOKING | the pool reads the end of the log        | done                          | READY
  *	SYNCING | the pool syncs the log and its table     | done                          | READY
  *	FAILED  | nothing                                  | log_writer_close              | freed
@@ -69,7 +69,6 @@ struct batch {
 enum writer_state { WAITING, OPENING, READY, WRITING, LOOKING, SYNCING, FAILED };
 
 struct log_writer {
-	/* While the pool works on the log, the log is entered (output_log_enter). */
 	struct feeder feeder;
 	struct log_writer_events events;
 	enum writer_state state;
@@ -84,13 +83,12 @@ struct log_writer {
 	struct cutter cutter;
 	uint64_t lost_at; /* the offset at which output was last lost */
 	/*
-	 * If output is lost in the middle of a line, the next line that kxfs receives continues
-	 * that line on disk. So the table has no record of the received line. TORN is the received
-	 * line. TORN.at is 0 if there is no such line.
+	 * If output is lost within a line, the next received line continues that line on disk, so
+	 * the table has no record for it. TORN is this record. TORN.at is 0 if there is none.
 	 */
 	struct spec_line torn;
 
-	/* In OPENING, WRITING, LOOKING and SYNCING, only the pool uses these members: */
+	/* In OPENING, WRITING, LOOKING and SYNCING, only the pool changes these members: */
 	int dir_fd;
 	char *id, *key;
 	int fd;
@@ -151,7 +149,7 @@ static void batch_reuse(struct log_writer *w, struct batch *b)
 
 /*
  * Open the table of lines, and create it if needed. Return a descriptor, or a negative errno. The
- * writer of another log may create the directory lines/ at the same time.
+ * pool may create the directory lines/ for another log at the same time.
  */
 static int open_table(const struct log_writer *w, int flags)
 {
@@ -184,9 +182,8 @@ static int append(int fd, const struct bytes *b)
 }
 
 /*
- * Write the batch's part of the table of lines before the batch's bytes. So even if kxfs is killed
- * between the two writes, the table has the times of all lines in the log. kxfs needs the times to
- * recognize lines that it receives a second time.
+ * Write the table's part before the bytes, so that the table always has the times of all lines in
+ * the log. kxfs needs the times to recognize lines that it receives a second time.
  */
 static void write_work(void *data)
 {
@@ -357,8 +354,7 @@ static void sync_work(void *data)
 }
 
 /*
- * Close the log. This runs on the pool, because closing may wait for the disk: network file systems
- * send written bytes to the server at that time.
+ * Close the log on the pool: a network file system sends written bytes to the server at this time.
  */
 static void close_work(void *data)
 {
@@ -383,7 +379,7 @@ static void writer_free(void *data)
 	free(w);
 }
 
-/* Close the files of W, and free W. Call this when W is not used any more. */
+/* Close the log, and free W, which is not used any more. */
 static void writer_end(struct log_writer *w)
 {
 	output_log_enter(w->feeder.log);
@@ -492,8 +488,8 @@ static void open_done(void *data)
 }
 
 /*
- * Called when the log's file exists, or when the disk has refused to create it: open the file. If
- * the disk has refused, opening the file fails with the same error.
+ * Open the log. Its file exists now, or could not be created. In the second case, opening it
+ * normally fails, too.
  */
 static void writer_open(void *data)
 {

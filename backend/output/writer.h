@@ -4,10 +4,10 @@
  * them, so that a slow or full disk does not delay other work. The merged log gets the written
  * bytes from memory.
  *
- * The table is written before the log's bytes. So if kxfs is killed, the table has the times of all
- * lines in the log. From these times and the end of the log (log_writer_known), the next kxfs knows
- * where to continue. Only log_writer_sync syncs, so after a crash of the machine the table may be
- * older than the log. I/O thread only.
+ * The table is written before the log's bytes. So even if kxfs is killed, the table has the times
+ * of all lines in the log. The next start uses these times and the end of the log
+ * (log_writer_known) to find where to continue. Only log_writer_sync syncs, so after a crash of the
+ * machine the table may be older than the log. I/O thread only.
  */
 #pragma once
 
@@ -63,18 +63,18 @@ void log_writer_flush(struct log_writer *w);
  */
 void log_writer_lost(struct log_writer *w);
 /*
- * Return the number of gaps that were recorded on disk when the log was opened. If kxfs was killed,
- * no other file records these gaps.
+ * Return the number of gaps that were on record when the log was opened. If kxfs was killed, no
+ * other file records these gaps.
  */
 unsigned log_writer_gaps(const struct log_writer *w);
 /* Return the number of bytes not written yet. */
 size_t log_writer_pending(const struct log_writer *w);
-/* Return the size of the log, including all added bytes. */
+/* Return the size of the log, including all added bytes; 0 if the log is not open yet. */
 uint64_t log_writer_size(const struct log_writer *w);
 
 /*
- * Read the last LEAST bytes of the log on the pool, or all bytes if the log has fewer, and then
- * call KNOWN. log_writer_pending must be 0. Only one call may be in progress.
+ * Read the last LEAST bytes of the log on the pool, or all bytes if the log is shorter. Then call
+ * KNOWN. log_writer_pending must be 0. Only one call may be in progress.
  */
 void log_writer_known(struct log_writer *w, size_t least);
 /*
