@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kxfs checks which finished jobs and which output it can remove: every minute, at the time when
- * the next job is due, and soon after a change. It makes no check while a removal is in progress.
+ * Expiry; see expiry.h. kxfs checks what it can remove every minute, when the next job is due, and
+ * soon after a change, but not while a removal is in progress.
  */
 #include "backend/jobs/expiry.h"
 
@@ -25,8 +25,8 @@ struct expiry {
 };
 
 /*
- * Make the next check in DELAY_MS. If the next check is due earlier than that, keep its time, so
- * that frequent calls don't delay the check.
+ * Make the next check in DELAY_MS. Keep the time of an earlier check, so that frequent calls don't
+ * delay it.
  */
 static void check_in(struct expiry *x, unsigned delay_ms)
 {
@@ -104,10 +104,10 @@ static unsigned remove_old(struct expiry *x, const struct jobs *jobs, bool retir
 }
 
 /*
- * Return the job in JOBS whose output kxfs should remove next; NULL if there is none. This is the
- * job with the oldest last change. If LOST is false, skip jobs that are not archived yet. If LOST
- * is true, consider only jobs that are not archived yet and can't be archived now, because the
- * archive is not available.
+ * Return the job in JOBS whose output kxfs should remove next: the one whose last change is the
+ * oldest; NULL if there is none. If LOST is false, skip jobs that are not archived yet. If LOST is
+ * true, consider only jobs that are not archived yet and can't be archived now, because the archive
+ * is not available.
  */
 static const struct spec_job *oldest(const struct expiry *x, const struct jobs *jobs, bool lost)
 {
@@ -128,8 +128,8 @@ static const struct spec_job *oldest(const struct expiry *x, const struct jobs *
 }
 
 /*
- * Free space by removing the output of one job. kxfs does not remove the output of several jobs at
- * the same time, because it learns only after a removal how much space was freed.
+ * Free space by removing the output of one job. kxfs never removes the output of several jobs at
+ * the same time, because only afterwards it knows how much space a removal has freed.
  */
 static void make_room(struct expiry *x, const struct jobs *history)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * This object decides how long kxfs keeps finished jobs and their output. Jobs remain in history/
- * for history_keep. Output remains until it exceeds the spool limit. Then kxfs removes the output
- * of the oldest jobs in history/ first, and next the output of the oldest finished jobs in jobs/.
- * The jobs themselves remain, with their results.
+ * Decides how long kxfs keeps finished jobs and their output. Jobs remain in history/ for
+ * history_keep. While all output together exceeds the spool limit, kxfs removes the output of the
+ * oldest jobs in history/, then the output of the oldest finished jobs in jobs/. The jobs
+ * themselves remain, with their results.
  *
  * kxfs never removes the output of a job that may still run. If there is an archive, kxfs normally
  * archives a job before it removes the job's output. If the archive is not available and no other
@@ -27,8 +27,8 @@ struct expiry_config {
 	uint64_t spool_limit; /* in bytes */
 	int64_t history_keep; /* how many seconds a job remains in history/ */
 	/*
-	 * Called for a finished JOB. True if kxfs may remove JOB: all data of JOB are on disk, and
-	 * no write is in progress.
+	 * Called for a finished JOB. True if kxfs may remove JOB: all its data are on disk, and no
+	 * write is in progress.
 	 */
 	bool (*may_go)(void *data, const struct spec_job *job);
 	/* True if output of JOB is on disk. */
@@ -41,9 +41,8 @@ struct expiry_config {
 	 */
 	void (*retire)(void *data, const struct spec_job *job);
 	/*
-	 * REMOVE must start to remove JOB, and call expiry_now if the removal has succeeded. DROP
-	 * must start to remove only JOB's output, and call expiry_dropped when the removal has
-	 * ended.
+	 * REMOVE must start to remove JOB, and call expiry_now if this succeeds. DROP must start to
+	 * remove only JOB's output, and call expiry_dropped when this has ended.
 	 */
 	void (*remove)(void *data, const struct spec_job *job);
 	void (*drop)(void *data, const struct spec_job *job);
@@ -58,9 +57,9 @@ struct expiry *expiry_new(const struct expiry_config *config);
 void expiry_free(struct expiry *x); /* NULL is allowed */
 
 /*
- * Check what can be removed. expiry_soon checks in a second, expiry_now immediately. Call this
- * after a job has finished, moved to history/, or been removed. Several calls may lead to only one
- * check. X is NULL while the mount is ending; then do nothing.
+ * Check what can be removed: in a second (expiry_soon), or immediately (expiry_now). Call this
+ * after a job has finished, moved to history/, or been removed. Several calls may lead to one
+ * check. If X is NULL, do nothing.
  */
 void expiry_soon(struct expiry *x);
 void expiry_now(struct expiry *x);

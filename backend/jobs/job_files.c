@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The table of launches by file; see job_files.h. A launch has a number, which is a part of its
- * UUID.
- */
+/* The table of launches by file; see job_files.h. */
 #include "backend/jobs/job_files.h"
 
 #include <errno.h>
@@ -76,9 +73,9 @@ static bool is_sending(const struct job_launch *l)
 }
 
 /*
- * Return the launch that NAME.job shows. If NAME.job was removed, return the launch that it would
- * show if it still existed. Return NULL if there is no such launch. While a launch is in progress,
- * NAME.job shows the previous launch, until the new job is in the store.
+ * Return the launch that NAME.job shows, or would show if it had not been removed; NULL if there is
+ * none. While a launch is in progress, NAME.job shows the previous launch, until the new job is in
+ * the store.
  */
 static struct job_launch *newest(const struct job_files_name *n)
 {
@@ -233,8 +230,8 @@ bool job_files_know(struct job_files *f, const char *digest)
 	const struct job_launch *l;
 
 	/*
-	 * This loop runs only when a file of an earlier mount is renamed, so an index would not be
-	 * worth its memory.
+	 * An index is not worth its memory: this loop runs only when a file of an earlier mount is
+	 * renamed.
 	 */
 	lock_scope(&f->lock);
 	for (const struct job_files_name *n = f->names; n; n = n->hh.next)

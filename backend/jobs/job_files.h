@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table of the files of submit/. For each file it has the records of the jobs that the file
- * launched. From this table kxfs computes NAME.job. The UUIDs of launches increase, even from mount
- * to mount, so kxfs needs no clock to find the newest launch of a file. records.c owns the table
+ * A table of the files of submit/: for each file, the records of the jobs that the file has
+ * launched. kxfs computes NAME.job from it. The UUIDs of launches increase, even from mount to
+ * mount, so that kxfs finds the newest launch of a file without a clock. records.c owns the table
  * and changes it on the I/O thread. Any thread may read the table under its lock.
  */
 #pragma once
@@ -48,14 +48,13 @@ void job_files_free(struct job_files *f); /* Call this after all launches were r
 /* --- I/O thread --- */
 
 /*
- * If L's job was submitted as a file, add L to the table. The caller has set all of L to zero. HEAD
- * is the head of the job's record, which must be on disk already. HEAD must stay at the same
- * address. Adding records in the order of their keys is fastest.
+ * If L's job was submitted as a file, add L, which must be zeroed, to the table. HEAD is the head
+ * of the job's record, which must be on disk already. HEAD must keep its address. Adding records in
+ * the order of their keys is fastest.
  */
 void job_files_add(struct job_files *f, struct job_launch *l, const struct spec_head *head);
 /*
- * Return the lock that protects the heads of launches. Any thread may read a head under this lock.
- * The I/O thread takes the lock to change a head.
+ * Return the lock under which any thread may read a launch's head, and the I/O thread changes it.
  */
 struct lock *job_files_lock(struct job_files *f);
 /*
@@ -66,9 +65,8 @@ void job_files_update(struct job_files *f, const struct job_launch *l);
 /* Record whether the job of L is in the store now (SHOWN). */
 void job_files_show(struct job_files *f, struct job_launch *l, bool shown);
 /*
- * True if NAME.job shows L, or would show L if NAME.job had not been removed. While the launch L is
- * in progress, NAME.job shows the previous launch. The result is then false, unless NAME.job was
- * removed.
+ * True if NAME.job shows L, or would show L if NAME.job had not been removed. While L is being
+ * launched, NAME.job shows the previous launch, so the result is false unless NAME.job was removed.
  */
 bool job_files_is_newest(struct job_files *f, const struct job_launch *l);
 /* Remove L from the table, because its record is being removed. */
@@ -79,8 +77,8 @@ void job_files_remove(struct job_files *f, struct job_launch *l);
 /* Make a UUID that is greater than those of all launches. Return 0 or -EIO. */
 int job_files_next_uuid(struct job_files *f, char ret[JOB_FILES_UUID]);
 /*
- * Like backend_file, except that *RET has the id from the record. The store may have renamed the
- * job in the meantime.
+ * Like backend_file, but *RET has the id from the record, although the store may have renamed the
+ * job.
  */
 int job_files_find(struct job_files *f, const char *file, struct backend_file *ret);
 /* See backend_files, backend_files_changed, backend_knows_digest. */

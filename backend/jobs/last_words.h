@@ -13,9 +13,9 @@ struct last_words;
 /*
  * Read the last words from the file ERROR, which the program may have written. If ERROR is NULL, or
  * if the file has no last words, read them from the end of the log LOG. ERROR and LOG are absolute
- * paths. Call FN(DATA, words) once, after this function has returned. WORDS is NULL if the log is
- * empty. WORDS is "" if the log has no last words, or if the disk does not respond within some
- * seconds. WORDS is borrowed. The operation is in GROUP until the disk has responded.
+ * paths. Call FN(DATA, words) once, after this function has returned. WORDS (borrowed) is NULL if
+ * the log is empty, and "" if the log has no last words or the disk does not respond within some
+ * seconds. GROUP counts the operation until the disk has responded.
  */
 struct last_words *last_words_read(struct loop *loop, struct group *group, const char *error,
 				   const char *log, void (*fn)(void *data, const char *words),

@@ -133,7 +133,7 @@ int record_file_read(const char *state_dir, const char *key, struct spec_head **
 		err = spec_head_parse(&o.line, o.text + SPEC_HEAD_LINE, &h);
 	if (err)
 		return err;
-	/* Refuse a record that was copied to another name: it does not describe a second job. */
+	/* Refuse a record that was copied to another name, because it is not another job. */
 	if (!streq(h->key, key))
 		return -EINVAL;
 	if (h->state == RECORD_HELD || h->state == RECORD_SUBMITTING)
@@ -141,8 +141,7 @@ int record_file_read(const char *state_dir, const char *key, struct spec_head **
 	if (err)
 		return err;
 	/*
-	 * record_file_mark changes only the state letter and the file's mtime. It sets the mtime to
-	 * the time of the move to history/. So take SINCE from the mtime.
+	 * SINCE is the file's mtime, because record_file_mark does not write SINCE into the file.
 	 */
 	if (h->state == RECORD_HISTORY)
 		h->since = o.mtime;
@@ -182,10 +181,7 @@ int record_file_stat(const char *state_dir, const char *key, size_t *ret_len,
 	return 0;
 }
 
-/*
- * If H has a plan, reserve space for the last change of H's record. N is the current size of the
- * file in bytes.
- */
+/* If H has a plan, reserve space for the last change of its record. N is the size of the file. */
 static int keep_room(const char *dir, const struct spec_head *h, size_t n)
 {
 	return h->more->parts[RECORD_PLAN] ? file_keep_room(dir, h->key, ROOM_TIMES * n + ROOM) : 0;
@@ -193,7 +189,7 @@ static int keep_room(const char *dir, const struct spec_head *h, size_t n)
 
 /*
  * Return the contents of a record's file, malloc'ed: the head H, followed by REST. LINE has the
- * lengths of the parts of REST, and the checksum of REST.
+ * lengths of REST's parts, and its checksum.
  */
 static char *compose(const struct spec_head *h, struct spec_head_line *line, const char *rest,
 		     size_t *ret_len)
@@ -257,8 +253,8 @@ int record_file_write(const char *state_dir, const struct spec_head *h)
 	if (err)
 		return err;
 	/*
-	 * OLD has the data that describe the job. These data never change, and H lacks them after
-	 * spec_head_forget.
+	 * Take the data that describe the job from OLD: they never change, and after
+	 * spec_head_forget, H lacks them.
 	 */
 	more = *old->more;
 	m = h->more ? h->more : old->more;
@@ -284,8 +280,8 @@ int record_file_write(const char *state_dir, const struct spec_head *h)
 	if (!err)
 		err = (h->over && !old->over ? file_write_last : file_write)(dir, h->key, all, n);
 	/*
-	 * The file's mtime is the time when the job moved to history/. This write has changed the
-	 * mtime, so restore it.
+	 * This write has changed the file's mtime, which is the time of the move to history/.
+	 * Restore it.
 	 */
 	if (!err && h->state == RECORD_HISTORY)
 		err = record_file_mark(state_dir, h->key, h->since);

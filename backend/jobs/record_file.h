@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads and writes the files STATE/jobs/KEY, one for each job (spec/record/head.h). A change
- * replaces the whole file and syncs it. There is one exception: record_file_mark changes the state
- * letter in place. While a job runs on this machine, the file .KEY.room beside its record reserves
- * space for the last change of the record. All functions wait for the disk, so they run on the
- * pool. They return 0 or a negative errno: -EINVAL if the file is damaged, -ENOTSUP if another
- * version of kxfs wrote it.
+ * replaces the whole file and syncs it, except that record_file_mark changes the state letter in
+ * place. While a job runs on this machine, the file .KEY.room beside its record reserves disk space
+ * for the last change of the record. All functions wait for the disk, so they run on the pool. They
+ * return 0 or a negative errno: -EINVAL if the file is damaged, -ENOTSUP if another version of kxfs
+ * wrote it.
  */
 #pragma once
 
@@ -40,9 +40,9 @@ int record_file_make(const char *state_dir, const struct spec_head *h,
 /*
  * Replace the head on disk by H. If a part of H is NULL, keep the part on disk. If a part of H is
  * "", remove the part. Always keep the document. Keep the manifest while the job is held, or is
- * being launched after it was held. Keep a damaged document, but fail if the document is damaged
- * and the job is not LIVE or HISTORY. If the disk is full, the first write whose H->over is true
- * may use the reserved space. After a success this write releases the space.
+ * being launched after it was held. If the document is damaged and the job is not LIVE or HISTORY,
+ * fail. On a full disk, the first write whose H->over is true may use the reserved space. If it
+ * succeeds, it releases this space.
  */
 int record_file_write(const char *state_dir, const struct spec_head *h);
 /*
@@ -56,13 +56,12 @@ int record_file_mark(const char *state_dir, const char *key, int64_t time);
  */
 int record_file_remove(const char *state_dir, const char *key, bool sync);
 /*
- * The record KEY can't be used because of ERR. Move its file to STATE/aside, and log a warning. If
- * PASSIVE is true, only log the warning.
+ * Move the file of the record KEY, which can't be used because of ERR, to STATE/aside, and log a
+ * warning. If PASSIVE is true, only log the warning.
  */
 void record_file_put_aside(const char *state_dir, const char *key, bool passive, int err);
 /*
- * True if the record KEY was moved to STATE/aside earlier. In this case move the output of KEY
- * there, too. Set *RET_PLACE to the new place of the output, malloc'ed, or to NULL if the output
- * could not be moved. False if the record is not in STATE/aside.
+ * True if the record KEY is in STATE/aside. In this case, move the output of KEY there, too. Set
+ * *RET_PLACE to the output's new path, malloc'ed, or to NULL if it could not be moved.
  */
 bool record_file_output_aside(const char *state_dir, const char *key, char **ret_place);

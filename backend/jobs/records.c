@@ -47,7 +47,7 @@
 #define MAX_TEXTS    7
 #define RETRY_MS     1000u
 #define RETRY_MAX_MS 60000u
-/* how soon the record before a removed one is marked (older_to_hide) */
+/* how soon the record that older_to_hide returns is marked as unlinked */
 #define HIDE_MS 1000
 
 enum request_kind { REQUEST_MAKE, REQUEST_COMMIT, REQUEST_MARK, REQUEST_SAVE, REQUEST_REMOVE };
@@ -134,7 +134,7 @@ static void set_state(struct spec_head *h, enum record_state to)
 	if (h->state == to)
 		return;
 	assert(allowed[h->state] & 1u << to);
-	/* A job becomes HELD again only if it was held before this launch. */
+	/* A record becomes HELD again only if it was HELD before this launch. */
 	assert(to != RECORD_HELD || h->held);
 	h->held = to == RECORD_SUBMITTING && h->state == RECORD_HELD;
 	if (to != RECORD_SUBMITTING && h->more)
@@ -386,7 +386,7 @@ static void write_work(void *data)
 		w->work.err = record_file_remove(rs->state_dir, w->r->head->key, q->sync);
 		break;
 	}
-	/* A network disk may return ESTALE, but -ESTALE has another meaning for records_commit. */
+	/* A network disk may return ESTALE, which has another meaning for records_commit. */
 	if (w->work.err == -ESTALE)
 		w->work.err = -EIO;
 }
@@ -432,8 +432,8 @@ static void on_timer(void *data);
 
 /*
  * Return the record that NAME.job would show after the removal of R: the newest older record of the
- * same file whose removal was not requested. Return NULL if there is no such record, if it is
- * already marked as unlinked, or if R is not the newest launch of its file.
+ * same file whose removal was not requested. Return NULL if R is not the newest launch of its file,
+ * if there is no older record, or if it is already marked as unlinked.
  */
 static struct record *older_to_hide(const struct record *r)
 {
@@ -604,8 +604,8 @@ static void write_done(void *data)
 			     HIDE_MS);
 	if (conclude(r, q, err)) {
 		/*
-		 * The queue has no other request of this record, because a caller that removes a
-		 * record makes no further requests for the record.
+		 * The queue is empty, because a caller that removes a record makes no further
+		 * requests for it.
 		 */
 		record_free(r);
 		request_free(q);
@@ -699,7 +699,7 @@ void records_mark(struct record *r, records_fn done, void *data)
 	add_request(r, q);
 }
 
-/* R differs from its file: write R within MS, and retry until the disk accepts the write. */
+/* Write R, which differs from its file, within MS, and retry until this succeeds. */
 static void records_save(struct record *r, unsigned ms)
 {
 	struct writer *w = writer_of(r);
@@ -801,13 +801,13 @@ static void load_work(void *data)
 	int err = disk_mkdir(AT_FDCWD, dir);
 
 	/*
-	 * Sync STATE. Writing a record syncs only jobs/ itself, so without this sync the entry
-	 * jobs/ in STATE might be lost after a power cut.
+	 * Sync STATE, because writing a record syncs only jobs/: otherwise a power cut could remove
+	 * the entry jobs/ from STATE.
 	 */
 	if ((!err || err == -EEXIST) && !l->rs->passive)
 		err = file_sync_dir(l->rs->state_dir);
 	/*
-	 * A passive start reads the records even if jobs/ can't be created, because the disk may be
+	 * On a passive mount, read the records even if jobs/ can't be created: the disk may be
 	 * read-only.
 	 */
 	if (!err || l->rs->passive)
@@ -889,7 +889,7 @@ void records_free(struct records *rs)
 
 	if (!rs)
 		return;
-	/* Stay at the same slot: the removal of a record may move another record into it. */
+	/* Stay at the same slot, because record_free may move another record into it. */
 	for (size_t i = 0; (r = key_table_next(&rs->by_key, &i)); i--)
 		record_free(r);
 	key_table_clear(&rs->by_key);

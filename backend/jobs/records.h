@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The records of all jobs of a state directory. A record has those data of a job that must survive
- * a restart, and the state of the job's launch. The head of records.c has the table of these states
- * and their changes. All functions run on the I/O thread, unless noted otherwise. The pool reads
- * and writes the files (record_file.h), with one write of a record at a time.
+ * The records of all jobs of a state directory. A record has the data of a job that must survive a
+ * restart, and the state of its launch (see the table in records.c). All functions run on the I/O
+ * thread, unless noted otherwise. The pool reads and writes the files (record_file.h), with one
+ * write of a record at a time.
  */
 #pragma once
 
@@ -24,41 +24,41 @@ typedef void (*records_fn)(void *data, int err);
 struct records *records_new(struct loop *loop, const char *state_dir, bool passive);
 void records_free(struct records *rs); /* NULL is allowed */
 /*
- * Return the table that maps each file of submit/ to its launches. Any thread, after records_load
- * has called DONE.
+ * Return the table of the launches of each file of submit/. Any thread, after records_load has
+ * called DONE.
  */
 struct job_files *records_files(struct records *rs);
 /* Record whether the job of the record KEY is in the store now (SHOWN). */
 void records_show(struct records *rs, const char *key, bool shown);
 
 /*
- * Set FN as the function that renders PART of all records. FN is called each time a record R is
- * written. FN returns the JSON text of R's PART, malloc'ed. NEXT is the head that will be written.
- * If FN returns NULL, the part on disk is kept. If FN returns "", the part is removed.
+ * Let FN render PART of all records. FN is called each time a record R is written, and returns the
+ * JSON text of R's PART, malloc'ed. NEXT is the head that will be written. If FN returns NULL, the
+ * part on disk is kept. If FN returns "", the part is removed.
  */
 typedef char *(*record_part_fn)(void *data, const struct record *r, const struct spec_head *next);
 void records_set_part(struct records *rs, enum record_part part, record_part_fn fn, void *data);
 
 /*
- * Set FN as the function that provides snapshots. FN is called each time a record R is written. FN
- * returns a new reference to the snapshot that is written with R, and the pool renders this
- * snapshot. If FN returns NULL, the snapshot on disk is kept.
+ * Let FN provide snapshots. FN is called each time a record R is written, and returns a new
+ * reference to the snapshot that the pool writes with R. If FN returns NULL, the snapshot on disk
+ * is kept.
  */
 typedef const struct spec_job *(*record_snapshot_fn)(void *data, const struct record *r);
 void records_set_snapshot(struct records *rs, record_snapshot_fn fn, void *data);
 
 /*
- * Set FN as the callback for writes. FN is called each time a record R was written, or could not be
- * written. ERR is 0 or a negative errno. records.c retries a failed write. If records_commit has
- * requested the write, the retry writes R without the requested change.
+ * Call FN each time a record R was written, or could not be written. ERR is 0 or a negative errno.
+ * records.c retries a failed write. If records_commit has requested the write, the retry writes R
+ * without the requested change.
  */
 typedef void (*record_written_fn)(void *data, struct record *r, int err);
 void records_set_written(struct records *rs, record_written_fn fn, void *data);
 
 /*
- * Set FN as the function that receives each head H that records_load reads. FN is called on the
- * pool, once at a time. FN may take the parts of H. H keeps its address until its record changes.
- * FN returns 0, or -EINVAL if the parts are damaged.
+ * Call FN for each head H that records_load reads. FN is called on the pool, once at a time. FN may
+ * take the parts of H. H keeps its address until its record changes. FN returns 0, or -EINVAL if
+ * the parts are damaged.
  */
 typedef int (*record_read_fn)(void *data, struct spec_head *h);
 void records_set_reader(struct records *rs, record_read_fn fn, void *data);
@@ -86,8 +86,8 @@ char *record_take_part(struct record *r, enum record_part part);
 /* True if the removal of R was requested. */
 bool record_is_going(const struct record *r);
 /*
- * Pin R, so that a removal of R waits. The wait ends when record_unpin was called once for each
- * call of record_pin. Other requests don't wait.
+ * Pin R: a removal of R waits until record_unpin was called once for each call of record_pin. Other
+ * requests don't wait.
  */
 void record_pin(struct record *r);
 void record_unpin(struct record *r);
@@ -105,7 +105,7 @@ void records_each(struct records *rs, void (*fn)(void *data, struct record *r), 
  * Make a record of H, and take ownership of H and its parts. H's state must not be NEVER or
  * HISTORY. REST is copied. If H->own is true, set H's digest to that of the document. Call DONE
  * when the record is on disk. After an error, free the record, set *LEFT as record_file_make does,
- * and then call DONE. *LEFT belongs to the caller.
+ * and call DONE. *LEFT belongs to the caller.
  */
 struct record *records_make(struct records *rs, struct spec_head *h, const struct record_rest *rest,
 			    bool *left, records_fn done, void *data);
@@ -121,8 +121,8 @@ struct record_change {
 	bool unlinked; /* true if NAME.job was removed */
 	bool over;     /* true if the job is over */
 	/*
-	 * The new texts of these two parts. Used only by records_commit. If a text is NULL, the
-	 * functions of records_set_part and records_set_snapshot provide the text.
+	 * The new texts of these two parts, only for records_commit. If a text is NULL, the
+	 * functions of records_set_part and records_set_snapshot provide it.
 	 */
 	const char *plan, *snapshot;
 };
@@ -136,18 +136,18 @@ void records_commit(struct record *r, const struct record_change *change, record
 		    void *data);
 /*
  * Change R in memory immediately, because the event has already happened: the job was launched
- * (LIVE), or has left jobs/ (HISTORY). Write the change to disk within MS. Retry until the disk
- * accepts it.
+ * (LIVE), or has left jobs/ (HISTORY). Write the change to disk within MS, and retry until this
+ * succeeds.
  */
 void records_note(struct record *r, const struct record_change *change, unsigned ms);
 /*
  * Change R from LIVE to HISTORY like records_commit, but write only the state letter, and don't
- * sync. So kxfs can move many jobs quickly. After a power cut R may be LIVE again.
+ * sync, so that kxfs can move many jobs quickly. After a power cut R may be LIVE again.
  */
 void records_mark(struct record *r, records_fn done, void *data);
 /*
- * Remove the file, free R, then call DONE (may be NULL). R must not be HELD, because a start of
- * kxfs could then launch the job. So the caller first changes a HELD record to NEVER. After an
- * error R is unchanged. SYNC: see record_file_remove.
+ * Remove the file, free R, then call DONE (may be NULL). R must not be HELD, because the next start
+ * could then launch the job: first change a HELD record to NEVER. After an error R is unchanged.
+ * SYNC: see record_file_remove.
  */
 void records_remove(struct record *r, bool sync, records_fn done, void *data);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each job has an entry. The store finds an entry by its uid, or by its place (jobs/ or history/)
- * and its id. Each place also has an array of its entries in the order of their creation, so that a
- * listing is a single pass. A new job is usually the newest, so it is appended to the array.
+ * The store; see store.h. Each job has an entry. Each place (jobs/ or history/) also has an array
+ * of its entries, sorted by creation time, so that a listing is a single pass. A job that is added
+ * is usually the newest, so it goes to the array's end.
  */
 #include "backend/jobs/store.h"
 
@@ -18,7 +18,7 @@
 struct store_entry {
 	struct spec_job *job;
 	/*
-	 * The creation time in the first snapshot of the job. It determines the position in the
+	 * The creation time in the job's first snapshot. It determines the entry's position in the
 	 * list, so it must not change.
 	 */
 	int64_t created;
@@ -39,7 +39,7 @@ struct store {
 	struct lock lock;  /* protects all members below */
 	uint64_t revision; /* counts the changes of all jobs */
 	struct key_table by_uid;
-	/* By the submission's UUID: the jobs that were submitted here and now have another uid. */
+	/* By the submission's UUID: jobs that were submitted here and now have another uid. */
 	struct key_table aliases;
 	struct store_place place[BACKEND_N_PLACES];
 };
@@ -183,8 +183,8 @@ static void store_remove_alias(struct store *store, struct store_entry *e)
 }
 
 /*
- * If E was submitted here, make store_find_uid find E by the UUID of its submission, too. Do
- * nothing if that UUID already leads to another entry.
+ * If E was submitted here, let store_find_uid find E by the UUID of its submission, too. Skip a
+ * UUID that already leads to another entry.
  */
 static void store_add_alias(struct store *store, struct store_entry *e)
 {
@@ -325,9 +325,9 @@ static void store_set_id(struct store_entry *f, const char *id)
 }
 
 /*
- * Choose the id of F before F is added to its place. If another entry there has the same id and must
- * be renamed, return that entry; otherwise return NULL. In jobs/ the entry that arrives last gets
- * the plain id, because a cluster has only one job of each name.
+ * Choose the id of F, which is not in a table yet. If another entry in its place has this id and
+ * must be renamed, return that entry; otherwise return NULL. In jobs/, F gets its plain id, because
+ * a cluster has only one job of each name.
  */
 static struct store_entry *store_name(struct store *store, struct store_entry *f)
 {
@@ -344,8 +344,8 @@ static struct store_entry *store_name(struct store *store, struct store_entry *f
 }
 
 /*
- * Set the id of F. The snapshot of F will replace that of E in the same place. In history/, F gets
- * the id of E. In jobs/, F keeps its own id. If a third job has that id, rename the third job.
+ * Set the id of F, whose snapshot will replace that of E in the same place. In history/, F gets the
+ * id of E. In jobs/, F keeps its own id; if a third job has this id, rename that job.
  */
 static void store_keep_id(struct store *store, struct store_entry *e, struct store_entry *f,
 			  struct store_renamed *renamed)
@@ -359,9 +359,9 @@ static void store_keep_id(struct store *store, struct store_entry *e, struct sto
 }
 
 /*
- * Make the snapshot of *FRESH the current one of its uid, and set *OLD to the previous snapshot. If
- * the other place (jobs/ or history/) has an entry of the same uid, remove that entry from all
- * tables and set *GONE to it. If another job has the same id, rename that job and set *RENAMED.
+ * Make the snapshot of *FRESH the current one of its uid, and set *OLD to the previous one. If the
+ * other place has an entry of the same uid, remove that entry from all tables and set *GONE to it.
+ * If another job had to be renamed, set *RENAMED.
  */
 static void store_swap(struct store *store, struct store_entry **fresh, struct store_entry **gone,
 		       struct store_renamed *renamed, const struct spec_job **old)
