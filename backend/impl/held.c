@@ -3,11 +3,11 @@
  * An entry is a job that is unknown to the implementation. Each entry has a record
  * (backend/jobs/records.h), whose key is the UUID of the submission. If the job is held, the record
  * has conditions (spec/record/held.h). At most one operation on an entry is in progress. A making
- * is a submission that becomes a held job. First kxfs reads the document of the making. Then the
- * implementation makes a dry run of the document, and kxfs writes the record.
+ * is a request to submit or dry-run a document. If the document of a submission has conditions, the
+ * implementation makes a dry run, kxfs writes a record, and the making becomes an entry.
  *
  *	making  | what is in progress              | what ends it           | next
- *	LOOK    | the pool reads its conditions    | no condition           | the request is passed on
+ *	LOOK    | the pool reads its conditions    | no condition; dry run  | the request is passed on
  *	        |                                  | one can't be read      | answer: refused
  *	        |                                  | it has conditions      | DRY
  *	DRY     | the implementation's dry run     | refused                | answer: refused
@@ -31,13 +31,13 @@
  *
  * A job is launched at most once. Its record is SUBMITTING on disk, without conditions, before a
  * request is sent or a process is started. If the launch of a held job is refused temporarily, the
- * record becomes HELD again, still without conditions. If the outcome is unknown, because the reply
- * was lost or kxfs was killed, the record remains SUBMITTING until the job is seen. kxfs repeats
- * the request only if the user writes `release`. If all jobs are listed after ten minutes and the
- * job is still not seen, kxfs stops waiting: the record of a job that was not held becomes NEVER,
- * and a job that was held waits for the user. If the record of a local job is SUBMITTING at a start
- * and the store does not have the job, the job was certainly not started. Its record then becomes
- * HELD again, or NEVER if the job was not held.
+ * record becomes HELD again, and its conditions remain met. If the outcome is unknown, because the
+ * reply was lost or kxfs was killed, the record remains SUBMITTING until a watch or a list shows
+ * the job. If ten minutes later all jobs are listed and the job is not among them, kxfs stops
+ * waiting: the record of a job that was not held becomes NEVER, and kxfs launches a job that was
+ * held again only if the user writes `release`. If the record of a local job is SUBMITTING at a
+ * start and the store does not have the job, the job was certainly not started. Its record then
+ * becomes HELD again, or NEVER if the job was not held.
  *
  * A held job may wait for other jobs. When a condition is met, kxfs removes it from the record
  * immediately.
@@ -69,8 +69,8 @@
 #define AGAIN_MS     1000u
 #define AGAIN_MAX_MS 60000u
 /*
- * After kxfs has launched a job, or may have launched it, kxfs waits this long for the job to
- * appear. In this time it also finds out whether the cluster serves the job's kind (kube/kinds.c).
+ * How long kxfs waits for a job to appear that it has launched, or may have launched. In this time,
+ * kxfs also finds out whether the cluster serves the job's kind (kube/kinds.c).
  */
 #define ASKED_MS     600000
 #define LAUNCHES_MAX 8 /* largest number of launches at the same time */
@@ -88,24 +88,23 @@ struct held_entry {
 	/* In COMMITS and REMOVES: the request to answer when the operation ends, or NULL. */
 	struct backend_request *asker;
 	/*
-	 * MET: how many conditions of the job are met, in memory. SAVED: how many are met according
-	 * to the record on disk. WRITING: how many are met according to the version of the record
-	 * that is being written.
+	 * How many conditions of the job are met: MET in memory, SAVED in the record on disk,
+	 * WRITING in the version of the record that is being written.
 	 */
 	unsigned met, saved, writing;
-	bool unsettled; /* true if look_up() must look up the jobs for which this job waits */
+	bool unsettled; /* true until look_up() was called */
 	bool changed;	/* true if kxfs must make the snapshot again */
 	/* true if the begin time of the job had passed when the snapshot was made */
 	bool begun;
 	bool written; /* true if the record is LIVE on disk, not only in memory */
 	/*
-	 * Whether kxfs has sent the launch request. Valid if the record is SUBMITTING. In RESTS,
-	 * SPEC_SENDING means that the job was certainly not launched.
+	 * For a SUBMITTING record: whether kxfs has sent the launch request. In RESTS, SPEC_SENDING
+	 * means that the job was certainly not launched.
 	 */
 	enum spec_sending sending;
 	/*
-	 * Valid if SENDING is SPEC_SENDING_ASKED or the record is LIVE. kxfs waits for the job to
-	 * appear until loop_now_ms() reaches this time.
+	 * If SENDING is SPEC_SENDING_ASKED or the record is LIVE: the loop_now_ms() until which
+	 * kxfs waits for the job to appear.
 	 */
 	uint64_t asked;
 	char *refusal;			 /* why the last launch was refused, or NULL */
@@ -121,9 +120,9 @@ struct held_entry {
 };
 
 /*
- * A delayed answer to the removal of a job. Other jobs may have waited for the removed job. kxfs
- * sends the answer when the new records of these jobs are on disk, because the next start could not
- * find out how the removed job ended.
+ * A delayed answer to the removal of a job for which other jobs may have waited. kxfs sends the
+ * answer when the new records of these jobs are on disk, because the next start could not find out
+ * how the removed job ended.
  */
 struct answer {
 	struct held *h;
@@ -179,7 +178,7 @@ static enum record_state state_of(const struct held_entry *e)
 	return record_head(e->r)->state;
 }
 
-/* A reason in a record. The user has removed the job, but the record still exists. */
+/* The reason in a record that still exists although the user has removed the job. */
 #define REMOVED "Removed"
 /* The reason in the record of a job that was not held and does not exist on the server. */
 #define NOT_LAUNCHED "NotLaunched"
@@ -198,7 +197,7 @@ static bool is_gone(const struct held_entry *e)
 
 /* --- snapshots of jobs --- */
 
-/* Return the job that was launched from E; NULL if it was not seen yet, or was removed. */
+/* Return the job that was launched from E; NULL if kxfs has not seen it yet, or it was removed. */
 static const struct spec_job *job_of(const struct held_entry *e)
 {
 	const struct spec_job *job cleanup_job =
@@ -358,7 +357,7 @@ static void answer_asker(struct held_entry *e, int err)
 	if (rq && rq->kind == BACKEND_CANCEL && !err) {
 		store_remove(e->h->b->store, record_head(e->r)->key);
 	} else if (rq && rq->kind == BACKEND_CONTROL) {
-		/* If the release could not be written to disk, the job stays held. */
+		/* If the release could not be written, the job stays held. */
 		e->rec->hold = err;
 		/* Do this before the answer, so that the user sees the new snapshot. */
 		show(e, loop_time_ns());
@@ -545,8 +544,8 @@ static void read_done(void *data)
 		launch_ended(e, -ECANCELED, "kxfs is shutting down");
 	} else if (is_launched(e)) {
 		/*
-		 * kxfs has seen the job meanwhile, so the launch has succeeded. The LIVE record has
-		 * no MORE, which a request would need.
+		 * kxfs has seen the job meanwhile, so it was launched. Its LIVE record has no MORE,
+		 * which a request would need.
 		 */
 		launch_ended(e, 0, "");
 	} else {
@@ -589,9 +588,8 @@ static bool is_whole(const struct held *h)
 }
 
 /*
- * Look up the jobs for which E waits. store_events.changed reports later changes of these jobs. But
- * they may have ended, or been removed, before kxfs received events about them. So kxfs calls this
- * function once after the start, when all jobs are listed.
+ * Look up the jobs for which E waits, once, when all jobs are listed: they may have ended, or been
+ * removed, before E existed. store_events.changed reports later changes.
  */
 static void look_up(struct held_entry *e)
 {
@@ -607,8 +605,8 @@ static void look_up(struct held_entry *e)
 }
 
 /*
- * Take the next step of E, if a step is due. E's record is SUBMITTING, and E's job has not been
- * seen. Return the same value as consider().
+ * Take the next step of E, if one is due. E's record is SUBMITTING, and kxfs has not seen E's job.
+ * Return the same value as consider().
  */
 static uint64_t consider_sent(struct held_entry *e, bool whole)
 {
@@ -638,8 +636,8 @@ static uint64_t consider_sent(struct held_entry *e, bool whole)
 }
 
 /*
- * Take the next step of E, if a step is due. E's record is HELD. JOB is normally NULL. If E's job
- * was launched although the record is HELD, JOB is that job. Return the same value as consider().
+ * Take the next step of E, if one is due. E's record is HELD. JOB is E's job if it was launched
+ * nevertheless, else NULL. Return the same value as consider().
  */
 static uint64_t consider_held(struct held_entry *e, const struct spec_job *job, int64_t now,
 			      bool whole)
@@ -654,7 +652,8 @@ static uint64_t consider_held(struct held_entry *e, const struct spec_job *job, 
 		look_up(e);
 	e->changed |= begun != e->begun;
 	e->begun = begun;
-	if (job) { /* The job exists, so begin_launch makes the record LIVE and sends no request. */
+	/* begin_launch makes the record LIVE, and sends no request for an existing job. */
+	if (job) {
 		begin_launch(e);
 		return 0;
 	}
@@ -680,8 +679,8 @@ static uint64_t consider_held(struct held_entry *e, const struct spec_job *job, 
 }
 
 /*
- * Take the next step of E, if a step is due. E is in RESTS. Return the number of ms after which the
- * caller must call consider() again; 0 if E needs no timer.
+ * Take the next step of E, which is in RESTS, if one is due. Return the number of ms after which
+ * the caller must call consider() again; 0 if E needs no timer.
  */
 static uint64_t consider(struct held_entry *e, int64_t now, bool whole)
 {
@@ -842,7 +841,7 @@ static struct held_entry *find(const struct held *h, const struct record *r)
 	return e;
 }
 
-/* Return the entry of R, whose job was not held. If it has none yet, create one from TEXT. */
+/* Return the entry of R, whose job was not held. If there is none yet, create it from TEXT. */
 static struct held_entry *need_sent(struct held *h, struct record *r, const char *text, size_t len)
 {
 	struct held_entry *e = find(h, r);
@@ -987,8 +986,8 @@ static bool find_job(void *data, const char *name, struct spec_held_after *ret)
 }
 
 /*
- * UTC is the time at which a clock in UTC shows a date and a time of day. Return the time at which
- * the local clock shows the same date and time of day. Both times are in ns since 1970.
+ * Return the time at which a clock in local time shows what a clock in UTC shows at the time UTC.
+ * Both times are in ns since 1970.
  */
 static int64_t local_moment(int64_t utc)
 {
@@ -1072,8 +1071,8 @@ static bool check_job(struct backend_request *rq)
 }
 
 /*
- * True if this file handles RQ: RQ is about a held job, or the document of RQ may have conditions.
- * This file then answers RQ or passes it on, now or later. If false, the caller must pass RQ on.
+ * True if this file answers RQ or passes it on, now or later: RQ is about a held job, or RQ's
+ * document may have conditions. If false, the caller must pass RQ on.
  */
 static bool takes(struct held *h, struct backend_request *rq)
 {
@@ -1228,8 +1227,8 @@ static void find_record(void *data, struct record *r)
 	struct spec_held *rec = NULL;
 
 	/*
-	 * Skip jobs that the implementation knows. If a local job was started, the store has it,
-	 * unless the user has removed the job completely.
+	 * Skip jobs that the implementation knows. The store has each local job that was started,
+	 * unless the user has removed it completely.
 	 */
 	if (record_is_going(r) || head->state == RECORD_LIVE || head->state == RECORD_HISTORY ||
 	    (is_local_head(head) && job))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The jobs that the implementations do not know. There are three sorts. A held job was submitted,
- * and kxfs will launch it when its conditions are met (spec/record/held.h). Some jobs were
- * submitted but never launched. For the rest, kxfs does not know yet whether they were launched.
+ * The jobs that the implementations do not know: held jobs, which kxfs will launch when their
+ * conditions are met (spec/record/held.h); jobs that were submitted but never launched; and
+ * submitted jobs of which kxfs does not know yet whether they were launched.
  *
  * This object receives requests before the implementation does. When a user submits a job that will
  * be held, the implementation makes a dry run of it. When the conditions are met, the
@@ -33,8 +33,8 @@ void held_free(struct held *h);
 
 /*
  * Handle RQ, a struct backend_request that was posted. Answer RQ if it is about a job of this
- * object, or about a job that does not exist. Otherwise pass RQ on to the implementation. If kxfs
- * is launching the held job of RQ, RQ waits until the job's record is LIVE on disk.
+ * object, or about a job that does not exist. Otherwise pass RQ on to the implementation. While an
+ * operation on RQ's held job is in progress, such as its launch, RQ waits.
  */
 void held_run(void *rq);
 
@@ -47,15 +47,15 @@ typedef void (*held_saved_fn)(void *data, int err);
 void held_when_saved(struct held *h, held_saved_fn fn, void *data);
 
 /*
- * Add the jobs of this object to the store, then call FN(DATA) once. Call this function when the
- * store has all other jobs.
+ * Add the jobs of this object to the store, then call FN(DATA) once. Call this when the store has
+ * all other jobs.
  */
 void held_begin(struct held *h, loop_fn fn, void *data);
 /* Begin to launch jobs whose conditions are met. Call this once the mount is up. */
 void held_take_charge(struct held *h);
 /*
- * Show the job of the record R, whose state is SUBMITTING. The job was not held. kxfs sent its
- * launch request some time ago, and has received no reply yet. TEXT is the job's document.
+ * Show the job of the SUBMITTING record R. The job was not held, and the server has not replied to
+ * its launch request for some time. TEXT is the job's document.
  */
 void held_sent(struct held *h, struct record *r, const char *text, size_t len);
 /* The result of a submission. Plain data. */
@@ -67,17 +67,16 @@ struct held_answer {
 	size_t len;
 };
 /*
- * Record the result of the submission of R. If the job was not launched and ANSWER->heard is true,
- * remove the record. If the job was not launched and ANSWER->heard is false, make the record NEVER,
- * and show the job in history/. If the result is not known yet, show the job as SUBMITTED until the
- * result is known.
+ * Record the result of the submission of R. If the job was not launched, remove the record if
+ * ANSWER->heard is true; otherwise make the record NEVER, and show the job in history/. If the
+ * result is not known yet, show the job as SUBMITTED until the result is known.
  */
 void held_answered(struct held *h, struct record *r, const struct held_answer *answer);
 
 /* Handle a change of any job. See store_events.changed. */
 void held_changed(struct held *h, const struct spec_job *old, const struct spec_job *now);
 /*
- * Stop launching jobs. Call FN(DATA) once no operation is in progress. Call this function after the
+ * Stop launching jobs. Call FN(DATA) once no operation is in progress. Call this after the
  * implementation has answered all requests.
  */
 void held_stop(struct held *h, loop_fn fn, void *data);

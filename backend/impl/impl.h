@@ -37,8 +37,8 @@ struct backend_ops {
 	/*
 	 * Called on the I/O thread. Must answer RQ with backend_answer() exactly once, now or
 	 * later. If RQ is about an existing job, the store has the job with RQ's id and uid: in
-	 * history/ for BACKEND_FORGET, otherwise in jobs/. The implementation must check that the
-	 * job allows the action, because it may have newer data than the snapshot in the store.
+	 * history/ for BACKEND_FORGET, otherwise in jobs/. The implementation may have newer data
+	 * than the store, so it must check that the job allows the action.
 	 */
 	void (*request[BACKEND_N_REQUESTS])(struct backend *b, struct backend_request *rq);
 	/* See backend_text. Any thread. */
@@ -56,8 +56,8 @@ struct backend_ops {
 	/* Return the name of this backend's directory in the archive. Any thread. */
 	const char *(*namespace)(struct backend *b);
 	/*
-	 * True if the store has every existing job. On the I/O thread. If this member is NULL, the
-	 * store always has every existing job after the start.
+	 * True if the store has every existing job. On the I/O thread. NULL if this is always true
+	 * after the start.
 	 */
 	bool (*is_whole)(struct backend *b);
 	/* See backend_trouble. This member may be NULL. */
@@ -122,14 +122,14 @@ struct backend_request {
 	uint64_t seed[2];
 	/*
 	 * In a SUBMIT, true if the job was held and must be launched now. The close() of its file
-	 * returned long ago. If kxfs chooses the job's uid, it uses SUBMISSION. An earlier kxfs
-	 * that crashed may already have launched the job. In a DRY_RUN, true if the job will be
-	 * held. The dry run must refuse a job that this mount could not launch.
+	 * has returned long ago, and an earlier kxfs that crashed may have launched it already. If
+	 * kxfs chooses the job's uid, the uid is SUBMISSION. In a DRY_RUN, true if the job will be
+	 * held. The dry run must then refuse a job that this mount could not launch.
 	 */
 	bool held;
 	/*
-	 * Used only if HELD is true. True if an earlier request may have launched the job, although
-	 * kxfs has not seen the job.
+	 * With HELD: true if an earlier request may have launched the job, although kxfs has not
+	 * seen it.
 	 */
 	bool again;
 	/* In a SUBMIT with HELD: the backend that the dry run reported. Otherwise NULL. */
@@ -169,8 +169,8 @@ struct backend_request *backend_request_new(struct backend *b, enum backend_requ
 /* Pass RQ on to the implementation. */
 void backend_pass(struct backend_request *rq);
 /*
- * Make a request of KIND for the held job that has the record HEAD and the document TEXT. Pass the
- * request on to the implementation. Call REPLY with the result.
+ * Make a request of KIND for the held job with the record HEAD and the document TEXT. Pass it on to
+ * the implementation, and call REPLY with the result.
  */
 void backend_pass_held(struct backend *b, const struct spec_head *head,
 		       enum backend_request_kind kind, bool again, const char *text, size_t len,
@@ -194,9 +194,9 @@ static inline void backend_ready(void *data)
 
 /*
  * Report the result of the first list of jobs. ERR is 0 if the list has arrived. Otherwise the list
- * has failed with ERR, for the reason TEXT. Only the first call has an effect. After a cancelled
- * start, no call has an effect. BACKEND is a struct backend. It is a void pointer so that this
- * function can be used as a callback.
+ * has failed with ERR, for the reason TEXT. Only the first call has an effect, and none after a
+ * cancelled start. BACKEND is a struct backend; a void pointer lets callers use this function as a
+ * callback.
  */
 static inline void backend_started(void *backend, int err, const char *text)
 {

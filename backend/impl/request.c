@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * This file makes requests and answers them. backend.c posts requests, and held.c runs them. This
- * file writes a message to .kxfs/log for each change of a job, and debug messages for each request
- * and its answer. It also makes the head of a submission's record.
+ * Makes requests, and answers them; also makes the head of a submission's record. backend.c posts
+ * requests, and held.c runs them. For each answer, this file logs a debug message, and a message if
+ * the request has changed a job.
  *
  *	state   | owner                       | what ends it                        | next
  *	posted  | the loop, then held.c       | held.c answers it                   | answered (freed)
