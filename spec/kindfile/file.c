@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a kind file. For each map in the file, a table lists its valid keys. A key that is not in
- * the table is an error, and so is a value of the wrong type. All errors of a file are reported.
- * The result is a kind (struct spec_kind).
+ * Reads a kind file. For each map in the file, a table lists its valid keys. Any other key is an
+ * error, and so is a value of the wrong type. kxfs reports all errors of a file. The result is a
+ * kind (struct spec_kind).
  */
 #include "spec/kindfile/file.h"
 
@@ -18,8 +18,8 @@
 #define MAX_ROWS  64 /* the maximum number of items in a list */
 #define MAX_PARTS 4
 /*
- * the longest name of an ignored member, in bytes; the splitter (spec/api/split.h), which drops
- * ignored members, always keeps members with longer names
+ * The longest name of an ignored member, in bytes. The splitter (spec/api/split.h), which drops
+ * ignored members, keeps all members with longer names.
  */
 #define MAX_IGNORED 31
 #define SPEC	    ".spec."
@@ -56,8 +56,8 @@ struct kindfile_place {
 };
 
 /*
- * A row of a table: a key that a map may have. The last row has no NAME. If the last row has a
- * function SET, this function reads all keys without a row. Otherwise, such a key is an error.
+ * A row of a table: a key that a map may have. The last row has no NAME. Its function SET reads all
+ * keys without a row; if SET is NULL, such a key is an error.
  */
 struct kindfile_key {
 	const char *name;
@@ -260,8 +260,8 @@ static void set_value(const struct kindfile_place *p, void *field)
 /* --- rows --- */
 
 /*
- * FIELD is a struct kind_tests. Add a test to it. The key at P names the value to test. The value
- * at P lists the texts that pass.
+ * Add a test to FIELD, a struct kind_tests. The key at P names the value to test. The value at P
+ * lists the texts that pass.
  */
 static void set_test(const struct kindfile_place *p, void *field)
 {
@@ -504,7 +504,7 @@ static void check(const struct kindfile_place *p)
 
 /* --- the kind --- */
 
-/* Return a table that shows where in an object the pod templates are. */
+/* Return the table of the paths of pod templates in an object. */
 static const struct spec_template *make_templates(struct spec_kind_file *f)
 {
 	struct spec_template *t = new0_n(struct spec_template, f->roles.n + 1);
@@ -519,8 +519,8 @@ static const struct spec_template *make_templates(struct spec_kind_file *f)
 }
 
 /*
- * Make a row for the list of members that a copy of an object omits. The row is for the member at
- * the path V. If VALUE is not NULL, a copy omits the member only if the member has this value.
+ * Make a row of the list of members that a copy of an object omits, for the member at the path V.
+ * If VALUE is not NULL, a copy omits the member only if it has this value.
  */
 static struct spec_member member_of(struct spec_kind_file *f, const struct value *v,
 				    const char *value)

@@ -70,9 +70,9 @@ struct kind_word {
 	void (*explain)(const struct kindfile_reading *r, const struct kind_state *state,
 			struct spec_job_view *v);
 	/*
-	 * How kxfs treats jobs in this state. The name of each row is the state's name in the file.
-	 * If the first row does not apply to a job, the second row does. An empty row ends the
-	 * list.
+	 * How kxfs treats jobs in this state. The name of each row is the state's name in the kind
+	 * file. If the first row does not apply to a job, the second row does. An empty row ends
+	 * the list.
 	 */
 	struct spec_phase rows[3];
 };

@@ -107,8 +107,8 @@ static const char *next(const char *step)
 }
 
 /*
- * Return the value in O at the path V without V's last key. This value need not have that key.
- * Return NULL if there is no such value, or if V is not a path.
+ * Return the value in O at the path V without V's last key, which the value need not have. Return
+ * NULL if there is no such value, or if V is not a path.
  */
 static const struct spec_value *parent(const struct value *v, const struct spec_value *o)
 {

@@ -20,7 +20,7 @@ void arena_clear(struct arena *arena);
 
 /*
  * A value in a kind file. Plain data. An arena owns the texts to which the members point. If the
- * kind file does not define the value, all members are zero, and no object has the value.
+ * kind file does not set the value, all members are zero, and no object has the value.
  */
 struct value {
 	enum { FROM_CONSTANT, FROM_PATH, FROM_KEY, FROM_NAME } from;

@@ -21,10 +21,7 @@ static const struct spec_kind_file *file_of(const struct spec_reader *reader)
 struct kindfile_reading {
 	const struct spec_kind_file *file;
 	const struct spec_value *object, *status;
-	/*
-	 * The condition with status True that the tests of a row have found; NULL if the row tests
-	 * none.
-	 */
+	/* The condition with status True that the tests of a row have found, or NULL. */
 	const struct spec_value *condition;
 };
 
@@ -37,8 +34,7 @@ static bool has(const struct texts *texts, const char *text)
 }
 
 /*
- * True if ANY contains TEXT. THERE is true if the tested value exists and is not empty. If THERE is
- * true, "*" in ANY also matches.
+ * True if ANY contains TEXT, or "*" if THERE, that is, if the tested value exists and is not empty.
  */
 static bool is_any(const struct texts *any, const char *text, bool there)
 {
@@ -92,8 +88,8 @@ static const struct spec_value *item_of(const struct kind_role *role,
 }
 
 /*
- * Write the name of copy I of the role NAME, which has N copies. This is the name of its task:
- * NAME.I, or NAME if N is 1.
+ * Set RET to the name of the task of copy I of the role NAME, which has N copies: NAME.I, or NAME
+ * if N is 1.
  */
 static void name_task(const struct spec_kind_file *f, const char *name, int i, int n, char *ret,
 		      size_t size)
@@ -107,8 +103,8 @@ static void name_task(const struct spec_kind_file *f, const char *name, int i, i
 }
 
 /*
- * ITEM is a role that the row ROLE has made. Append the tasks of ITEM to the array *TASKS, which
- * has N tasks. Return the new number of tasks.
+ * Append the tasks of ITEM, a role that the row ROLE has made, to the N tasks in *TASKS. Return the
+ * new number of tasks.
  */
 static size_t add_tasks(const struct spec_kind_file *f, const struct kind_role *role,
 			const struct spec_value *item, struct spec_task_source **tasks, size_t n)
@@ -160,7 +156,7 @@ static size_t read_tasks(const struct spec_kind_file *f, const struct spec_value
 	return n;
 }
 
-/* Read how often the whole job may be retried, or how often each of its replicas may be retried. */
+/* Read how often the whole job, or each of its replicas, may be retried. */
 static void read_attempts(const struct kind_attempts *a, const struct spec_value *object,
 			  struct spec_job_view *v)
 {
@@ -433,8 +429,8 @@ static void read_pod(const struct spec_reader *reader, const struct spec_value *
 	name_task(f, role, values_number(&row->copy, object, 0),
 		  values_number(&row->copies, object, 1), task, sizeof(task));
 	/*
-	 * UINT32_MAX if the pod has no index, even if the row names one: only the pods of an
-	 * Indexed Job have an index, and both forms of a Job have the same row.
+	 * A pod may have no index even if its row names one: only pods of an Indexed Job have an
+	 * index, but pods of all Jobs have the same row.
 	 */
 	v->index = index < row->first ? UINT32_MAX : (unsigned)(index - row->first);
 	v->failures = (unsigned)values_number(&row->failures, object, 0);

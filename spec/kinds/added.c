@@ -39,8 +39,7 @@ enum where {
 /*
  * A row of the table: fields to remove. AT is the path of a map or a list. If AT leads to a map,
  * the members KEYS of this map are removed. If VALUE is not NULL, only members with this value are
- * removed. If AT leads to a list, the items called KEYS are removed. An item is called KEY if it is
- * the text KEY, or a map whose name or manager is KEY.
+ * removed. If AT leads to a list, the items called KEYS are removed (is_called).
  */
 struct added {
 	enum where where;
@@ -256,7 +255,7 @@ static void remove_in(struct json_object *item, enum where where)
 		remove_all(item, where);
 }
 
-/* LIST is the path of a list in O. Remove the fields for WHERE from each item of this list. */
+/* Remove the fields for WHERE from each item of the list at the path LIST in O. */
 static void remove_in_list(struct json_object *o, const char *list, enum where where)
 {
 	struct json_object *items = spec_tree_find(o, list);

@@ -87,8 +87,8 @@ static int64_t changed(const struct spec_value *status)
 	if (quota && streq(spec_read_text(quota, "reason"), phase))
 		return spec_read_time(quota, "lastTransitionTime");
 	/*
-	 * The controller sets this phase only a minute after pods have failed. No condition has the
-	 * time at which they failed.
+	 * The controller sets this phase only a minute after pods have failed, and no condition has
+	 * the time of their failure.
 	 */
 	if ((streq(phase, "Failed") || streq(phase, "Resetting")) &&
 	    streq(spec_read_text(unhealthy, "reason"), "FoundFailedPods"))

@@ -2,9 +2,9 @@
 /*
  * Makes batch Jobs and JobSets (v1alpha2). Each role becomes an Indexed Job of Kubernetes, and each
  * of its replicas becomes one completion of that Job. All pods of a role share one template, so the
- * object does not grow with the number of replicas. Replicas differ only in their index. The
- * cluster sets an environment variable to this index. kxfs replaces the macro replica_id by a
- * reference to this variable.
+ * object does not grow with the number of replicas. Replicas differ only in their index, which the
+ * cluster stores in an environment variable. kxfs replaces the macro replica_id by a reference to
+ * this variable.
  *
  * The files in share/kinds/ describe how kxfs reads objects of these kinds.
  */
@@ -170,8 +170,8 @@ static struct json_object *make_object(struct jobset *j)
 	int64_t least = INT32_MAX;
 
 	/*
-	 * The whole job may be restarted as often as every role allows. If a role retries single
-	 * replicas, it does not allow a restart of the whole job.
+	 * The whole job may be restarted as often as every role allows. A role that retries single
+	 * replicas allows no restart of the whole job.
 	 */
 	for (size_t i = 0; i < app->n_roles; i++)
 		least = min_of(least, app->roles[i].retry_policy == SPEC_RETRY_APPLICATION
@@ -180,7 +180,7 @@ static struct json_object *make_object(struct jobset *j)
 	spec_tree_number(policy, "maxRestarts", max_of(least, INT64_C(0)));
 	spec_tree_add(spec, "failurePolicy", policy);
 	spec_build_ttl(j->build, spec);
-	/* Replicas find each other by host name before they are ready. */
+	/* Let replicas find each other by host name before they are ready. */
 	spec_tree_add(spec, "network",
 		      spec_tree_parse("{\"enableDNSHostnames\": true,"
 				      " \"publishNotReadyAddresses\": true}"));
@@ -344,7 +344,7 @@ static int job_build(struct spec_build *b)
 
 /* --- reading a batch Job: what its kind file can't express --- */
 
-/* The Job has failed or is about to fail. Add details to the reason. */
+/* Add details to the reason why the Job has failed, or is about to fail. */
 static void explain(struct spec_job_view *v, const struct spec_value *status)
 {
 	const char *indexes = spec_read_text(status, "failedIndexes");
@@ -366,8 +366,8 @@ static void job_hook(const struct spec_value *object, struct spec_job_view *v)
 	if (*v->reason && !streq(v->phase, "Suspended"))
 		explain(v, status);
 	/*
-	 * A job with a successPolicy may succeed although some of its pods have not. Only such a
-	 * success needs a reason.
+	 * Give a success a reason only if it is due to a successPolicy: then some pods may not have
+	 * succeeded.
 	 */
 	if (spec_view_is_true(met) && streq(spec_read_text(met, "reason"), "SuccessPolicy")) {
 		spec_set(&v->reason, "SuccessPolicy");

@@ -12,10 +12,10 @@
 #define MAX_NAMED 5u
 
 /*
- * The kinds that are completely or partly written in C, in the order of preference. Some kinds
- * share a slot (see slot_of). Among these, the last one is the newest and is preferred. If a kind
- * has no reader here, a file in share/kinds/ describes how the kind's objects are read. The kind's
- * C code then only makes objects from AppDefs.
+ * The kinds that are completely or partly written in C, in the order of preference. Of kinds that
+ * share a slot (slot_of), the last one is the newest and is preferred. If a kind has no reader in
+ * C, a file in share/kinds/ describes how kxfs reads its objects, and the C code makes objects from
+ * AppDefs.
  */
 static const struct spec_kind *const compiled[] = {&spec_volcano, &spec_mcad, &spec_appwrapper,
 						   &spec_jobset, &spec_job};
@@ -54,8 +54,8 @@ void spec_kinds_clear(struct spec_kinds *kinds)
 }
 
 /*
- * KIND is from a user's file. Return the reason why it can't be stored at the index AT of KINDS,
- * malloc'ed. Return NULL if it can be stored there.
+ * Return the reason why KIND, from a user's file, can't be stored at the index AT of KINDS,
+ * malloc'ed; NULL if it can be stored there.
  */
 static char *refusal_of(const struct spec_kinds *kinds, const struct spec_kind *kind, size_t at)
 {
@@ -160,7 +160,7 @@ void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kin
 							.torchx = compiled[i]->scheduler,
 							.pod_name_len = compiled[i]->pod_name_len};
 	/*
-	 * Local jobs follow the rules of Volcano, which are the strictest. So the same AppDef can
+	 * Local jobs follow the rules of Volcano, the strictest ones, so that the same AppDef can
 	 * later run in any cluster.
 	 */
 	ret->known[n] = (struct spec_scheduler){.name = "local",

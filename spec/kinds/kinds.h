@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of kinds. All lists and names of kinds are derived from this table. A kind that is
- * written in C has a file of its own and a row in kinds.c.
+ * The table of kinds, from which all lists and names of kinds are derived. A kind that is at least
+ * partly written in C has a row in kinds.c.
  */
 #pragma once
 
@@ -27,9 +27,10 @@ extern const struct spec_shipped_kind {
 void spec_kinds_init(struct spec_kinds *ret);
 void spec_kinds_clear(struct spec_kinds *kinds);
 /*
- * Add the kind that a user's kind file TEXT describes. The kind replaces a shipped kind with the
- * same name, unless a part of the shipped kind is written in C. Return 0 and set *RET to the kind
- * (borrowed). If the file has errors, add them to E, return their errno and leave KINDS unchanged.
+ * Add the kind that a user's kind file TEXT describes. The kind replaces a kind with the same name,
+ * except one that is at least partly written in C, which is an error. Return 0 and set *RET to the
+ * kind (borrowed). If there are errors, add them to E, return their errno and leave KINDS
+ * unchanged.
  */
 int spec_kinds_add(struct spec_kinds *kinds, const char *text, size_t len,
 		   const struct spec_kind **ret, struct spec_errors *e);
@@ -37,8 +38,7 @@ int spec_kinds_add(struct spec_kinds *kinds, const char *text, size_t len,
 const struct spec_kind *spec_kind_find(const struct spec_kinds *kinds, const char *name);
 /*
  * Return the I-th kind that a mount of SOURCE may show; NULL after the last one. SOURCE is "" for
- * all kinds, or the name of one kind. It may also be a word that several kinds share (the member
- * source of struct spec_kind).
+ * all kinds, the name of one kind, or a word that several kinds share (spec_kind.source).
  */
 const struct spec_kind *spec_kind_meant(const struct spec_kinds *kinds, const char *source,
 					size_t i);
@@ -67,23 +67,22 @@ char *spec_kinds_text(const struct spec_kinds *kinds, const char *source);
 /*
  * Find the kinds that a mount of SOURCE can show. LIST is the server's reply to "/apis" (an
  * APIGroupList), or NULL if the reply is unknown. Kinds that the same word in SOURCE selects share
- * a slot. RET gets one element for each slot, in the order of preference. The element is the newest
- * kind of the slot that the server serves, or NULL if the server serves none of them. If LIST is
- * NULL, the element is the newest kind of the slot. Return the number of slots, or -EINVAL if LIST
- * is not an APIGroupList.
+ * a slot. RET gets one element for each slot, in the order of preference. It is the newest kind of
+ * the slot that the server serves, or NULL if the server serves none. If LIST is NULL, it is the
+ * newest kind of the slot. Return the number of slots, or -EINVAL if LIST is not an APIGroupList.
  */
 int spec_kinds_served(const struct spec_kinds *kinds, const char *list, size_t len,
 		      const char *source, const struct spec_kind *ret[SPEC_MAX_KINDS]);
 /* True if PART and KIND are the same resource. */
 bool spec_part_is(const struct spec_part *part, const struct spec_kind *kind);
 /*
- * VIEW is a view of an object. True if a job of KIND has created this object, as a JobSet creates
- * Jobs. kxfs does not show such an object as a job.
+ * True if a job of KIND has created the object of VIEW, as a JobSet creates Jobs. kxfs does not
+ * show such an object as a job.
  */
 bool spec_kind_makes(const struct spec_kind *kind, const struct spec_job_view *view);
 /*
- * VIEW is a view of an object of kind OWN. True if the pods of this object belong to a job of KIND.
- * The object is then a watched part of this job, or a part of such a part.
+ * True if the object of VIEW, which is of kind OWN, is a watched part of a job of KIND, or a part
+ * of such a part. The pods of the object then belong to the job.
  */
 bool spec_kind_links(const struct spec_kind *kind, const struct spec_kind *own,
 		     const struct spec_job_view *view);

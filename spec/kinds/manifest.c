@@ -33,8 +33,8 @@
 #define JSON_FORM (JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
 
 /*
- * kxfs makes an object that exceeds the limit, so that the error has the object's exact size. But
- * if the object would exceed the limit times this factor, kxfs refuses it before making it.
+ * kxfs makes an object even if it exceeds the limit, so that the error has its exact size. But kxfs
+ * does not make an object that would exceed the limit times this factor.
  */
 #define FAR_TOO_LARGE 4
 
@@ -56,8 +56,8 @@ static void build_clear(struct spec_build *b)
 }
 
 /*
- * Refuse an object that is too large. It has SIZE bytes. If EXACT is false, it has at least SIZE
- * bytes. APP is NULL for a ready manifest, since the number of its replicas is unknown.
+ * Refuse an object of SIZE bytes, which is too large. If EXACT is false, it has at least SIZE
+ * bytes. APP is NULL for a ready manifest, whose number of replicas is unknown.
  */
 static int refuse_size(const struct spec_app *app, uint64_t size, bool exact, struct spec_errors *e)
 {
@@ -82,7 +82,8 @@ static int refuse_size(const struct spec_app *app, uint64_t size, bool exact, st
 }
 
 /*
- * Make the object of B's app. OPTIONS has the mount's run options. Add the job's own options to it.
+ * Make the object of B's app. Merge the job's own run options into OPTIONS, the mount's run
+ * options.
  */
 static int build_app(struct spec_build *b, struct spec_options *options)
 {
@@ -116,8 +117,8 @@ static struct json_object *need_map(struct json_object *map, const char *field)
 }
 
 /*
- * PATH is the path of a map in OBJECT. Set SPEC_LABEL_USER to USER in this map. If USER is NULL,
- * remove the label, since a copy may have it from the original job.
+ * Set SPEC_LABEL_USER to USER in the map at PATH of OBJECT. If USER is NULL, remove the label,
+ * since a copied manifest may have that of the original job.
  */
 static void put_user(struct json_object *object, const char *path, const char *user)
 {
@@ -133,8 +134,8 @@ static void put_user(struct json_object *object, const char *path, const char *u
 }
 
 /*
- * If POD is a pod or a pod template, set or remove its label. Skip any other object, such as a Job
- * in an AppWrapper, because kxfs does not show the pods of such an object.
+ * If POD is a pod or a pod template, set or remove its label. Skip other objects, such as a Job in
+ * an AppWrapper, because kxfs does not show their pods.
  */
 static void put_user_of_pod(struct json_object *pod, const void *user)
 {
@@ -196,7 +197,7 @@ static int finish(struct spec_build *b, struct spec_manifest **ret)
 	return 0;
 }
 
-/* A document names SCHEDULER. True if this is a name of KIND. */
+/* True if SCHEDULER, from a document, is a name of KIND. */
 static bool is_meant(const struct spec_kind *kind, const char *scheduler)
 {
 	return streq(kind->name, scheduler) || streq(kind->scheduler, scheduler) ||

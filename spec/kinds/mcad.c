@@ -6,7 +6,7 @@
  * job late or never, so kxfs does not use the controller's counts of pods. The conditions are a
  * list with one entry for each type and reason. An entry keeps its position in the list. Some
  * conditions have the time at which they last occurred, and others have the time at which they
- * first occurred. If the job waits, a condition has the reason.
+ * first occurred. If the job waits, a condition shows why.
  *
  * Making: each pod group, each pod and one headless service is a generic item.
  */
@@ -27,10 +27,12 @@ static const struct spec_phase phases[] = {
 	{0},
 };
 
-/* The reason of a condition: MCAD can't create the pods. MCAD may add a full stop to it. */
+/* The reason of the condition that MCAD can't create the pods. MCAD may append a full stop. */
 #define UNMADE "ItemCreationFailure"
 
-/* What conditions of each type mean for a user who waits for the job. Others are not shown. */
+/*
+ * What conditions mean for a user who waits for the job. Conditions of other types are not shown.
+ */
 static const struct {
 	const char *type;
 	/* The text for users. MCAD's message, if there is one, is printed after it. */
@@ -62,8 +64,8 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 }
 
 /*
- * STATE is the job's state. Return the meaning of a condition of TYPE for users; NULL if the
- * condition is not shown in this state.
+ * Return what a condition of TYPE means to users; NULL if it is not shown in STATE, the job's
+ * state.
  */
 static const char *text_of(const char *state, const char *type)
 {
@@ -178,8 +180,8 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 		last = trouble;
 	} else if (streq(state, "Failed") && n > 0 && is_unmade(spec_read_at(list, n - 1))) {
 		/*
-		 * The last condition in the list belongs to an earlier attempt, but the job waits
-		 * now: MCAD never appends two conditions of this type in a row.
+		 * MCAD never appends two such conditions in a row. So the last one may be from an
+		 * earlier attempt although MCAD can't create the pods now. The job waits.
 		 */
 		state = "Pending";
 	}

@@ -7,8 +7,7 @@
  * If kxfs renames an object whose name ends with a random suffix, it replaces the name wherever the
  * name occurs: in the names of objects that an AppWrapper wraps, in hosts, labels and arguments. A
  * name without a random suffix may be a common word, so kxfs then renames only the object itself.
- * kxfs also replaces metadata.generateName by a name. With a fixed name, kxfs can retry the
- * request.
+ * kxfs also replaces metadata.generateName by a fixed name, so that it can retry the request.
  */
 #include "spec/kinds/ready_manifest.h"
 
@@ -219,9 +218,9 @@ struct renamed_object {
 };
 
 /*
- * ITEM is an object or a pod template in the renamed object DATA. The name of an object, which has
- * an apiVersion, must contain the new name. If it does not, an object of the old job has the same
- * name, so add an error.
+ * If ITEM, an object in the renamed object DATA, does not have the new name as a part of its own
+ * name, the old job has an object of the same name: add an error. Skip pod templates, which have no
+ * apiVersion.
  */
 static void check_wrapped(struct json_object *item, const void *data)
 {

@@ -13,8 +13,8 @@ const struct spec_kind *spec_ready_kind(const struct spec_kinds *known,
 					const struct spec_yaml *root);
 
 /*
- * The manifest ROOT is of a kind that can't be submitted. Add an error. Its text lists KINDS, the N
- * kinds that can be submitted. WHERE is the part of the text that names the place (" here").
+ * Add an error, because ROOT is a manifest of a kind that can't be submitted. The error lists the N
+ * KINDS that can be submitted. WHERE is a part of its text: the place (" here").
  */
 void spec_ready_refuse(const struct spec_yaml *root, const struct spec_kind *const *kinds, size_t n,
 		       const char *where, struct spec_errors *e);
@@ -28,7 +28,7 @@ void spec_ready_refuse(const struct spec_yaml *root, const struct spec_kind *con
 int spec_ready_read(const struct spec_yaml *root, struct spec_build *b);
 
 /*
- * OBJECT is a manifest of KIND, and its metadata is a map. Remove fields that the server, kxfs,
- * controllers and webhooks have added. Keep a field if a person might have written it.
+ * Remove the fields that the server, kxfs, controllers and webhooks have added to OBJECT, a
+ * manifest of KIND whose metadata is a map. Keep fields that a person might have written.
  */
 void spec_added_remove(struct json_object *object, const struct spec_kind *kind);

@@ -116,7 +116,9 @@ static bool is_for(const struct right_row *row, const struct spec_kind *const *k
 	return false;
 }
 
-/* Return what ctl can't do without the right to patch jobs of KIND; NULL if it patches none. */
+/*
+ * Return what ctl can't do without the right to patch jobs of KIND; NULL if ctl never patches them.
+ */
 static const char *cost_of_patch(const struct spec_kind *kind)
 {
 	/* ctl controls Volcano's jobs by Commands, not by patches. */
@@ -127,7 +129,7 @@ static const char *cost_of_patch(const struct spec_kind *kind)
 		       : "ctl can't suspend or resume jobs";
 }
 
-/* V has *M rights. Append RIGHT, for RESOURCE in the API group of API. */
+/* Append RIGHT, for RESOURCE in the API group of API, to the *M rights in V. */
 static void add(struct spec_right *v, size_t *m, struct spec_right right, const char *api,
 		const char *resource)
 {
@@ -136,7 +138,7 @@ static void add(struct spec_right *v, size_t *m, struct spec_right right, const 
 	v[(*m)++] = right;
 }
 
-/* V has *M rights. Append the right of_jobs[K] for each of the N KINDS. */
+/* For each of the N KINDS, append the right of_jobs[K] to the *M rights in V. */
 static void add_of_jobs(struct spec_right *v, size_t *m, size_t k,
 			const struct spec_kind *const *kinds, size_t n)
 {
@@ -162,7 +164,7 @@ static bool is_there(const struct spec_right *v, size_t m, const struct spec_par
 	return false;
 }
 
-/* V has *M rights. Append the rights for the parts of the N KINDS. */
+/* Append the rights for the parts of the N KINDS to the *M rights in V. */
 static void add_of_parts(struct spec_right *v, size_t *m, const struct spec_kind *const *kinds,
 			 size_t n)
 {

@@ -6,9 +6,9 @@
  * Volcano's counts of pods. Volcano removes these counts when a job has finished, and the pods
  * themselves show more.
  *
- * ctl: kxfs creates Commands. Volcano accepts any Command, ignores the uid of the Command's target,
- * and deletes the Command even if it does not obey it. So kxfs only creates Commands that Volcano
- * obeys in the job's current phase.
+ * ctl: kxfs creates Commands. Volcano accepts any Command, ignores the uid of its target, and
+ * deletes even a Command that it does not obey. So kxfs only creates Commands that Volcano obeys in
+ * the job's current phase.
  *
  * Making: each replica is a task of its own, because macros make replicas differ.
  */
@@ -183,7 +183,7 @@ static void read_pod(const struct spec_reader *reader, const struct spec_value *
 	int retry = spec_read_digits(note_of(object, "volcano.sh/job-retry-count"));
 	const char *dash = strrchr(v->meta.name, '-');
 
-	/* Take the index from the pod's name, which is JOB-TASK-INDEX. */
+	/* Without a task-index, take the index from the pod's name, JOB-TASK-INDEX. */
 	if (index < 0 && dash)
 		index = spec_read_digits(dash + 1);
 	v->index = index < 0 ? SPEC_INDEX_NONE : (unsigned)index;
@@ -235,8 +235,8 @@ static unsigned in_phase(const char *phase)
 }
 
 /*
- * If JOB is in its last attempt, return the actions that start another attempt. After such an
- * action, Volcano would fail the job, because the job has no attempts left. Otherwise return 0.
+ * If JOB is in its last attempt, return the actions that start another attempt: Volcano would fail
+ * the job, because it has no attempts left. Otherwise return 0.
  */
 static unsigned in_vain(const struct spec_job_view *job)
 {
@@ -345,9 +345,8 @@ static enum spec_control_outcome outcome(enum spec_action action,
 const struct spec_control spec_volcano_control = {
 	.known = (BIT(SPEC_N_ACTIONS) - 1) & ~BIT(SPEC_RELEASE),
 	/*
-	 * Volcano deletes a Command before it acts on the Command. In between, kxfs could create a
-	 * second Command with the same name. If the job has restarted by then, Volcano would
-	 * restart it again.
+	 * Volcano deletes a Command before obeying it. In between, kxfs could create a second
+	 * Command with the same name, and Volcano would restart the job twice.
 	 */
 	.once = BIT(SPEC_RESTART),
 	.actions = accepted,
@@ -422,8 +421,8 @@ static void start(struct volcano *v)
 	cleanup_free char *name = spec_name_norm(b->app->roles[0].name);
 
 	/*
-	 * The name of the variable in which Volcano stores the hosts of a task. It contains the
-	 * task's name in upper case, with "_" for each dash.
+	 * The variable in which Volcano stores the hosts of a task. Its name contains the task's
+	 * name in upper case, with "_" for each dash.
 	 */
 	v->rank0_env = text_print("VC_%s_0_HOSTS", name);
 	for (char *at = v->rank0_env; *at; at++)
@@ -527,7 +526,7 @@ static struct json_object *make_object(struct volcano *v)
 	if (priority)
 		spec_tree_text(spec, "priorityClassName", priority);
 	spec_build_ttl(b, spec);
-	/* Replicas find each other by host name before they are ready. */
+	/* Let replicas find each other by host name before they are ready. */
 	spec_tree_add(spec, "plugins",
 		      spec_tree_parse(
 			      "{\"svc\": [\"--publish-not-ready-addresses\"], \"env\": []}"));
