@@ -63,7 +63,7 @@
 #define HELD_MAX 10000u /* largest number of held jobs */
 /* how long kxfs collects changes of jobs before it checks the conditions that depend on them */
 #define SOON_MS 20
-/* How often kxfs reads the clock. The user may set it, and the machine may sleep. */
+/* How often kxfs reads the clock, because users may set it, and the machine may sleep. */
 #define CLOCK_MS 5000
 /* the first pause before a launch is retried; each failure doubles it, up to AGAIN_MAX_MS */
 #define AGAIN_MS     1000u
@@ -92,7 +92,7 @@ struct held_entry {
 	 * WRITING in the version of the record that is being written.
 	 */
 	unsigned met, saved, writing;
-	bool unsettled; /* true until look_up() was called */
+	bool unsettled; /* true if look_up() must still be called */
 	bool changed;	/* true if kxfs must make the snapshot again */
 	/* true if the begin time of the job had passed when the snapshot was made */
 	bool begun;
@@ -103,8 +103,8 @@ struct held_entry {
 	 */
 	enum spec_sending sending;
 	/*
-	 * If SENDING is SPEC_SENDING_ASKED or the record is LIVE: the loop_now_ms() until which
-	 * kxfs waits for the job to appear.
+	 * If SENDING is SPEC_SENDING_ASKED or the record is LIVE: kxfs waits for the job to appear
+	 * until loop_now_ms() reaches this value.
 	 */
 	uint64_t asked;
 	char *refusal;			 /* why the last launch was refused, or NULL */
@@ -180,7 +180,7 @@ static enum record_state state_of(const struct held_entry *e)
 
 /* The reason in a record that still exists although the user has removed the job. */
 #define REMOVED "Removed"
-/* The reason in the record of a job that was not held and does not exist on the server. */
+/* The reason in the record of a job that was not held and turned out not to exist. */
 #define NOT_LAUNCHED "NotLaunched"
 
 /* True if the job was certainly launched. */

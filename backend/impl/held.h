@@ -7,7 +7,7 @@
  * This object receives requests before the implementation does. When a user submits a job that will
  * be held, the implementation makes a dry run of it. When the conditions are met, the
  * implementation launches the job like any other. All functions run on the I/O thread, unless noted
- * otherwise. The head of held.c lists the objects.
+ * otherwise.
  */
 #pragma once
 

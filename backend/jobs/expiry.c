@@ -129,7 +129,7 @@ static const struct spec_job *oldest(const struct expiry *x, const struct jobs *
 
 /*
  * Free space by removing the output of one job. kxfs never removes the output of several jobs at
- * the same time, because only afterwards it knows how much space a removal has freed.
+ * the same time, because it learns only afterwards how much space a removal has freed.
  */
 static void make_room(struct expiry *x, const struct jobs *history)
 {

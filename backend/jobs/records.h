@@ -119,7 +119,7 @@ struct record_change {
 	const char *id, *uid, *reason, *why, *boot;
 	bool dropped;  /* true if the job's output was removed */
 	bool unlinked; /* true if NAME.job was removed */
-	bool over;     /* true if the job is over */
+	bool over;     /* true if the job has ended */
 	/*
 	 * The new texts of these two parts, only for records_commit. If a text is NULL, the
 	 * functions of records_set_part and records_set_snapshot provide it.

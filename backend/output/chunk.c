@@ -196,7 +196,6 @@ void cutter_add(struct cutter *c, int64_t ns, const char *bytes, size_t n, struc
 #define FEED_BUFFER (256u << 10)
 #define FEED_MAX    (4u << 20) /* largest number of bytes read in one run */
 
-/* The state of one run of a feed. */
 struct feed_run {
 	struct feed *f;
 	int fd, lines_fd; /* LINES_FD is -1 if there is no table */

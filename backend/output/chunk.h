@@ -37,10 +37,10 @@ struct chunk {
  */
 bool chunk_join(struct chunk *a, const struct chunk *b);
 /*
- * True if A and B should become one chunk of the merged log. B must follow A in the same log. BYTES
- * is the number of bytes of this log that wait to be merged. The result is true if A and B have the
- * same time. It is also true if the log is far behind, and the times of A and B are so near that a
- * line of another log between them would not matter.
+ * True if A and B, which follows A in the same log, should become one chunk of the merged log: they
+ * have the same time, or the log is far behind and their times are so near that the order of A, B
+ * and a line of another log between them does not matter. BYTES is the number of bytes of the log
+ * that wait to be merged.
  */
 bool chunk_is_near(const struct chunk *a, const struct chunk *b, uint64_t bytes);
 
@@ -108,7 +108,7 @@ struct feed {
 	bool final;
 
 	struct chunks chunks;
-	uint64_t size; /* size of the log */
+	uint64_t size; /* size of the log, at most LIMIT */
 	/*
 	 * All bytes before this offset are in chunks, or in an incomplete line. If SEEN is lower
 	 * than SIZE, another feed must read the rest.

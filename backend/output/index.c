@@ -396,8 +396,8 @@ static int index_write_keys(const struct index *x)
 	if (fd < 0)
 		return fd;
 	/*
-	 * Remove a torn line at the end of the file. Otherwise kxfs would read that line as a part
-	 * of the next line.
+	 * Remove an incomplete line at the end of the file, because kxfs would read it as a part of
+	 * the next line.
 	 */
 	err = disk_truncate(fd, x->keys_len);
 	return err < 0 ? err

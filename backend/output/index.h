@@ -78,7 +78,7 @@ uint64_t index_appended(const struct index *x);
 const struct index_size *index_written(const struct index *x);
 /*
  * Write the waiting records on the pool. Then call WRITTEN(DATA, err). Do nothing if no record
- * waits, or if a write is in progress. The write is an operation of GROUP.
+ * waits, or if a write is in progress. GROUP counts the write.
  */
 void index_write(struct index *x, struct group *group, void (*written)(void *data, int err),
 		 void *data);

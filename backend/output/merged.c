@@ -19,7 +19,7 @@
 struct merged_log {
 	char *key;
 	char *prefix;
-	int fd, lines_fd; /* kept open, or -1; under the lock */
+	int fd, lines_fd; /* kept open, or negative; under the lock */
 };
 
 struct merged {
@@ -179,9 +179,9 @@ static int merged_log(struct merged *m, uint32_t number, struct merged_log **ret
 }
 
 /*
- * Get descriptors of L and of its table of lines (-1 if there is no table). M keeps the descriptors
- * of at most KEEP logs open. If *RET_OWN is set, M does not keep these descriptors, and the caller
- * must close them.
+ * Get descriptors of L and of its table of lines (negative if there is none). M keeps the
+ * descriptors of at most KEEP logs open. If *RET_OWN is set, the caller must close these
+ * descriptors.
  */
 static int merged_open(struct merged *m, struct merged_log *l, size_t keep, int *ret_fd,
 		       int *ret_lines_fd, bool *ret_own)
@@ -264,7 +264,7 @@ static int read_record(struct merged_read *m, const struct merge_record *r, uint
 		err = merged_open(m->m, l, MERGED_KEPT, &fd, &lines_fd, &own);
 	if (err < 0)
 		return err;
-	/* Each byte of the log makes at least one byte of the rendering. */
+	/* More bytes are not needed: each makes at least one byte of the rendering. */
 	want = (size_t)min_of((uint64_t)r->length, m->at - base + m->n);
 	got = file_read_sure(fd, m->src, want, r->offset);
 	style.prefix = l->prefix;

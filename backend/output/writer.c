@@ -353,9 +353,7 @@ static void sync_work(void *data)
 		w->err = disk_sync_data(w->dir_fd);
 }
 
-/*
- * Close the log on the pool: a network file system sends written bytes to the server at this time.
- */
+/* Close the log on the pool, because a network file system may send written bytes at this time. */
 static void close_work(void *data)
 {
 	struct log_writer *w = data;

@@ -34,7 +34,8 @@ static bool has(const struct texts *texts, const char *text)
 }
 
 /*
- * True if ANY contains TEXT, or "*" if THERE, that is, if the tested value exists and is not empty.
+ * True if ANY contains TEXT. If THERE, that is, if the tested value exists and is not empty, "*" in
+ * ANY also matches.
  */
 static bool is_any(const struct texts *any, const char *text, bool there)
 {
@@ -429,8 +430,8 @@ static void read_pod(const struct spec_reader *reader, const struct spec_value *
 	name_task(f, role, values_number(&row->copy, object, 0),
 		  values_number(&row->copies, object, 1), task, sizeof(task));
 	/*
-	 * A pod may have no index even if its row names one: only pods of an Indexed Job have an
-	 * index, but pods of all Jobs have the same row.
+	 * A pod may have no index even if its row names one: pods of all Jobs have the same row,
+	 * but only those of an Indexed Job have an index.
 	 */
 	v->index = index < row->first ? UINT32_MAX : (unsigned)(index - row->first);
 	v->failures = (unsigned)values_number(&row->failures, object, 0);

@@ -96,7 +96,10 @@ static int64_t changed(const struct spec_value *status)
 	return spec_view_changed(status);
 }
 
-/* Return when the current attempt began. Older pods belong to an earlier attempt. */
+/*
+ * Return when the current attempt began; INT64_MAX between attempts. Older pods are of an earlier
+ * attempt.
+ */
 static int64_t began(const struct spec_value *status, const char *phase)
 {
 	const struct spec_value *deployed = spec_view_condition(status, "ResourcesDeployed");

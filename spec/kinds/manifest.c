@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes objects from documents. This is the main file of the folder. The folder has the kinds of
- * jobs that kxfs can submit to a cluster:
+ * Makes objects from documents. This is the main file of the folder, which has the kinds of jobs
+ * that kxfs can make from AppDefs:
  *
  *   kinds.c           the table of kinds (struct spec_kind), and which of them a cluster serves
  *   volcano.c, mcad.c, appwrapper.c, indexed.c

@@ -27,7 +27,7 @@ static const struct spec_phase phases[] = {
 	{0},
 };
 
-/* The reason of the condition that MCAD can't create the pods. MCAD may append a full stop. */
+/* The reason in a condition if MCAD can't create the pods. MCAD may append a full stop. */
 #define UNMADE "ItemCreationFailure"
 
 /*
