@@ -34,10 +34,10 @@
  * record becomes HELD again, and its conditions remain met. If the outcome is unknown, because the
  * reply was lost or kxfs was killed, the record remains SUBMITTING until a watch or a list shows
  * the job. If ten minutes later all jobs are listed and the job is not among them, kxfs stops
- * waiting: the record of a job that was not held becomes NEVER, and kxfs launches a job that was
- * held again only if the user writes `release`. If the record of a local job is SUBMITTING at a
- * start and the store does not have the job, the job was certainly not started. Its record then
- * becomes HELD again, or NEVER if the job was not held.
+ * waiting: the record of a job that was not held becomes NEVER, and a job that was held waits until
+ * the user writes `release`. If the record of a local job is SUBMITTING at a start and the store
+ * does not have the job, the job was certainly not started. Its record then becomes HELD again, or
+ * NEVER if the job was not held.
  *
  * A held job may wait for other jobs. When a condition is met, kxfs removes it from the record
  * immediately.

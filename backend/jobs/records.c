@@ -433,7 +433,7 @@ static void on_timer(void *data);
 /*
  * Return the record that NAME.job would show after the removal of R: the newest older record of the
  * same file whose removal was not requested. Return NULL if R is not the newest launch of its file,
- * if there is no older record, or if it is already marked as unlinked.
+ * if there is no older record, or if this one is already marked as unlinked.
  */
 static struct record *older_to_hide(const struct record *r)
 {

@@ -529,8 +529,8 @@ static void log_make(struct output_log *l)
 /* --- a log: growing --- */
 
 /*
- * Pass those CHUNKS to the order that it does not have yet. Stop and return false if the order is
- * full, or if bytes before the next chunk are missing.
+ * Feed the order the bytes of CHUNKS that it does not have yet. Stop and return false if the order
+ * is full, or if bytes before the next chunk are missing.
  */
 static bool log_give(struct output_log *l, const struct chunks *chunks)
 {
