@@ -83,8 +83,8 @@
 /* how long a reader waits for the rest of the output if the run has ended */
 #define REST_MS 8000
 /*
- * If a run has not ended this long after the end of its job, kxfs stops following the run, unless
- * the pod is being deleted.
+ * If a run has not ended this long after the end of its job, and its stream has been open for this
+ * long, kxfs stops following the run, unless the pod is being deleted.
  */
 #define OUTLIVED_MS 60000
 /*
@@ -458,6 +458,9 @@ static void on_begun(void *data)
 	set_forbidden(f, NULL);
 	if (f->trouble == DENIED)
 		f->trouble = TROUBLE;
+	/* The stream may first have to deliver what was printed while there was none. */
+	if (loop_timer_is_set(&f->outlived) && !f->all_ms)
+		loop_timer_set(&f->outlived, OUTLIVED_MS);
 }
 
 /*
@@ -758,6 +761,8 @@ static void on_outlived(void *data)
 	loop_timer_stop(&f->outlived);
 	if (has_ended(f) || f->slot.leaving || f->step == CLOSING)
 		return;
+	if (!f->all_ms && (f->step != ASKING || !podlog_has_begun(f->podlog)))
+		return loop_timer_set(&f->outlived, OUTLIVED_MS); /* output may be missing */
 	if (f->step == OPENING || f->step == READING) /* the pool is using the writer */
 		return loop_timer_set(&f->outlived, AT_ONCE_MS);
 	stop_request(f);

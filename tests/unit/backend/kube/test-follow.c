@@ -360,22 +360,40 @@ static void test_outlived(void **state)
 	}
 }
 
-/* The minute ends while another request reads the end of the log. */
-static void test_outlived_while_read(void **state)
+/*
+ * The minute ends before the log was ever read (0), or while the next request reads its end (1).
+ * The log ends only after a stream was open for a minute.
+ */
+static void test_outlived_unread(void **state)
 {
-	start(false);
-	head(request("follow=true"));
-	bytes(fake.requests, T("01") "one\n");
-	follow_job_ended(rig.f, true, true);
-	fake_pass(59999);
-	fake_end(request("follow=true"), &(struct http_reply){.status = 200});
-	fake_pass(1000);
-	run();
-	fake_pass(1000);
-	run();
-	assert_true(is_done());
-	assert_int_equal(result(), 0);
-	holds("one\n");
+	for (size_t i = 0; i < 2; i++) {
+		begin_turn(state, i);
+		start(false);
+		if (i == 0) {
+			follow_job_ended(rig.f, true, true);
+			refuse(request("follow=true"), 500);
+			fake_pass(62000);
+		} else {
+			head(request("follow=true"));
+			bytes(fake.requests, T("01") "one\n");
+			follow_job_ended(rig.f, true, true);
+			fake_pass(59999);
+			fake_end(request("follow=true"), &(struct http_reply){.status = 200});
+			fake_pass(2000);
+		}
+		run();
+		assert_false(is_done());
+		head(request("follow=true"));
+		bytes(fake.requests, T("01") "one\n" T("02") "two\n");
+		fake_pass(50000);
+		assert_false(is_done());
+		fake_pass(10000);
+		run();
+		assert_true(is_done());
+		assert_true(follow_state(rig.f).outlived);
+		assert_int_equal(result(), 0);
+		holds("one\ntwo\n");
+	}
 }
 
 static void wait_for_request(void)
@@ -1403,7 +1421,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_falls_silent, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_never_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_outlived, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_outlived_while_read, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_outlived_unread, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_denied, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_again, setup, teardown),
