@@ -432,6 +432,7 @@ static void on_removed(void *data, int err)
 	if (err) {
 		record_pin(e->r);
 		e->next = loop_now_ms() + AGAIN_MS;
+		show(e, loop_time_ns());
 		rest(e);
 	} else {
 		e->r = NULL;

@@ -575,6 +575,28 @@ static void test_removed_unsynced(void **state)
 	expect_records(0);
 }
 
+/* The disk refuses to remove the record of a job that was never launched. It stays in history/. */
+static void test_forget_refused(void **state)
+{
+	cleanup_free char *aside = text_print("%s/aside", base), *path = NULL;
+
+	job_is("y-1", NULL, SPEC_FAILED);
+	submit("b", "'after': [ok:y-1]", "submit 0 b-1");
+	assert_shown("b-1", SPEC_CANCELLED, "DependencyNeverSatisfied");
+	pass(10);
+	path = text_print("%s/jobs/%s", base, uuid_of("b"));
+	assert_int_equal(rename(path, aside), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	backend_forget(&b, "b-1", uuid_of("b"), on_cancel, NULL);
+	expect("cancel 21");
+	assert_shown("b-1", SPEC_CANCELLED, "DependencyNeverSatisfied");
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(rename(aside, path), 0);
+	backend_forget(&b, "b-1", uuid_of("b"), on_cancel, NULL);
+	expect("cancel 0");
+	expect_records(0);
+}
+
 /* A release is accepted once it is on disk, and refused if it can't be written. */
 static void test_release_not_recorded(void **state)
 {
@@ -1113,6 +1135,7 @@ int main(void)
 		TEST(test_refused),
 		TEST(test_removed),
 		TEST(test_removed_unsynced),
+		TEST(test_forget_refused),
 		TEST(test_release_not_recorded),
 		TEST(test_begin),
 		TEST(test_after),
