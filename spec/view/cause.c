@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds why a job waits if neither its object nor its pods show the reason. Possible causes: the
- * controller can't create its pods; a volume can't be mounted; there is no capacity for its gang;
- * its queue or the cluster is full; no controller or scheduler has acted on it. The sources are
- * events, the job's pod group and its queue. If several causes apply, only one is shown. A failure
- * to create pods takes precedence over all other causes here. A replica's own reason takes
- * precedence over its gang's reason. The text contains no guesses. If the user may not read the
- * objects that would show the cause, the text names these objects.
+ * Finds why a job waits if neither its object nor its pods show the reason: its pods can't be
+ * created, a volume can't be mounted, there is no capacity for its gang, its queue or the cluster
+ * is full, or no controller or scheduler has processed it. The sources are events, the pod group
+ * and the queue. Only the first cause is shown, in the order of spec_cause_find. If the user may
+ * not read the objects that would show the cause, the text names these objects.
  */
 #include "spec/view/steps.h"
 
@@ -17,8 +15,8 @@
 #include "spec/view/watched.h"
 
 /*
- * Before Volcano gives up a job, it tries repeatedly to create the job's pods. The last two tries
- * are less than this time (ns) apart. In measurements, they were less than two minutes apart.
+ * When Volcano gives up a job, the last event about a failure to create its pods is at most this
+ * old (ns). Less than two minutes were measured.
  */
 #define GIVING_UP INT64_C(300000000000)
 
@@ -64,8 +62,8 @@ static const struct cause_class unschedulable = {"Unschedulable", ""};
 static const struct cause_class missing_right = {"MissingRight", ""};
 
 /*
- * The time (ns) that a pod with a node may take to start, for example to pull its image, before
- * `why` reports that the reason is unknown.
+ * How long (ns) a pod with a node may take to start, for example to pull its image, before `why`
+ * reports that the reason is unknown.
  */
 #define STARTING INT64_C(60000000000)
 
@@ -113,8 +111,8 @@ printf_like(2, 3) static struct spec_cause
 /* --- events --- */
 
 /*
- * Return the newest event with REASON about the object UID, or NULL if there is none. Ignore events
- * for which spec_event_view_is_noise is true.
+ * Return the newest event with REASON about the object UID, or NULL. Ignore noise (see
+ * spec_event_view_is_noise).
  */
 static const struct spec_event_view *newest(const struct facts *f, const char *uid,
 					    const char *reason)
@@ -163,7 +161,7 @@ static const char *word_behind(const char *text, const char *key, size_t *n)
 	return *n > 0 ? p : NULL;
 }
 
-/* True if SPEC_SETTLE_NS have passed since SINCE, so that `why` may report a missing object. */
+/* True if SPEC_SETTLE_NS has passed since SINCE. */
 static bool has_waited(const struct facts *f, int64_t since)
 {
 	return f->ctx->now - since >= SPEC_SETTLE_NS;
@@ -172,9 +170,8 @@ static bool has_waited(const struct facts *f, int64_t since)
 /* --- pods that can't be made --- */
 
 /*
- * Return an array with one element for each replica, malloc'ed. An element is true if its replica
- * has a pod in the cluster now. The replica's member POD does not show this, since it may name a
- * deleted pod of an earlier attempt.
+ * Return an array with one element for each replica, malloc'ed: true if the replica has a pod in
+ * the cluster now. spec_replica.pod may be the name of a deleted pod.
  */
 static bool *made_replicas(const struct facts *f)
 {
@@ -198,7 +195,7 @@ static bool any_unmade(const struct facts *f)
 
 #define CANT "its pods can't be created: "
 
-/* The server has refused to create the job's pods with the message TEXT. Return the cause. */
+/* Return the cause. TEXT is the message with which the server refused to create the job's pods. */
 static struct spec_cause refused(const struct facts *f, const char *text)
 {
 	const char *word;
@@ -222,9 +219,8 @@ static struct spec_cause refused(const struct facts *f, const char *text)
 }
 
 /*
- * E is an event about a failure to create pods. Return the cause, from the server's message in E.
- * In an event from Kubernetes' own controllers, PLAIN precedes this message. An event from
- * Volcano's controller contains the whole reply of the server.
+ * Return the cause from E, an event about a failure to create pods. Kubernetes' own controllers
+ * quote the server's message after PLAIN. Volcano's controller dumps the whole reply.
  */
 static struct spec_cause refused_by(const struct facts *f, const struct spec_event_view *e)
 {
@@ -241,7 +237,7 @@ static struct spec_cause find_unmade(const struct facts *f)
 	const struct spec_event_view *e = newest(f, f->view->meta.uid, SPEC_EVENT_FAILED_CREATE);
 	struct spec_cause ret;
 
-	/* MCAD creates no events. Its message in the job's object contains the server's message. */
+	/* MCAD creates no events, but quotes the server's message in the job's object. */
 	if (streq(f->view->reason, "ItemCreationFailure"))
 		return refused(f, behind(f->view->message, "creation failure: "));
 	if (!e || spec_event_view_is_old(e, f->view->changed) || !any_unmade(f))
@@ -326,8 +322,8 @@ static bool is_mount_failure(const struct spec_event_view *e)
 }
 
 /*
- * Return the replica whose pod E is about, if the replica is PENDING and has never started.
- * Otherwise return NULL. Also return NULL if E is not about a pod, or if that pod was deleted.
+ * Return the replica whose pod E is about. Return NULL if E is not about a pod, if the pod was
+ * deleted, or if the replica has started or ended.
  */
 static const struct spec_replica *replica_of(const struct facts *f, const struct spec_event_view *e)
 {
@@ -341,10 +337,7 @@ static const struct spec_replica *replica_of(const struct facts *f, const struct
 	return NULL;
 }
 
-/*
- * FAILURE is an event about a failed mount of a pod's volume. True if a later event about the same
- * pod shows that its volumes are mounted.
- */
+/* True if an event after FAILURE, a failed mount, shows that the pod's volumes are mounted now. */
 static bool is_mounted(const struct facts *f, const struct spec_event_view *failure)
 {
 	static const char *const later[] = {
@@ -452,8 +445,8 @@ static struct spec_cause find_gang(const struct facts *f)
 /* --- the queue and the cluster --- */
 
 /*
- * In TEXT, KEY ("overused ") precedes the name of each resource: "overused cpu, overused memory".
- * Copy the next name to NAME, and advance TEXT past it. Return false if there are no more names.
+ * KEY ("overused ") precedes each resource in TEXT: "overused cpu, overused memory". Copy the next
+ * name to NAME, and advance TEXT past it. Return false if there are no more names.
  */
 static bool next_resource(const char **text, const char *key, char name[256])
 {
@@ -484,8 +477,7 @@ static void put_need(FILE *out, const char *name, const char *need)
 }
 
 /*
- * Return how much of the resource NAME queue Q may use in total; negative if that is unlimited or
- * unknown.
+ * Return how much of the resource NAME queue Q may use in total; negative if unlimited or unknown.
  */
 static double queue_limit(const struct spec_queue_view *q, const char *name)
 {
@@ -493,7 +485,7 @@ static double queue_limit(const struct spec_queue_view *q, const char *name)
 }
 
 /*
- * Print how much of the resource NAME the queue Q has: ", and the queue has 1 of its 4 free". The job
+ * Print how much of the resource NAME queue Q has: ", and the queue has 1 of its 4 free". The job
  * needs the amount NEED.
  */
 static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char *name, double need)
@@ -505,9 +497,8 @@ static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char
 	if (all < 0)
 		return;
 	/*
-	 * Print only the total in two cases: the job needs more than the total, or enough seems to
-	 * be free. In the second case, the free amount belongs to admitted jobs that do not run
-	 * yet.
+	 * Print only the total if the job needs more than the total, or if enough seems to be free.
+	 * In the second case, admitted jobs that do not run yet have the free amount.
 	 */
 	if (need > all || left >= need) {
 		fputs(", and the queue's limit is ", out);
@@ -523,8 +514,7 @@ static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char
 
 /*
  * Return the cause "no capacity for the job": in the job's queue if QUEUE is true, otherwise in the
- * cluster. TEXT is the scheduler's message. In TEXT, KEY precedes the name of each exhausted
- * resource.
+ * cluster. KEY precedes each exhausted resource in TEXT, the scheduler's message.
  */
 static struct spec_cause is_full(const struct facts *f, const char *text, const char *key,
 				 bool queue)
@@ -558,8 +548,7 @@ static struct spec_cause is_full(const struct facts *f, const char *text, const 
 }
 
 /*
- * Return a cause if the job needs more than its queue may ever use, so that freed capacity would
- * not help.
+ * Return a cause if the job needs more than its queue may ever use. Freed capacity would not help.
  */
 static struct spec_cause find_too_small(const struct facts *f)
 {
@@ -577,7 +566,7 @@ static struct spec_cause find_too_small(const struct facts *f)
 	return *text ? is_full(f, text, "insufficient ", true) : none();
 }
 
-/* Return a cause if the job's queue is closed, since its capacity then does not matter. */
+/* Return a cause if the job's queue is closed, because such a queue starts no jobs. */
 static struct spec_cause find_closed(const struct facts *f)
 {
 	const struct spec_group_view *g = f->ctx->group;
@@ -626,12 +615,12 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 	if (spec_state_is_final(job->state) || job->state == SPEC_UNKNOWN || job->history)
 		return ret;
 	/*
-	 * Kueue's reason takes precedence over the reason of a failed replica, because that replica
-	 * may belong to an earlier attempt.
+	 * Kueue's reason comes before that of a failed replica, which may be from an earlier
+	 * attempt.
 	 */
 	if (*view->phase && *spec_kueue_queue(view, ctx))
 		ret = spec_kueue_cause(job, view, ctx);
-	/* A failed replica's own reason explains more than what other replicas wait for. */
+	/* A failed replica explains more than what other replicas wait for. */
 	if (*ret.reason || spec_job_first_failed(job, NULL))
 		return ret;
 	if (!*view->phase) {
@@ -664,7 +653,7 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 		return ret;
 	for (size_t i = 0; i < pods.n; i++)
 		n += !pods.v[i].pod->gone && *pods.v[i].pod->node;
-	/* Only events (for example about volumes) would show why pods with nodes wait. */
+	/* If all pods have nodes, only events (for example about volumes) would show the reason. */
 	if (n >= job->n_replicas)
 		unseen &= SPEC_UNSEEN_EVENTS;
 	if (unseen && has_waited(&f, max_of(ctx->since, view->changed) +

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the file ctl of a job: determines which actions the controller of the job's kind would
- * accept now, makes the request for an action, and determines its outcome. Each kind has one struct
- * of pure functions. backend/kube/control.c sends the requests.
+ * The file ctl of a job: which actions the job's controller would accept now, the request for an
+ * action, and its outcome. Each kind has one struct of pure functions. backend/kube/control.c sends
+ * the requests.
  */
 #pragma once
 
@@ -23,15 +23,14 @@ struct spec_control_asked {
 	const struct spec_control_job *job; /* the job's current version on the server */
 	const char *namespace;
 	/*
-	 * The version of Kueue's API that the server has, as "kueue.x-k8s.io/v1beta2"; NULL if the
-	 * server has none.
+	 * Kueue's API version on the server, "kueue.x-k8s.io/v1beta2"; NULL if the server has none.
 	 */
 	const char *kueue;
 	enum spec_action action;
 	const char *argument; /* the name of a queue or class, or NULL */
 	/*
-	 * Name of the object whose creation requests the action. Each new request has a new name. A
-	 * repeated request keeps its name.
+	 * The name of a new object, for kinds that are controlled by creating objects. A repeated
+	 * request has the same name, so that the server creates only one object.
 	 */
 	const char *name;
 	const struct spec_kind *kind; /* the job's kind */
@@ -46,15 +45,15 @@ struct spec_control_request {
 	bool patch;
 	char *resource; /* for messages: "commands.bus.volcano.sh" */
 	/*
-	 * Text for a user whose request gets a 403. It names the missing right and what to do
-	 * instead. NULL if the server's own text is enough.
+	 * After a 403: text for the user that names the missing right, and what to do instead. NULL
+	 * if the server's own text is enough.
 	 */
 	const char *forbidden;
 	char *path; /* relative to the server, with its query */
 	char *body; /* JSON */
 	/*
-	 * The path of an object that must exist for the action to have an effect, or NULL. kxfs
-	 * reads the object first. If the user may not read it, kxfs sends the request anyway.
+	 * The path of an object without which the action has no effect, or NULL. kxfs reads the
+	 * object first. If the user may not read it, kxfs sends the request anyway.
 	 */
 	char *needed;
 	char *missing; /* text for the user if the object NEEDED does not exist */
@@ -79,16 +78,15 @@ struct spec_control_mark {
 enum spec_control_outcome {
 	SPEC_CONTROL_OPEN,   /* no outcome is visible yet */
 	SPEC_CONTROL_OBEYED, /* the action has had an effect on the job */
-	/* the job is now in a state in which the controller ignores the action */
+	/* the job has reached a state in which the controller ignores the action */
 	SPEC_CONTROL_LATE,
 };
 
 struct spec_control {
 	unsigned known; /* bit set (1u << enum spec_action): all actions that the kind supports */
 	/*
-	 * A bit set of the actions that the controller may carry out twice if they are requested
-	 * twice. kxfs does not repeat such a request if the server may have received it. For all
-	 * other actions, the controller ignores the second request.
+	 * Bit set of the actions that the controller would carry out twice if it received two
+	 * requests. kxfs does not repeat such a request if the server may have received it.
 	 */
 	unsigned once;
 	/*
@@ -97,9 +95,9 @@ struct spec_control {
 	 */
 	unsigned (*actions)(const struct spec_control_job *job);
 	/*
-	 * Returns the errno for an ACTION that the controller would not accept now: -EOPNOTSUPP if
-	 * this mount can't request ACTION at all, else -EINVAL. Sets *RET_WHY to the reason for the
-	 * user (static), or to NULL if the reason is the job's phase.
+	 * Returns the errno for an ACTION that is not accepted now: -EOPNOTSUPP if this mount can't
+	 * request it at all, otherwise -EINVAL. Sets *RET_WHY to the reason (static), or to NULL if
+	 * the job's phase is the reason.
 	 */
 	int (*refusal)(const struct spec_control_job *job, enum spec_action action,
 		       const char **ret_why);

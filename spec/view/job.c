@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses a job's object. This file reads metadata and annotations, the kind's reader reads tasks
- * and status, and roles.c arranges the roles. The object of a job with a thousand tasks is a
- * megabyte long, and nearly all of it is the spec. The server sends the object again whenever one
- * of the job's pods changes. So if the spec has not changed, kxfs copies everything that depends on
- * the spec from the earlier view.
+ * Parses a job's object. The kind's reader reads tasks and status, and roles.c arranges the roles.
+ * The object of a job with a thousand tasks is a megabyte, nearly all of it spec, and the server
+ * sends the object whenever one of the pods changes. So if the spec has not changed, kxfs copies
+ * all that depends on it from the earlier view.
  */
 #include <errno.h>
 
@@ -153,8 +152,8 @@ int spec_job_view_parse(const struct spec_reader *reader, const char *json, size
 		v->over |= !p->asked && (p->ending || spec_state_is_final(p->state));
 	}
 	/*
-	 * A controller that limits the number of attempts counts failures as retries. No retry
-	 * follows the last failure, so don't count the last failure.
+	 * A controller that limits attempts counts the last failure as a retry, too. But no retry
+	 * followed it.
 	 */
 	if (v->retry_limit > 0)
 		v->retries = min_of(v->retries, v->retry_limit - 1);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Views of Kueue's objects. A Workload shows whether Kueue admits a job; the job can be of any
+ * Views of Kueue's objects, v1beta1 and v1beta2. A Workload shows whether Kueue admits a job of any
  * kind. A LocalQueue belongs to a namespace and is a part of spec_queue_view. A ClusterQueue has
- * the quota. Kueue's visibility API reports the positions of waiting jobs. The conventions of
- * view.h apply. The same functions read v1beta1 and v1beta2.
+ * the quota. The visibility API reports the positions of waiting jobs. view.h has the conventions.
  */
 #pragma once
 
@@ -55,26 +54,26 @@ struct spec_workload_view {
 	char *flavors;	       /* the flavors in which it has quota, as in spec_job */
 	char *priority_class;  /* its priority class, or "" */
 	int priority;	       /* SPEC_NO_PRIORITY if it has no priority yet */
-	/* How long Kueue applies changes of the job's priority-class label to the Workload. */
+	/* Until when Kueue applies changes of the job's priority-class label to the Workload. */
 	enum {
-		/* not at all: the job's pods have a class, or Kueue is too old */
+		/* never: the job's pods have a class, or Kueue is too old */
 		SPEC_PRIORITY_FIXED,
 		SPEC_PRIORITY_WAITING, /* until the Workload has quota */
 		SPEC_PRIORITY_ANY,
 	} takes_priority;
-	bool active; /* if false, Kueue does not admit the job until ACTIVE is true again */
+	bool active; /* spec.active; if false, Kueue does not admit the job */
 	struct spec_condition_view conditions[SPEC_WORKLOAD_N_CONDITIONS];
 	struct spec_check_view *checks; /* checks whose state is not Ready */
 	size_t n_checks;
 	unsigned evictions; /* number of evictions, for any reason */
 	unsigned requeued;  /* number of evictions because its pods were not ready in time */
-	int64_t requeue_at; /* Kueue retries at this time at the earliest; 0 if it may retry now */
+	int64_t requeue_at; /* when Kueue retries at the earliest; 0 if it may retry now */
 };
 
 /*
- * If an admission check or a limit has deactivated the job for good, return the reason (borrowed):
- * AdmissionCheck, MaximumExecutionTimeExceeded, ... Otherwise return "". Kueue does not requeue a
- * job that was deactivated for good, even if spec.active is true again.
+ * Return the reason (borrowed) why Kueue will never admit the job again: an admission check or a
+ * limit has deactivated it (AdmissionCheck, MaximumExecutionTimeExceeded, ...), or Kueue could not
+ * start it. Otherwise return "", also if a user has deactivated the job.
  */
 const char *spec_workload_put_out(const struct spec_workload_view *w);
 
@@ -121,26 +120,24 @@ define_cleanup(spec_cluster_queue_view_unrefp, struct spec_cluster_queue_view *,
 	       spec_cluster_queue_view_unref)
 
 /*
- * Return the names of the LocalQueues in JSON, a list, as one line, malloc'ed; ", " separates the
- * names. If the list is long, return only the first names. Return NULL if JSON is not a list.
- * *RET_HAS is true if the list contains NAME, or if JSON is not the last page of the list, so that
- * a later page may contain NAME.
+ * Return the names of the LocalQueues in JSON, a list, separated by ", ", malloc'ed. Leave out the
+ * last names of a long list. Return NULL if JSON is not a list. *RET_HAS is true if the list
+ * contains NAME, or if JSON is only a page of the list and later pages may contain NAME.
  */
 char *spec_local_queue_names(const char *json, size_t len, const char *name, bool *ret_has);
 
 /* --- positions --- */
 
-/* The position of a waiting job; the job at 1 is next. Plain data. */
+/* A waiting job, and its position in the queue; position 1 is next. Plain data. */
 struct spec_queue_position {
-	char uid[65]; /* uid of the job */
+	char uid[65];
 	unsigned position;
 };
 
 /*
  * Read the positions of waiting jobs from JSON, a reply of the visibility API, and sort them by
- * uid. They are positions in the ClusterQueue. Kueue admits jobs from all LocalQueues of a
- * ClusterQueue, so only these positions show which job is next. Return 0 and a malloc'ed *RET, or
- * -EINVAL.
+ * uid. They are positions in the ClusterQueue, since Kueue admits jobs from all of its LocalQueues.
+ * Return 0 and a malloc'ed *RET, or -EINVAL.
  */
 int spec_queue_positions_parse(const char *json, size_t len, struct spec_queue_position **ret,
 			       size_t *ret_n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finds why Kueue does not let a job run, from the conditions of the job's Workload and from its
- * queue. The reasons of conditions, and the fields of queues, determine the text and the advice.
- * Kueue's messages are quoted. The first of these cases that applies is the cause:
+ * queue. kxfs words the text and the advice, and quotes Kueue's messages. The first of these cases
+ * that applies is the cause:
  *
  *	deactivated             Kueue admits the job when spec.active is true again, or never
  *	evicted, has quota      Kueue is ending the job's pods
@@ -10,7 +10,7 @@
  *	QuotaReserved is false  no quota now, or never; or the queue is missing or stopped
  *	Admitted is not true    the job waits for admission checks
  *
- * The condition Evicted remains true while an evicted job waits again. Then the text also reports
+ * While an evicted job waits again, its condition Evicted remains true. The text then also reports
  * the eviction.
  */
 #include "spec/view/steps.h"
@@ -27,21 +27,21 @@
 	"It continues when spec.active of its Workload is true again, but this user has no right " \
 	"to set that (patch workloads.kueue.x-k8s.io). To run the job again, copy its "            \
 	"manifest.yaml into submit/ and remove its directory."
-/* Advice if Kueue will not requeue the job, even if spec.active is true again. */
+/* advice if Kueue will never requeue the job */
 #define SUBMIT_AGAIN                                                                               \
 	"Kueue will not admit it again: to run it again, copy its manifest.yaml into submit/."
 
 /* How kxfs explains one of Kueue's reasons to users. */
 struct kueue_meaning {
-	/* The reason of the condition. The last row has NULL here, and is for all other reasons. */
+	/* a reason in a condition; NULL in the last row, which is for all other reasons */
 	const char *kueue;
 	const char *reason; /* the reason that `status` shows */
-	const char *advice; /* the advice that follows the sentence in `why` */
+	const char *advice; /* the advice in `why`, after the sentence */
 	const char *words;
 	enum {
 		NOTHING,
-		QUOTE, /* Kueue's message follows the text */
-		PODS,  /* the text continues with the reason why the pods did not become ready */
+		QUOTE, /* append Kueue's message */
+		PODS,  /* append why the pods did not become ready */
 	} adds;
 };
 
@@ -94,7 +94,7 @@ static const struct kueue_meaning off_meanings[] = {
 	{NULL, "Deactivated", SUBMIT_AGAIN, "it was deactivated", QUOTE},
 };
 
-/* A cause whose text this file is writing. */
+/* A cause whose text is being written. */
 struct kueue_text {
 	const struct spec_job_view *view;
 	const struct spec_view_context *ctx;
@@ -103,7 +103,7 @@ struct kueue_text {
 	const char *reason, *advice;	      /* as in struct kueue_meaning */
 	FILE *out;			      /* the sentence */
 	bool stops;
-	bool pods; /* true if PODS applies (struct kueue_meaning) */
+	bool pods; /* true if the text must end with the reason why the pods did not become ready */
 };
 
 static const struct kueue_meaning *meaning_of(const struct kueue_meaning *table, const char *reason)
@@ -170,7 +170,7 @@ static const struct kueue_meaning *put_eviction(struct kueue_text *m)
 {
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
 	const struct kueue_meaning *means = meaning_of(evicted_meanings, e->reason);
-	/* Kueue counts only the evictions for this one reason. */
+	/* requeueState.count counts only evictions for this reason */
 	unsigned requeued = streq(e->reason, "PodsReadyTimeout") ? m->w->requeued : 0;
 
 	m->pods |= means->adds == PODS;
@@ -190,7 +190,7 @@ static const struct kueue_meaning *put_eviction(struct kueue_text *m)
 	return means;
 }
 
-/* Use the eviction as the cause. */
+/* Report the eviction as the cause. */
 static void evicted(struct kueue_text *m)
 {
 	const struct kueue_meaning *means = put_eviction(m);
@@ -215,9 +215,9 @@ static void line(struct kueue_text *m)
 		      m->out);
 	else if (m->ctx->kueue.position > 1 && m->ctx->now - m->ctx->since >= SPEC_SETTLE_NS)
 		/*
-		 * The text names the version of Kueue, since kxfs can't find out which version
-		 * runs: no object shows this. For the feature, see SchedulingEquivalenceHashing in
-		 * Kueue's pkg/features/kube_features.go.
+		 * No object shows which version of Kueue runs, so the text names the version that
+		 * skips jobs (SchedulingEquivalenceHashing in Kueue's
+		 * pkg/features/kube_features.go).
 		 */
 		fputs(", and Kueue has not tried to admit it yet. Other jobs are ahead of it, and "
 		      "Kueue 0.18 and later also skips a job if another job with the same request "
@@ -274,10 +274,7 @@ static void inactive(struct kueue_text *m)
 
 /* --- the conditions --- */
 
-/*
- * True if the job of W has ended with a result. Kueue also finishes the Workload of a deleted job,
- * but such a job has no result.
- */
+/* True if Kueue has finished W for another reason than the deletion of the job. */
 static bool is_finished(const struct spec_workload_view *w)
 {
 	const struct spec_condition_view *finished = &w->conditions[SPEC_WORKLOAD_FINISHED];
@@ -308,8 +305,8 @@ static void deactivated(struct kueue_text *m)
 
 	m->stops = true;
 	/*
-	 * If REASON is empty, a user has deactivated the Workload: directly, or by writing suspend
-	 * to the job's ctl, in this kxfs or in another one.
+	 * Without a REASON, a user has deactivated the Workload: directly, or through ctl in any
+	 * kxfs.
 	 */
 	if (!*reason) {
 		set(m, "Deactivated", m->ctx->kueue.fixed ? WHEN_ACTIVE_FIXED : WHEN_ACTIVE);
@@ -323,14 +320,14 @@ static void deactivated(struct kueue_text *m)
 		put_quote(m, target->is_true ? target : e);
 }
 
-/* Print why the job has no quota. */
+/* Print why the job, which waits in its queue, has no quota. */
 static void unreserved(struct kueue_text *m)
 {
 	const struct spec_condition_view *r = condition(m, SPEC_WORKLOAD_RESERVED);
 	const struct kueue_meaning *means;
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
 
-	/* Kueue has reported nothing since it evicted the job. */
+	/* Kueue has reported nothing since the eviction. */
 	if (e->is_true && streq(r->message, e->message)) {
 		evicted(m);
 		return;
@@ -352,7 +349,7 @@ static void unreserved(struct kueue_text *m)
 	}
 }
 
-/* Called for a job that has quota. Print why Kueue has not admitted the job yet. */
+/* Print why a job with quota is not admitted yet. */
 static void unadmitted(struct kueue_text *m)
 {
 	const char *sep = " and waits for admission check ";
@@ -430,8 +427,8 @@ static void explain(struct kueue_text *m)
 }
 
 /*
- * Called if kxfs has not seen a Workload of the job. If Kueue has had time to create the Workload,
- * print why it may be missing.
+ * kxfs knows no Workload of the job. If Kueue has had time to create one, print why it may be
+ * missing.
  */
 static void missing(struct kueue_text *m)
 {

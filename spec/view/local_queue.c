@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads Kueue's queues. A LocalQueue belongs to a namespace and has no quota of its own: its jobs
- * use the quota of a ClusterQueue. A ClusterQueue belongs to the whole cluster, and users often may
- * not read it. Neither object has the positions of waiting jobs. Kueue's visibility API computes
- * them on request.
+ * Reads Kueue's queues. A LocalQueue belongs to a namespace; its jobs use the quota of a
+ * ClusterQueue, which belongs to the whole cluster and which users often may not read. Kueue's
+ * visibility API computes the positions of waiting jobs on request.
  */
 #include <errno.h>
 
@@ -11,10 +10,10 @@
 #include "spec/view/steps.h"
 #include "spec/yaml/yaml.h"
 
-/* The largest number of amounts of one queue, over all flavors; more are ignored. */
+/* The largest number of amounts of one queue, over all flavors. kxfs ignores further ones. */
 #define MAX_AMOUNTS 1024
 #define MAX_PLACES  100000
-#define NAMES_MAX   500 /* once a line has this many bytes, no further name is added */
+#define NAMES_MAX   500 /* after this many bytes, no further name is added */
 #define TEXT_DEPTH  2	/* levels of YAML in block style: the queue, its list of amounts */
 
 /* --- amounts --- */
@@ -28,7 +27,7 @@ static void read_amounts(struct spec_amounts *a, const struct spec_value *flavor
 
 		for (size_t k = 0; k < spec_read_count(resources); k++) {
 			const struct spec_value *resource = spec_read_at(resources, k);
-			/* This is a string, or a number if the manifest contains a number. */
+			/* A string, or a number if the manifest has a number. */
 			const char *text = spec_read_word(resource, key);
 
 			if (*text && a->n < MAX_AMOUNTS)
@@ -148,9 +147,8 @@ bool spec_queue_is_stopped(const char *policy)
 }
 
 /*
- * Return the state of Q as a word: "Open", or the reason why Q admits no jobs. If an administrator
- * has stopped Q or its ClusterQueue, set *RET_BY to the kind of the stopped queue. Otherwise set
- * *RET_BY to "".
+ * Return the state of Q as a word: "Open", or the reason why Q admits no jobs. *RET_BY is the kind
+ * of the queue that an administrator has stopped, Q or its ClusterQueue; "" if neither is stopped.
  */
 static const char *state_of(const struct spec_local_queue *q,
 			    const struct spec_cluster_queue_view *cluster, const char **ret_by)
@@ -173,7 +171,7 @@ static void put_text(struct json_object *o, const char *key, const char *text)
 	spec_tree_text(o, key, text && *text ? text : NULL);
 }
 
-/* Append the resources in V to LIST, except those that are also in OTHER (may be NULL). */
+/* Append to LIST an item for each amount in V, unless OTHER (may be NULL) has the same resource. */
 static void put_amounts(struct json_object *list, const struct spec_local_queue *q,
 			const struct spec_cluster_queue_view *cluster, const struct spec_amounts *v,
 			const struct spec_amounts *other)
@@ -259,8 +257,8 @@ static int by_uid(const void *a, const void *b)
 }
 
 /*
- * Return the uid of ITEM's job: of the first owner, because Kueue copies the owner references
- * without "controller" (pkg/visibility/storage).
+ * Return the uid of ITEM's job: the first owner, since Kueue copies the owner references without
+ * "controller" (pkg/visibility/storage).
  */
 static const char *job_of(const struct spec_value *item)
 {

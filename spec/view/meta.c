@@ -4,7 +4,8 @@
  * users see, from objects that the API server sends:
  *
  *   meta.c      the metadata that all objects have
- *   job.c       struct spec_job_view: a job's object, its tasks in the order of its replicas
+ *   job.c       struct spec_job_view: a job's object
+ *   roles.c     the roles of a job, and the order of its replicas
  *   pod.c       struct spec_pod_view: a pod, and its own status
  *   watched.c   struct spec_group_view, spec_event_view, spec_queue_view: other watched objects
  *   workload.c, local_queue.c  Kueue's objects (kueue.h)
@@ -13,8 +14,7 @@
  *   replica.c   one replica, from its pods
  *   cause.c     what blocks a waiting job, from events, pod group and queue
  *   kueue_cause.c  what blocks a waiting job, from Kueue's objects
- *   snapshot.c  struct spec_job, the immutable snapshot; calls the other files, which return
- *               values, and is the only file that writes the job's fields
+ *   snapshot.c  struct spec_job, the snapshot: only this file writes the job's fields
  *
  * Each kind has a table of functions that read its objects (struct spec_reader). Only the I/O
  * thread uses views of jobs, pods and groups. Views of events and queues are reference counted, so
@@ -59,7 +59,7 @@ void spec_meta_clear(struct spec_meta *m)
 	spec_unset(&m->name, &m->uid, &m->owner_uid, &m->owner);
 }
 
-/* True if TEXT, a name or a uid, is valid in API paths, file names and keys of logs. */
+/* True if TEXT, the name of an object, is valid in API paths and file names. */
 static bool is_name(const char *text)
 {
 	return strlen(text) < 254 && spec_name_is_file(text) &&
@@ -108,8 +108,8 @@ int spec_meta_read(const struct spec_value *object, struct spec_meta *m)
 	m->created = spec_read_time(metadata, "creationTimestamp");
 	m->deleted = spec_read_time(metadata, "deletionTimestamp");
 	/*
-	 * deletionTimestamp is the time by which the object must be gone. Subtract the grace period
-	 * to get the time of the request.
+	 * deletionTimestamp is when the object must be gone: the time of the request plus the grace
+	 * period.
 	 */
 	if (m->deleted)
 		m->deleted -= NS_PER_S *

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Assigns pods to replicas. Most controllers number the pods of a task. If a controller does not,
- * kxfs assigns the pods in order of creation, one to each replica. Once all replicas of the task
- * have a pod, a further pod becomes the next attempt of a replica whose pod has failed. A pod with
- * a log in the last snapshot keeps its replica.
+ * Assigns pods to replicas. Most controllers number the pods of a task. Pods without a number are
+ * assigned in order of creation, one to each replica. When all replicas have a pod, a further pod
+ * is the next attempt of a replica whose pod has failed. A pod with a log in the last snapshot
+ * keeps its replica.
  */
 #include "spec/view/steps.h"
 
@@ -17,9 +17,8 @@ static int compare(int64_t a, int64_t b)
 }
 
 /*
- * Compare two pods: by replica, then by age. Creation times are whole seconds. If they are equal,
- * the pod with fewer retries counts as older. If these are equal too, the deleted pod counts as
- * older.
+ * Compare two pods: by replica, then by age. Creation times are whole seconds. Among pods of the
+ * same second, the pod with fewer retries is older, and then the pod that was deleted.
  */
 static int by_age(const void *a, const void *b)
 {
@@ -64,7 +63,7 @@ struct known_log {
 	size_t replica;
 };
 
-/* Compare two logs by the uids of their pods. The uid is the part of a key before its first dot. */
+/* Compare two logs by the uid of the pod, which is the key up to the first dot. */
 static int by_uid(const void *a, const void *b)
 {
 	const char *x = ((const struct known_log *)a)->key, *y = ((const struct known_log *)b)->key;
@@ -75,8 +74,8 @@ static int by_uid(const void *a, const void *b)
 }
 
 /*
- * Return the index in VIEW of the replica that has index I in BEFORE. The indices differ if roles
- * have grown since BEFORE. Return NO_PLACE if VIEW does not have that replica.
+ * Return the index in VIEW of the replica that has the index I in BEFORE. If roles have grown since
+ * BEFORE, the indices differ. Return NO_PLACE if VIEW lacks the replica.
  */
 static size_t place_of(const struct spec_job_view *view, const struct spec_job *before, size_t i)
 {
@@ -104,18 +103,15 @@ static struct known_log *known_of(const struct spec_job_view *view, const struct
 	return ret;
 }
 
-/*
- * True if another pod may become the next attempt of a replica. POD is the replica's newest pod, or
- * NULL if the replica has no pod.
- */
+/* True if a replica can take another pod. POD is the replica's newest pod, or NULL. */
 static bool is_free(const struct spec_pod_view *pod)
 {
 	return !pod || pod->gone || spec_pod_state(pod) == SPEC_FAILED;
 }
 
 /*
- * Assign a replica to each of the N pods at V, in order. V is sorted by task, then by age. The
- * caller has set the replica of each pod to the first replica of its task.
+ * Assign each of the N pods at V to a replica, or to NO_PLACE. V is sorted by task, then by age. On
+ * entry, each pod is assigned to the first replica of its task.
  */
 static void number(const struct spec_job_view *view, struct spec_placed_pod *v, size_t n,
 		   const struct spec_job *before)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses a pod: its state, why it waits or how it has ended, and its containers. Controllers record
- * in different ways to which task a pod belongs, so the kind's reader finds the task.
+ * Parses a pod: its state, why it waits or how it has ended, and its containers. The kind's reader
+ * finds the pod's task, which each controller records in its own way.
  */
 #include "spec/view/steps.h"
 
@@ -16,10 +16,10 @@
 
 #define MAX_CONTAINERS 64
 #define MICRO	       1e6  /* millionths in a core */
-#define MAX_FIGURE     1e15 /* larger amounts are not plausible, and not shown */
+#define MAX_FIGURE     1e15 /* larger amounts are implausible, and not shown */
 /*
- * The kubelet reports this reason and the exit code 137 if it does not know how a container ended.
- * In that case, 137 is not the program's exit code.
+ * The kubelet's reason for a container whose end it does not know. It also reports the exit code
+ * 137, which is not the program's.
  */
 #define UNKNOWN_END "ContainerStatusUnknown"
 
@@ -79,15 +79,11 @@ enum spec_state spec_pod_state(const struct spec_pod_view *pod)
 			continue;
 		/*
 		 * The kubelet reports the ends of all containers slightly before it updates the
-		 * phase. So if all containers have ended, return the state that the phase will
-		 * show.
+		 * phase. Return the state that the phase will show.
 		 */
 		if (!spec_state_is_final(states[i].state) && pod->outcome != SPEC_UNKNOWN)
 			return pod->outcome;
-		/*
-		 * A pod in phase Running is PENDING before the first run of its main container, and
-		 * between two runs.
-		 */
+		/* In phase Running, the main container may not have begun its first or next run. */
 		if (states[i].state == SPEC_RUNNING && c &&
 		    (c->state == SPEC_WAITING || spec_pod_loops(pod, c)))
 			return SPEC_PENDING;
@@ -153,9 +149,9 @@ static void read_words(struct spec_container_view *c, const struct spec_value *o
 }
 
 /*
- * Set the last output of the program in container C. If the program failed, the kubelet may set
- * MESSAGE to the end of the program's output (at most 4096 bytes). Ignore a MESSAGE that is the end
- * of a JSON object and names no error, because the log explains more.
+ * Set the last output of the program in container C. If the program failed, MESSAGE may be the end
+ * of its output (at most 4096 bytes) or an error file. Ignore a MESSAGE that is the end of a JSON
+ * object and names no error, because the log explains more.
  */
 static void read_last_words(struct spec_container_view *c, const char *message)
 {
@@ -202,7 +198,7 @@ static void read_container(struct spec_container_view *c, const struct spec_valu
 	}
 }
 
-/* Read the containers. Ignore a container whose name is not valid as a file name. */
+/* Read the containers, except those whose names are not valid as file names. */
 static void read_containers(struct spec_pod_view *v, const struct spec_value *status)
 {
 	static const char *const keys[] = {"initContainerStatuses", "containerStatuses",
@@ -230,7 +226,7 @@ static void read_containers(struct spec_pod_view *v, const struct spec_value *st
 
 /* --- the pod --- */
 
-/* True if the restart policy of O allows restarts. O is a pod's spec or a container. */
+/* True if O, a pod's spec or a container, has a restart policy that allows restarts. */
 static bool is_rerun(const struct spec_value *o)
 {
 	const char *policy = spec_read_text(o, "restartPolicy");
@@ -239,8 +235,8 @@ static bool is_rerun(const struct spec_value *o)
 }
 
 /*
- * True if a container of the pod may restart. The pod itself always has a restart policy, because
- * the server adds a default to manifests without one.
+ * True if a container of the pod may restart. The server sets the pod's restart policy if the
+ * manifest has none.
  */
 static bool reruns(const struct spec_value *spec)
 {
@@ -270,7 +266,7 @@ static bool main_reruns(const struct spec_pod_view *v, const struct spec_value *
 	return is_rerun(*spec_read_text(main, "restartPolicy") ? main : spec);
 }
 
-/* Return the amount of NAME in MAP, multiplied by BY; -1 if MAP has no valid amount of it. */
+/* Return the amount of NAME in MAP, multiplied by BY; -1 if it is missing or invalid. */
 static int64_t amount(const struct spec_value *map, const char *name, double by)
 {
 	double value = spec_amount_value(spec_read_text(map, name)) * by;
@@ -278,10 +274,7 @@ static int64_t amount(const struct spec_value *map, const char *name, double by)
 	return value >= 0 && value <= MAX_FIGURE ? (int64_t)ceil(value) : -1;
 }
 
-/*
- * Return the number of GPUs in LIMITS. Each vendor has its own name for a GPU resource, such as
- * nvidia.com/gpu or amd.com/gpu.
- */
+/* Return the number of GPUs in LIMITS, of any vendor (nvidia.com/gpu, amd.com/gpu). */
 static int64_t count_gpus(const struct spec_value *limits)
 {
 	int64_t n = 0, one;
@@ -297,8 +290,8 @@ static int64_t count_gpus(const struct spec_value *limits)
 }
 
 /*
- * Return the resources that CONTAINER requests. If its manifest has a limit but no request for a
- * resource, the server has added a request that equals the limit.
+ * Return the resources that CONTAINER requests. If a manifest has only a limit for a resource, the
+ * server has set the request to the limit.
  */
 static struct spec_request request(const struct spec_value *container)
 {
@@ -356,9 +349,9 @@ static enum spec_state outcome(const struct spec_value *spec, const struct spec_
 }
 
 /*
- * Return the condition that has the reason why the pod is not scheduled. Return NULL if the pod is
- * scheduled, or if no scheduler has tried to schedule it. Also return NULL if the scheduler has
- * found a node for the pod, and only waits for other pods.
+ * Return the condition that shows why the pod is not scheduled. Return NULL if the pod is
+ * scheduled, if no scheduler has tried to schedule it, or if the scheduler has found a node and
+ * only waits for other pods.
  */
 static const struct spec_value *unscheduled(const struct spec_value *status)
 {
@@ -382,9 +375,8 @@ static bool any_ready(const struct spec_value *status)
 }
 
 /*
- * True if the condition C means that the pod's node does not respond, or that Kubernetes is
- * evicting the pod for this reason. ANY_READY is true if, according to the last report, a container
- * of the pod is ready.
+ * True if the condition C means that the pod's node does not respond, or that Kubernetes evicts the
+ * pod because of this. ANY_READY is true if the last report has a ready container.
  */
 static bool is_silent(const struct spec_value *c, bool any_ready)
 {
@@ -398,10 +390,9 @@ static bool is_silent(const struct spec_value *c, bool any_ready)
 }
 
 /*
- * Return the time since which the node has not responded. Return 0 if the node responds. When a
- * node does not respond, the node controller marks the node's pods as not ready. The status of
- * their containers remains as the kubelet last reported it. Minutes later, the node controller
- * evicts the pods.
+ * Return since when the node has not responded; 0 if it responds. The node controller marks the
+ * pods of such a node as not ready, and evicts them minutes later. The status of their containers
+ * remains as the kubelet last reported it.
  */
 static int64_t lost_since(const struct spec_value *status)
 {
@@ -420,8 +411,8 @@ static int64_t lost_since(const struct spec_value *status)
 }
 
 /*
- * Return the time at which the pod's time limit ends. The limit starts when the kubelet accepts the
- * pod. Return 0 if the pod has no limit, or if the kubelet has not accepted the pod yet.
+ * Return when the pod's time limit ends. The limit counts from when the kubelet accepts the pod.
+ * Return 0 if there is no limit, or if the kubelet has not accepted the pod yet.
  */
 static int64_t deadline(const struct spec_value *pod)
 {
@@ -454,9 +445,8 @@ static void read_status(struct spec_pod_view *v, const struct spec_value *status
 	}
 
 /*
- * The members of a pod that this file and the kinds' readers use. They are about a fifth of the
- * object. kxfs drops all other members before it parses the object. If a reader needs another
- * member, add the member here.
+ * The members of a pod that this file and the kinds' readers use, about a fifth of the object. kxfs
+ * drops all other members before it parses the object. Add a member here before using it.
  */
 static const struct spec_pick owner_pick[] = {
 	KEEP("uid"), KEEP("controller"), KEEP("apiVersion"), KEEP("kind"), KEEP("name"), {0},
@@ -510,8 +500,7 @@ const struct spec_pick spec_pod_pick[] = {
 };
 
 /*
- * Return the uid of the object that POD belongs to, by the rules of R (see spec_reader.owner).
- * Return NULL if POD does not belong to R's kind.
+ * Return the uid of POD's owner; NULL if POD does not belong to R's kind (see spec_reader.owner).
  */
 static const char *owner_of(const struct spec_reader *r, const struct spec_value *pod,
 			    bool *ret_part)
@@ -526,8 +515,8 @@ static const char *owner_of(const struct spec_reader *r, const struct spec_value
 }
 
 /*
- * Return the reader for POD, and set the owner in V, the view of POD. If there is only one reader,
- * this is the reader for any pod. If there are several readers and none matches, return NULL.
+ * Return the reader for POD, or NULL, and set the owner in V, the view of POD (see
+ * spec_pod_view_parse).
  */
 static const struct spec_reader *find_reader(const struct spec_pod_readers *readers,
 					     const struct spec_value *pod, struct spec_pod_view *v)
@@ -600,13 +589,13 @@ int spec_pod_view_parse(const struct spec_pod_readers *readers, const char *json
 void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view *before)
 {
 	/*
-	 * Once the pod has ended, the kubelet shortens the grace period. The time of the deletion
-	 * request is computed from the grace period, so it is then too late. Keep the earlier time.
+	 * The time of the deletion request is computed from the grace period. Once the pod has
+	 * ended, the kubelet shortens that period, and the time is too late. Keep the earlier time.
 	 */
 	if (before->meta.deleted && before->meta.deleted < now->meta.deleted)
 		now->meta.deleted = before->meta.deleted;
 	/*
-	 * Times don't show whether the pod ended before its deletion was requested: they are whole
+	 * Times don't show which was first, the pod's end or the deletion request: they are whole
 	 * seconds, and a controller may delete a pod in the second in which the pod ends.
 	 */
 	now->ended |= before->ended;

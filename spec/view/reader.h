@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Declares the functions that read the objects of one kind of job (struct spec_reader), and helper
- * functions for them.
- */
+/* How kxfs reads the objects of one kind of job (struct spec_reader), and functions for readers. */
 #pragma once
 
 #include "spec/base/value.h"
@@ -11,14 +8,14 @@
 /* A task in a job's object. Plain data. The strings are borrowed from the object. */
 struct spec_task_source {
 	const char *name;
-	/* The TorchX role of which this task is one replica; "" if TorchX did not make the task. */
+	/* the TorchX role of which this task is one replica; "" if TorchX did not make the task */
 	const char *role;
 	unsigned replica;  /* id of the replica, from TorchX */
 	unsigned replicas; /* number of pods of the task */
 	unsigned minimum;
 	int time_limit; /* time limit of each pod in seconds; 0 if unlimited */
 	bool grows;	/* true if the task may have more pods than REPLICAS */
-	/* a buffer for a name that the kind's reader composes; no other code uses it */
+	/* for the kind's reader: storage for NAME, if the object does not contain it */
 	char key[80];
 };
 
@@ -26,20 +23,21 @@ struct spec_task_source {
 struct spec_phase {
 	const char *name; /* NULL in the last row */
 	enum spec_state state;
-	/* true if the controller does not replace a pod that is stopped in this phase */
+	/* true if the controller does not replace pods that end or are deleted in this phase */
 	bool ending;
 	bool suspended; /* true if the job is suspended and may resume */
 	/* True if the row applies only while suspension is requested (spec_job_view.asked). */
 	bool asked;
 	/*
-	 * true if the controller has created the pods before this phase begins; the job is then
-	 * PENDING while all its pods wait
+	 * true if the pods exist before this phase begins; the job is PENDING while all of them
+	 * wait
 	 */
 	bool by_pods;
-	bool gives_up; /* true if a job whose pods can't be created also ends in this phase */
+	/* true if the controller also uses this phase for a job whose pods it could not create */
+	bool gives_up;
 	/*
-	 * True if this phase lies between two attempts. The job is then PENDING, unless one of its
-	 * replicas has failed.
+	 * True if this phase is between two attempts. The job is then PENDING, unless a replica has
+	 * failed.
 	 */
 	bool between;
 };
@@ -50,22 +48,21 @@ static inline bool spec_phase_is(const struct spec_job_view *v, const struct spe
 	return row && row->name && streq(row->name, v->rows->name);
 }
 
-/* The reason of a job that Kueue keeps suspended in a queue; kueue_cause.c finds the details. */
+/* Reason of a job that Kueue keeps suspended in a queue. kueue_cause.c finds the details. */
 #define SPEC_REASON_QUEUED "QueuedInKueue"
 
-/* What kxfs concludes from a job's pods about its end, before the phase shows the end. */
+/* What the pods show about the end of a job before its phase shows the end. */
 enum spec_pods_decide {
-	/* kxfs concludes that the job has succeeded if all its pods have succeeded. */
+	/* The job has succeeded if all pods have succeeded. */
 	SPEC_PODS_DECIDE_SUCCESS,
 	/*
-	 * The controller may report the end of a running job minutes late, or never. So kxfs
-	 * concludes that the job has ended as soon as all its pods have ended by themselves and the
-	 * controller will not restart the job.
+	 * The job has ended if all pods have ended and the controller will not restart it. For
+	 * controllers that report the end minutes late, or never.
 	 */
 	SPEC_PODS_DECIDE_END,
 	/*
-	 * kxfs concludes nothing. A user can still suspend a job whose pods have all succeeded. The
-	 * controller then deletes these pods and later creates them again.
+	 * Nothing: if a user suspends a job whose pods have all succeeded, the controller deletes
+	 * the pods and later creates them again.
 	 */
 	SPEC_PODS_DECIDE_NOTHING,
 };
@@ -73,9 +70,8 @@ enum spec_pods_decide {
 /* How kxfs reads the objects of a kind. The functions get this struct as READER. */
 struct spec_reader {
 	/*
-	 * Sets the members of V that depend on the object's spec. kxfs calls this for a new object
-	 * and when the spec has changed, but not when only metadata or status have changed. Returns
-	 * the number of tasks. *RET_TASKS (malloc'ed) has the tasks in the object's order.
+	 * Sets the members of V that depend on the spec. Called for a new object and after a change
+	 * of the spec. Returns the number of tasks, and the tasks in *RET_TASKS (malloc'ed).
 	 */
 	size_t (*job)(const struct spec_reader *reader, const struct spec_value *object,
 		      struct spec_job_view *v, struct spec_task_source **ret_tasks);
@@ -91,17 +87,16 @@ struct spec_reader {
 	 */
 	const char *of_group, *of_kind;
 	/*
-	 * Returns the uid of the object to which POD belongs, which is the controller in POD's
-	 * owner references. That object is the job, or an object between POD and its job; in the
-	 * second case, the function sets *RET_PART to true. Returns NULL if POD does not belong to
-	 * this kind. If the pointer OWNER is NULL, POD belongs to its controller if that controller
-	 * matches OF_GROUP and OF_KIND.
+	 * Returns the uid of the job that owns POD. May instead return the uid of an object between
+	 * them, and then sets *RET_PART to true. Returns NULL if POD does not belong to this kind.
+	 * If the pointer OWNER is NULL, POD's controller owns POD if it matches OF_GROUP and
+	 * OF_KIND.
 	 */
 	const char *(*owner)(const struct spec_reader *reader, const struct spec_value *pod,
 			     bool *ret_part);
 	/*
 	 * Sets the members task, index, retry, failures and main of V. OBJECT is a pod with only
-	 * those members that the table spec_pod_pick in pod.c names.
+	 * the members that spec_pod_pick keeps.
 	 */
 	void (*pod)(const struct spec_reader *reader, const struct spec_value *object,
 		    struct spec_pod_view *v);
@@ -118,8 +113,8 @@ struct spec_reader {
 	 */
 	const char *no_more;
 	/*
-	 * True if the number of retries in the object is wrong: it does not include restarts of
-	 * containers, and after the job's end it includes pods that the controller has deleted.
+	 * True if the object's number of retries is wrong: it lacks restarts of containers, and
+	 * after the job's end it includes pods that the controller has deleted.
 	 */
 	bool recounted;
 	bool remade; /* true if the object's owner creates the object again after a deletion */
@@ -129,14 +124,11 @@ struct spec_reader {
 
 /* Set the reason and the message of V: the job waits in QUEUE until Kueue admits it. */
 void spec_job_view_queued(struct spec_job_view *v, const char *queue);
-/*
- * Return the owner reference of OBJECT that names its controller (borrowed), or NULL if OBJECT has
- * no valid one.
- */
+/* Return the owner reference of OBJECT's controller (borrowed), or NULL if it has no valid one. */
 const struct spec_value *spec_view_controller(const struct spec_value *object);
 /*
- * True if the owner reference CONTROLLER has the kind KIND and the API group in API_VERSION, such
- * as "batch/v1" or only "batch/".
+ * True if the owner reference CONTROLLER has the kind KIND and the API group of API_VERSION
+ * ("batch/v1" or only "batch/").
  */
 bool spec_view_is_a(const struct spec_value *controller, const char *api_version, const char *kind);
 /* Return the labels of an object, borrowed, or NULL. */

@@ -12,19 +12,19 @@
 #include "spec/base/words.h"
 
 /*
- * A sample covers the time since the previous sample, or since the start of the run. If it covers
- * more than this (ns), the usage is unknown.
+ * A sample covers the time since the previous sample, or since the start of the run. If that is
+ * longer than this (ns), the CPU time is unknown.
  */
 #define SAMPLE_SPAN INT64_C(45000000000)
 /* Exit codes of programs that SIGKILL or SIGTERM ended. */
 #define KILLED	   137
 #define TERMINATED 143
-#define CPU_MAX	   (INT64_C(1) << 50) /* in microseconds; a larger value is not plausible */
+#define CPU_MAX	   (INT64_C(1) << 50) /* microseconds; a larger value is implausible */
 
 /* --- its state --- */
 
 /*
- * Return how often the job (or only this replica) was retried before POD was created; 0 if unknown.
+ * Return how often the job, or only this replica, was retried before POD was created; 0 if unknown.
  */
 static unsigned retry_of(const struct spec_pod_view *pod, const struct spec_job_view *job)
 {
@@ -33,7 +33,7 @@ static unsigned retry_of(const struct spec_pod_view *pod, const struct spec_job_
 	return pod->meta.created < job->began ? 0 : job->retries;
 }
 
-/* True if POD's STATE is FAILED and the controller will make a pod for another attempt. */
+/* True if POD has failed and another attempt follows. STATE is the state of POD. */
 static bool is_followed(const struct spec_pod_view *pod, enum spec_state state,
 			const struct spec_job_view *job)
 {
@@ -57,8 +57,7 @@ static bool has_failed_before(const struct spec_pod_view *pod, const struct spec
 }
 
 /*
- * Called for a container C that was restarted after a failure, and was then stopped. True if C
- * failed again before it was stopped.
+ * C was restarted after a failure, and later stopped. True if C failed again before it was stopped.
  */
 static bool has_failed_again(const struct spec_container_view *c)
 {
@@ -95,8 +94,8 @@ static bool failed(const struct spec_container_view *c)
 }
 
 /*
- * Return the container that blocks POD, or whose failure ended POD. Prefer the main container.
- * Return NULL if there is no such container.
+ * Return the container that blocks POD or whose failure ended POD, preferably the main container,
+ * or NULL.
  */
 static const struct spec_container_view *culprit(const struct spec_pod_view *pod)
 {
@@ -154,7 +153,7 @@ static void explain_with(struct spec_replica *r, const char *reason, const char 
 	spec_set(&r->message, message);
 }
 
-/* Set the reason of R, whose container C was restarted after a failure and was then stopped. */
+/* C, the container of R, was restarted after a failure and was then stopped. Set R's reason. */
 static void explain_stopped(struct spec_replica *r, const struct spec_pod_view *pod,
 			    const struct spec_container_view *c)
 {
@@ -224,15 +223,15 @@ static void add_log(struct spec_replica *r, const struct spec_pod_view *pod,
 }
 
 /*
- * Add the logs of C's current run, if it has begun, and of the previous run. The server does not
- * keep logs of earlier runs. If kxfs captured such logs, they are in the last snapshot.
+ * Add the logs of C's current run and of the run before. The server has no logs of earlier runs; if
+ * kxfs has captured them, they are in the last snapshot.
  */
 static void add_logs(struct spec_replica *r, const struct spec_pod_view *pod,
 		     const struct spec_container_view *c)
 {
 	/*
-	 * A container that waits for its first run has no log. If a container waits for a later
-	 * run, its restart count is still the number of the last run, which has a log.
+	 * A container that waits for its first run has no log. While it waits for a later run, its
+	 * restart count is the number of the last run.
 	 */
 	if (c->state == SPEC_WAITING && c->last_exit_code < 0)
 		return;
@@ -313,9 +312,9 @@ static void fill_usage(struct spec_replica *r, const struct spec_pod_view *pod,
 /* --- all steps together --- */
 
 /*
- * True if STATE is the last state of the replica. The server may report the end of a job before the
- * ends of its pods. Until the pods have ended, their output is incomplete. So after the end of the
- * job, a state is the last one only if it is final, or if the job is no longer in the cluster.
+ * True if STATE is the replica's last state. After the end of the job, it is the last one if it is
+ * final or if the job has left the cluster: the server may report the job's end before the ends of
+ * its pods, whose output is then incomplete.
  */
 static bool is_end(enum spec_state state, const struct spec_job_view *job,
 		   const struct spec_standing *standing)
@@ -330,19 +329,16 @@ static int64_t first_of(int64_t a, int64_t b, int64_t c)
 	return a ? a : b ? b : c;
 }
 
-/*
- * True if the server has reported a pod of the replica, or if the replica has finished without a
- * pod. BEFORE is the replica in the last snapshot.
- */
+/* True if the replica, in the last snapshot BEFORE, had a pod or had finished without one. */
 static bool was_reported(const struct spec_replica *before)
 {
 	return before && (before->n_logs > 0 || *before->pod || before->finished);
 }
 
 /*
- * Fill R, which has no pod. If R had already ended in the last snapshot, copy its end from there.
- * If the server has reported the end of the job but may still report a pod of R, don't set R's end
- * yet, because R's output is incomplete.
+ * Fill R, which has no pod. If R had ended in the last snapshot, copy that end. While the server
+ * may still report a pod of R, R's output is incomplete, so don't set R's end even if the job is
+ * over.
  */
 static void fill_without(struct spec_replica *r, const struct spec_standing *standing,
 			 const struct spec_replica *before)
@@ -408,9 +404,9 @@ static bool is_unused(const struct spec_pod_view *pod)
 }
 
 /*
- * True if the newest pod of the replica was never used, because the replica had already ended in
- * the previous attempt. Volcano creates a pod for another attempt before it notices that no attempt
- * is left (pkg/controllers/job/state/restarting.go). It then kills that pod.
+ * True if the newest pod was never used, because the replica had ended in the attempt before.
+ * Volcano creates pods for another attempt before it notices that no attempt is left
+ * (pkg/controllers/job/state/restarting.go), and then kills them.
  */
 static bool has_ended_before(struct spec_placed_pods pods, const struct spec_standing *standing,
 			     const struct spec_replica *before)

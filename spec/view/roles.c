@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Determines the roles and tasks of a job, the order of its replicas, and the names of their
- * directories.
- *
- * Some objects do not contain the roles of their job, or the number of replicas of a role. In the
- * snapshot of such a job, the roles in the object come first, then the roles in the last snapshot,
- * then the roles that only pods name, ordered by the creation times of the pods. kxfs never removes
- * a role or replica from a snapshot, so names and positions of replicas do not change.
+ * Determines the roles and tasks of a job, the order of its replicas, and their directories' names.
+ * Some objects do not contain all roles of their job, or the number of replicas of a role. Then the
+ * roles in the object come first, followed by other roles in the last snapshot and roles that only
+ * pods name, by the creation times of the pods. kxfs never removes a role or replica from a
+ * snapshot, so names and positions of replicas do not change.
  */
 #include "spec/view/steps.h"
 
@@ -14,7 +12,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-#define MAX_DIR 200 /* bytes; short enough to append a number and remain valid as a file name */
+#define MAX_DIR 200 /* bytes; a file name remains valid with a number appended */
 
 /* A task, and the keys by which tasks are sorted. */
 struct placed {
@@ -31,8 +29,8 @@ static bool is_replica(const struct spec_task_source *task)
 }
 
 /*
- * Compare two tasks for sorting. Tasks that are roles of their own come first. Replicas of TorchX
- * roles follow, sorted by role and then by id.
+ * Sort tasks: first those that are roles of their own, then replicas of TorchX roles, by role and
+ * id.
  */
 static int by_role(const void *a, const void *b)
 {
@@ -63,9 +61,8 @@ static bool same_role(const struct placed *a, const struct placed *b)
 }
 
 /*
- * Sort the N tasks at V into the order of the roles, and return true. Exception: if two tasks of a
- * role have the same id, make each task a role of its own and return false. TorchX never makes such
- * a job.
+ * Sort the N tasks at V into the order of the roles, and return true. If two tasks of a role have
+ * the same id, which TorchX never makes, make each task a role of its own and return false.
  */
 static bool place_tasks(struct placed *v, size_t n)
 {
@@ -99,8 +96,8 @@ static int by_dir(const void *a, const void *b)
 }
 
 /*
- * kxfs may make the same directory name from different role names. In this case, append a number to
- * all of these directory names except the first.
+ * Different role names may yield the same directory name. Append a number to all of these directory
+ * names except the first.
  */
 static void part_dirs(struct spec_job_view *v)
 {
@@ -207,10 +204,10 @@ void roles_clear(struct spec_job_view *v)
 
 /* --- roles that pods decide --- */
 
-/* A reason to show a role: the object has it, the last snapshot has it, or a pod names it. */
+/* A role that the object, the last snapshot or a pod names. */
 struct roles_claim {
 	const char *name;
-	size_t position;		 /* sort key: claims of the object come first */
+	size_t position;		 /* sort key: roles in the object come first */
 	const struct spec_task_view *of; /* the task in the object, or NULL */
 	const struct spec_pod_view *pod; /* or NULL */
 	unsigned replicas;
@@ -244,8 +241,8 @@ static int by_position(const void *a, const void *b)
 }
 
 /*
- * Return the time at which POD failed or was deleted. After that time, another pod may belong to
- * the same replica. Return INT64_MAX if POD neither failed nor was deleted.
+ * Return when POD failed or was deleted. From then on, another pod may belong to its replica.
+ * Return INT64_MAX if neither has happened.
  */
 static int64_t left(const struct spec_pod_view *pod)
 {
@@ -264,8 +261,8 @@ static int by_time(const void *a, const void *b)
 }
 
 /*
- * Consider only pods in CLAIMS that have no index. Return the largest number of such pods that
- * existed at the same time. The N claims must be sorted by age, oldest first.
+ * Return the largest number of pods without an index in CLAIMS that existed at the same time. The N
+ * claims must be sorted by age, oldest first.
  */
 static unsigned at_a_time(const struct roles_claim *claims, size_t n)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Makes the snapshot of a job from the job's object and its pods. place.c, state.c, replica.c and
- * cause.c determine values and return them. This file writes the values into the job, and also sets
- * the job's times and transitions.
+ * cause.c find the values. This file writes them into the job, with the job's times and
+ * transitions.
  */
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
@@ -12,10 +12,7 @@
 
 /* --- roles and replicas --- */
 
-/*
- * Return the replica NAME of BEFORE, which is the last snapshot or NULL. Usually the replica has
- * the index I in BEFORE.
- */
+/* Return the replica NAME of BEFORE, the last snapshot (may be NULL). Its index is usually I. */
 static const struct spec_replica *before_of(const struct spec_job *before, size_t i,
 					    const char *name)
 {
@@ -53,8 +50,8 @@ static void fill_replicas(struct spec_job *job, const struct spec_job_view *view
 }
 
 /*
- * For each role, set the resources that a replica gets. Take them from the role's newest pod. If
- * the role has no pod, take them from the last snapshot.
+ * Set the resources that a replica of each role gets, from the role's newest pod, else from the
+ * last snapshot.
  */
 static void fill_requests(struct spec_job *job, struct spec_placed_pods pods,
 			  const struct spec_job *before)
@@ -100,9 +97,9 @@ static bool is_followed(struct spec_placed_pods pods, size_t i)
 }
 
 /*
- * Return the retries of a job whose object does not count restarts of containers. After the end of
- * the job, the object's number is too high, since it includes pods that the controller has deleted.
- * So if the job has ended, count the failed pods that were followed by another pod.
+ * Return the retries of a job whose object does not count restarts of containers. After the job's
+ * end, the object also counts pods that the controller has deleted; then count the failed pods that
+ * another pod followed.
  */
 static unsigned recount(const struct spec_job_view *view, struct spec_placed_pods pods,
 			const struct spec_standing *standing, const struct spec_job *before)
@@ -122,13 +119,10 @@ static unsigned recount(const struct spec_job_view *view, struct spec_placed_pod
 	return max_of(failed + restarts, before ? before->retries : 0u);
 }
 
-/*
- * Called for a job that retries each replica separately. Return the largest number of retries of
- * any replica.
- */
+/* Return the largest number of retries of any replica, for a job that retries each separately. */
 static unsigned most_retries(struct spec_placed_pods pods, const struct spec_job *before)
 {
-	/* Start with the last snapshot, since failed pods may have been deleted since then. */
+	/* Start with the last snapshot: failed pods may have been deleted since then. */
 	unsigned ret = before ? before->retries : 0;
 
 	for (size_t i = 0; i < pods.n; i++)
@@ -187,8 +181,8 @@ static bool same(const struct spec_job *a, const struct spec_job *b)
 }
 
 /*
- * Return the time of the job's last change. It is NOW if the job differs from the last snapshot. If
- * there is no last snapshot, it is the latest time in the job's objects.
+ * Return the time of the job's last change: NOW if the job differs from the last snapshot. Without
+ * a last snapshot, the latest time in the job's objects.
  */
 static int64_t changed(const struct spec_job *job, const struct spec_job_view *view,
 		       struct spec_placed_pods pods, const struct spec_view_context *ctx)
@@ -218,10 +212,9 @@ static enum spec_state state_in(const struct spec_reader *reader, const char *ph
 }
 
 /*
- * Return the time at which the I-th phase of C began. Called for a phase whose beginning kxfs did
- * not observe. Volcano updates the time of a condition with each change within the phase. So if the
- * first container started before the time of the condition Running, RUNNING began when that
- * container started.
+ * Return when the I-th phase of C began, if kxfs did not see it begin. Volcano updates the time of
+ * a condition at each change within the phase. So if the first container started before the time of
+ * the condition Running, RUNNING began when that container started.
  */
 static int64_t began(const struct spec_job *job, const struct spec_transitions *c, size_t i,
 		     enum spec_state state)
@@ -233,18 +226,18 @@ static int64_t began(const struct spec_job *job, const struct spec_transitions *
 	return c->v[i].time;
 }
 
-/* Add those phases from the object's history that began after the newest transition. */
+/* Add the phases in the object that began after the newest transition. */
 static void add_unseen(struct spec_job *job, const struct spec_job_view *view,
 		       const struct spec_reader *reader)
 {
 	const struct spec_transitions *c = &view->conditions;
 	struct spec_transitions *t = &job->transitions;
 	const struct spec_transition last = t->v[t->n - 1];
-	/* index of the phase LAST in C; the length of C if C does not have that phase */
+	/* index of the phase LAST in C; C's length if C lacks it */
 	size_t place = 0;
 	/*
-	 * If no phase was known yet, all phases in the history count as newer. Their times may be
-	 * equal, since times are whole seconds.
+	 * If no phase was known yet, all phases are newer. Don't compare times then: they are whole
+	 * seconds, and may be equal.
 	 */
 	bool newer = !*last.phase;
 
@@ -260,8 +253,7 @@ static void add_unseen(struct spec_job *job, const struct spec_job_view *view,
 }
 
 /*
- * Set the time at which each phase began: the time at which kxfs observed the beginning, else the
- * time in the object.
+ * Set when each phase began: the time at which kxfs saw the beginning, else the time in the object.
  */
 static void fill_transitions(struct spec_job *job, const struct spec_job_view *view,
 			     const struct spec_view_context *ctx)
@@ -277,8 +269,8 @@ static void fill_transitions(struct spec_job *job, const struct spec_job_view *v
 		spec_transitions_add(t, SPEC_SUBMITTED, "", job->created);
 	add_unseen(job, view, ctx->reader);
 	/*
-	 * If the phase is the same as before, pods have changed the job's state. The object has no
-	 * time for such a change.
+	 * If the phase has not changed, pods have changed the state, and the object has no time for
+	 * that.
 	 */
 	if (streq(t->v[t->n - 1].phase, job->phase))
 		time = job->finished ? job->finished : ctx->now;
@@ -290,8 +282,8 @@ static void fill_transitions(struct spec_job *job, const struct spec_job_view *v
 /* --- probes --- */
 
 /*
- * If the kubelet ended replicas because a probe failed, record the message of the probe now,
- * because the server deletes events after an hour.
+ * If the kubelet ended a replica because a probe failed, record the probe's message now: the server
+ * deletes events after an hour.
  */
 static void blame_probes(struct spec_job *job, struct spec_placed_pods pods,
 			 const struct spec_view_context *ctx)
@@ -317,9 +309,9 @@ static void blame_probes(struct spec_job *job, struct spec_placed_pods pods,
 }
 
 /*
- * True if the controller has reported that JOB failed, and pods may still show why. Job and pod
- * events come from different watches. While the cache is stale, return false, since it is then
- * unknown when events will arrive.
+ * True if the controller has reported that JOB failed, and pods may still show why, since job and
+ * pod events come from different watches. False while the cache is stale: nobody knows when events
+ * will arrive.
  */
 static bool is_unexplained(const struct spec_job *job, const struct spec_job_view *view,
 			   const struct spec_standing *standing,
@@ -349,8 +341,8 @@ static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
 		const char *container = *r->blamed ? r->blamed : pod->main;
 
 		/*
-		 * If STARTS is not 0, the container failed and was restarted. It may then have been
-		 * stopped in its last run. In that case its last words explain nothing.
+		 * If STARTS is not 0, the container was restarted after the failure. It may have
+		 * been stopped in its last run, whose last words then explain nothing.
 		 */
 		if (r->starts > 0)
 			continue;
@@ -364,8 +356,8 @@ static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
 }
 
 /*
- * Set the text about the obstacle that keeps the job's pods from running. If Kueue has evicted the
- * job because of the obstacle, keep the text of the last snapshot.
+ * Set the text that explains why the job's pods do not run. While Kueue does not let the job run,
+ * keep the last text, because this obstacle may be why Kueue evicted the job.
  */
 static void fill_obstacle(struct spec_job *job, const struct spec_view_context *ctx)
 {
@@ -382,10 +374,7 @@ static void fill_obstacle(struct spec_job *job, const struct spec_view_context *
 
 /* --- all steps together --- */
 
-/*
- * Copy data from the Workload. If the Workload was deleted before the job, keep the data in the
- * last snapshot.
- */
+/* Copy data from the Workload or, if it was deleted before the job, from the last snapshot. */
 static void fill_kueue(struct spec_job *job, const struct spec_view_context *ctx)
 {
 	const struct spec_workload_view *w = ctx->kueue.workload;
@@ -488,8 +477,8 @@ static struct spec_job *make_snapshot(const struct spec_job_view *view,
 	if (!standing.ending || spec_kueue_is_off(ctx))
 		job->cause = spec_cause_find(job, view, placed, ctx);
 	/*
-	 * kxfs requests positions only periodically. If the job has received quota since the last
-	 * request, its position is out of date, so don't show it.
+	 * kxfs requests positions only periodically. If the job has quota meanwhile, its position
+	 * is out of date.
 	 */
 	if ((job->state == SPEC_PENDING || job->state == SPEC_SUBMITTED) && !has_quota(ctx))
 		job->queue_position = ctx->kueue.position;

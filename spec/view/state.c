@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Determines the state of a job, and the reason for the state, from the job's object and its
- * replicas. The phase that the controller has written takes precedence. If the phase is missing or
- * late, the pods decide.
+ * Determines the state of a job, and the reason for the state. The phase that the controller has
+ * written takes precedence. If the phase is missing or late, the pods decide.
  */
 #include "spec/view/steps.h"
 
@@ -15,8 +14,8 @@ static const struct spec_phase *phase_of(const struct spec_job_view *view,
 					 const struct spec_view_context *ctx)
 {
 	/*
-	 * Kueue suspends all jobs that wait in its queue. If such a job is suspended, a user has
-	 * requested the suspension only if the job's Workload is deactivated.
+	 * Kueue suspends every job that waits in its queue. A user has suspended such a job only if
+	 * its Workload is deactivated.
 	 */
 	bool asked = view->asked || spec_kueue_is_off(ctx);
 
@@ -26,7 +25,7 @@ static const struct spec_phase *phase_of(const struct spec_job_view *view,
 	return NULL;
 }
 
-/* How many replicas have succeeded and failed, according to their newest pods. */
+/* How replicas have ended, according to their newest pods. */
 struct ends {
 	size_t succeeded, failed;
 	bool gone;    /* true if a failed pod was deleted */
@@ -39,8 +38,7 @@ static bool is_newest(struct spec_placed_pods pods, size_t i)
 }
 
 /*
- * Count how the replicas of V ended in the current attempt. Return true if all replicas have ended
- * by themselves.
+ * Count how the replicas of V ended in the current attempt. Return true if all ended by themselves.
  */
 static bool count_ends(struct spec_placed_pods pods, const struct spec_job_view *v,
 		       struct ends *ret)
@@ -65,11 +63,10 @@ static bool count_ends(struct spec_placed_pods pods, const struct spec_job_view 
 }
 
 /*
- * True if the controller will restart the job, or may do so. ENDS shows how the job's replicas
- * ended. Some controllers do not report when the current attempt began (BEGAN is 0). Such a
- * controller has begun a restart if it has deleted a failed pod. While the job is not confirmed,
- * RETRIES may be at its maximum although retries are left: if etcd was restored from a backup,
- * RETRIES may date from before the restore, and the pods from after it.
+ * True if the controller may restart the job, whose replicas ended as in ENDS. If the object does
+ * not show when an attempt began (BEGAN is 0), a deleted failed pod means that a restart has begun.
+ * While the snapshot is stale, don't trust RETRIES: after etcd was restored from a backup, RETRIES
+ * may be from before the restore, and the pods from after it.
  */
 static bool goes_on(const struct spec_job_view *v, const struct ends *ends,
 		    const struct spec_view_context *ctx)
@@ -105,7 +102,7 @@ struct spec_standing spec_standing_of(const struct spec_job_view *view,
 		s.ended = final && view->changed ? view->changed : ctx->now;
 	/*
 	 * If the controller may report the end late, the job is over as soon as all pods have ended
-	 * and the controller will not restart it. In all other cases, return now.
+	 * and the controller will not restart it.
 	 */
 	if (ctx->reader->pods_decide != SPEC_PODS_DECIDE_END || !s.phase ||
 	    s.phase->state != SPEC_RUNNING || view->hidden || !count_ends(pods, view, &ends) ||
@@ -149,7 +146,7 @@ static bool has_begun(const struct spec_job *job)
 	return job->started != 0;
 }
 
-/* True if a container of a replica fails and is restarted repeatedly. */
+/* True if a replica's container fails repeatedly and is restarted in the same pod. */
 static bool any_loops(const struct spec_job *job)
 {
 	for (size_t i = 0; i < job->n_replicas; i++)
@@ -159,9 +156,9 @@ static bool any_loops(const struct spec_job *job)
 }
 
 /*
- * True if the job has succeeded because all its replicas have succeeded. The controller reports the
- * job's success slightly later. Return false if the controller may still do something else, if it
- * has begun to recreate the pods, or if the phase of a pod is not final.
+ * True if the job has succeeded because all replicas have; the controller reports this slightly
+ * later. False if the controller may do something else, if it has begun to create the pods again,
+ * or if the phase of a pod is not final.
  */
 static bool have_succeeded(const struct spec_job *job, const struct spec_job_view *view,
 			   struct spec_placed_pods pods, const struct spec_standing *s,
@@ -219,9 +216,9 @@ static void explain(struct spec_judgement *v, const char *reason, const char *me
 }
 
 /*
- * Return the replica whose reason becomes the job's reason, or NULL if there is none. `why` names
- * this replica. It is the first replica that failed, else the first that waits for a known reason,
- * else the first that is PENDING and has a message.
+ * Return the replica whose reason becomes the job's reason, and which `why` names: the first that
+ * failed, else the first that waits for a known reason, else the first that is PENDING and has a
+ * message; or NULL.
  */
 static const struct spec_replica *spokesman(const struct spec_job *job, enum spec_state state)
 {
@@ -237,8 +234,8 @@ static const struct spec_replica *spokesman(const struct spec_job *job, enum spe
 
 /*
  * If the controller gave up the job because it could not create the pods, set the reason, from
- * events or from the last snapshot, and return true. Return false if the controller did not give up
- * the job, or if the reason is unknown.
+ * events or from the last snapshot, and return true. Otherwise, or if the reason is unknown, return
+ * false.
  */
 static bool explain_given_up(struct spec_judgement *v, const struct spec_job *job,
 			     const struct spec_job_view *view, struct spec_placed_pods pods,
@@ -263,10 +260,9 @@ struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_j
 	const struct spec_phase *phase = standing->phase;
 	const struct spec_job *before = ctx->before;
 	/*
-	 * A final state that was published does not change. This has two consequences. If kxfs
-	 * published that the job was removed before its end, this state remains, although the job
-	 * may have ended unseen. If kxfs published the job's end, that state remains while the
-	 * object's phase is not final, for example Terminating during the removal.
+	 * A published final state does not change. A job published as removed remains CANCELLED,
+	 * although it may have ended unseen. A published end remains although the object's phase is
+	 * not final, such as Terminating during the removal.
 	 */
 	bool settled = (ctx->history || standing->ending) && before &&
 		       spec_state_is_final(before->state) &&
@@ -282,7 +278,7 @@ struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_j
 	if (v.state == SPEC_FAILED && phase && phase->gives_up &&
 	    explain_given_up(&v, job, view, pods, ctx))
 		return v;
-	/* The reason in a removed job's object explains why the job waited, not why it ended. */
+	/* A removed job's object explains why the job waited, not why it ended. */
 	if (v.suspended && spec_kueue_is_off(ctx))
 		explain(&v, "Deactivated", "");
 	else if (v.suspended)

@@ -20,7 +20,7 @@ struct spec_queue_view;
 struct spec_workload_view; /* kueue.h declares this struct and the next one */
 struct spec_cluster_queue_view;
 
-/* `why` reports a missing object only after this time (ns), since most objects appear soon. */
+/* How long (ns) `why` waits for an object to appear before it reports the object as missing. */
 #define SPEC_SETTLE_NS INT64_C(5000000000)
 
 /* The metadata common to all objects. Plain data. */
@@ -35,22 +35,19 @@ struct spec_meta {
 
 enum spec_container_state { SPEC_WAITING, SPEC_STARTED, SPEC_TERMINATED };
 
-/*
- * A container. It has the data of the container's current run, and the result of the previous run.
- * Plain data.
- */
+/* A container: its current run, and the result of the run before. Plain data. */
 struct spec_container_view {
 	char *name;
 	char *reason; /* why the container is waiting or terminated */
 	char *message;
-	/* If the program has failed: its last output, as the kubelet reports it. Otherwise "". */
+	/* the last output of a program that failed, from the kubelet; "" if unknown */
 	char *words;
 	bool init;
 	enum spec_container_state state;
-	int exit_code; /* exit code of this run, or -1 */
+	int exit_code; /* exit code of this run; -1 if it has not ended, or if unknown */
 	int signal;
 	unsigned restarts;
-	int last_exit_code; /* exit code of the run before this one, or -1 */
+	int last_exit_code; /* exit code of the run before; -1 if there was none */
 	int64_t last_finished;
 	int64_t started, finished; /* when this run started and finished */
 };
@@ -72,11 +69,11 @@ struct spec_pod_view {
 	 * SPEC_INDEX_NONE if the controller numbers pods, but this pod has no number.
 	 */
 	unsigned index;
-	/* how often the job was retried before this pod; some kinds set FAILURES instead */
+	/* the number of the job's attempt that created the pod, from 0; or SPEC_RETRY_UNKNOWN */
 	unsigned retry;
 #define SPEC_INDEX_NONE	   (UINT32_MAX - 1)
 #define SPEC_RETRY_UNKNOWN UINT32_MAX
-	/* For kinds that retry each replica separately: how often this replica failed before. */
+	/* How often this replica failed before, for kinds that retry each replica separately. */
 	unsigned failures;
 	char *phase;
 	char *node;
@@ -85,25 +82,24 @@ struct spec_pod_view {
 	/* name of the main container, whose output kxfs shows as the replica's output */
 	char *main;
 	/*
-	 * When the kubelet will end the pod because of its time limit. 0 if it has no limit, or if
-	 * the time is unknown.
+	 * When the kubelet will end the pod because of its time limit; 0 if there is no limit, or
+	 * if the time is unknown.
 	 */
 	int64_t deadline;
-	int64_t lost;	  /* the time since which the node has not responded; 0 if it responds */
+	int64_t lost;	  /* since when the node has not responded; 0 if it responds */
 	bool reruns;	  /* true if a container that has ended may start again */
 	bool main_reruns; /* true if the main container may start again after a failure */
 	bool ended;	  /* true if kxfs saw the pod end before its deletion was requested */
-	/* OPEN means that the pod must be parsed again once its job is known. */
+	/* OPEN: the pod must be parsed again when its job is known. */
 	enum { SPEC_OWNER_FOUND, SPEC_OWNER_OPEN } owner;
 	/*
-	 * True if the pod was deleted; the view then has the pod's last state. backend/kube sets
-	 * this member. It keeps the views of deleted pods because they show how attempts ended.
+	 * True if the pod was deleted. backend/kube sets this, and keeps the view because it shows
+	 * how the attempt ended.
 	 */
 	bool gone;
 	/*
-	 * FAILED if all containers have ended, none will start again, and at least one has failed.
-	 * SUCCEEDED if all have ended, none will start again, and none has failed. Otherwise
-	 * UNKNOWN.
+	 * UNKNOWN while a container runs or may restart, or if its end is unknown. Otherwise FAILED
+	 * if a container has failed, else SUCCEEDED.
 	 */
 	enum spec_state outcome;
 	struct spec_container_view *containers; /* init containers first */
@@ -152,21 +148,25 @@ struct spec_job_view {
 	char *user;	 /* value of the label by which `-o mine` selects jobs, or "" */
 	/* Digest of an AppDef that did not fit into the object, or "". */
 	char *appdef_sha256;
-	/* number of retries: so far, and at most */
+	/* retries so far, and the largest number of retries */
 	unsigned retries, max_retries;
-	/* the controller's limit if it is a number of attempts, not of retries; otherwise 0 */
+	/*
+	 * the largest number of attempts, if the controller limits attempts; 0 if it limits retries
+	 */
 	unsigned retry_limit;
 	unsigned minimum; /* how many pods must start together */
 	/* Time limit of each pod, in seconds. 0 if the pods have no limit, or different limits. */
 	int time_limit;
-	/* true if REASON and MESSAGE only report that pods have failed; the pods explain more */
+	/* true if REASON and MESSAGE only report that pods have failed; the pods then show more */
 	bool vague;
 	bool used_up;	 /* true if the controller ended the job because no retries were left */
 	bool has_appdef; /* true if the object contains the AppDef (see spec_object_appdef) */
 	bool restarts;	 /* true if the controller may retry the job or failed parts of it */
 	/* true if the controller retries each replica separately, and counts retries in the pods */
 	bool alone;
-	/* true if the controller replaces failed pods, perhaps later, while retries are left */
+	/*
+	 * true if the controller replaces failed pods, maybe after a delay, while retries are left
+	 */
 	bool remakes;
 	/*
 	 * True if the controller may do something other than end the job when all pods have
@@ -176,24 +176,24 @@ struct spec_job_view {
 	bool asked;    /* true if the job's spec requests suspension */
 	bool suspends; /* true if the job is suspended or being suspended, according to its phase */
 	bool over;     /* true if the job has ended or is ending, according to its phase */
-	bool firm;     /* true if the pods do not decide whether the job is PENDING or RUNNING */
+	bool firm;     /* true if the phase, not the pods, decides between PENDING and RUNNING */
 	/*
-	 * True if another object controls this job. That object suspends and resumes the job, and
-	 * may create it again after a deletion.
+	 * True if another object controls this job: it suspends and resumes the job, and may create
+	 * the job again after a deletion.
 	 */
 	bool owned;
-	bool hidden;	/* true if the job may have pods that kxfs does not show */
+	bool hidden;	/* true if the job may have pods that the snapshot does not show */
 	bool from_pods; /* true if the names of the roles are known only from pods */
 	bool grows;	/* true if a task may have more replicas than the object requests */
 	/* metadata.generation, which changes when the spec changes; 0 if unknown */
 	int generation;
 	int64_t changed; /* when the phase last changed */
 	/*
-	 * Pods created before this time belong to an earlier attempt, which is over. 0 if each pod
-	 * records the number of its attempt.
+	 * Pods created before this time belong to an earlier attempt. 0 if each pod records the
+	 * number of its attempt.
 	 */
 	int64_t began;
-	/* The history of phases in the object, with times; may be empty. */
+	/* the phases that the object records, with their times; may be empty */
 	struct spec_transitions conditions;
 	struct spec_role_view *roles;
 	size_t n_roles;
@@ -205,9 +205,9 @@ struct spec_job_view {
 
 /*
  * Parse a job's object. FIND returns an earlier view of the job UID, or NULL; FIND itself may be
- * NULL. If the spec, which is most of a large object, has not changed since the earlier view, copy
- * the members that depend on the spec from that view. Return 0, or -EINVAL if JSON is not such an
- * object or if the job's name is not valid as a file name.
+ * NULL. If the spec has not changed since the earlier view, copy all that depends on the spec from
+ * that view. Return 0, or -EINVAL if JSON is not such an object or if the job's name is not valid
+ * as a file name.
  */
 typedef const struct spec_job_view *(*spec_job_view_find)(void *data, const char *uid);
 int spec_job_view_parse(const struct spec_reader *reader, const char *json, size_t len,
@@ -218,20 +218,19 @@ struct spec_pod_readers {
 	const struct spec_reader *const *v;
 	size_t n;
 	/*
-	 * Returns the reader of a job. UID is the job's uid, or the uid of an object that the job
-	 * owns. Returns NULL if no such job is known. The pointer FIND itself may be NULL.
+	 * Returns the reader of a job, or NULL if the job is unknown. UID is the job's uid, or that
+	 * of an object of the job. FIND itself may be NULL.
 	 */
 	const struct spec_reader *(*find)(void *data, const char *uid);
 	void *data;
 };
 
 /*
- * Parse a pod with the first reader whose kind matches the pod's controller. If there is only one
- * reader, use it for any pod. OWNER becomes SPEC_OWNER_OPEN in two cases: several readers match, or
- * the controller is an object between the pod and its job and FIND does not know that object. If
- * there are several readers and none matches, meta.owner_uid is "". If the pod has no controller
- * but FIND knows the pod, meta.owner_uid is the uid of the pod itself. Return 0, or -EINVAL if JSON
- * is not a pod.
+ * Parse a pod with the reader of its job. If FIND does not know the pod's owner, use the first
+ * reader whose kind matches the owner. OWNER is then SPEC_OWNER_OPEN if more readers match, or if
+ * the owner is an object between the pod and its job. If no reader matches, use the only reader; if
+ * there are several, set meta.owner_uid to "". If the pod has no controller but FIND knows the pod,
+ * meta.owner_uid is the pod's own uid. Return 0, or -EINVAL if JSON is not a pod.
  */
 int spec_pod_view_parse(const struct spec_pod_readers *readers, const char *json, size_t len,
 			struct spec_pod_view **ret);
@@ -239,9 +238,9 @@ int spec_pod_view_parse(const struct spec_pod_readers *readers, const char *json
 extern const struct spec_pick spec_pod_pick[];
 void spec_pod_view_free(struct spec_pod_view *v); /* NULL is allowed */
 /*
- * NOW and BEFORE are the new and the previous view of a pod. Copy from BEFORE to NOW what the
- * server does not report reliably: the time of the deletion request (which is wrong once the pod
- * has ended), and whether the pod ended before that request. Copy the sample, too.
+ * NOW and BEFORE are the new and the previous view of a pod. Copy the sample to NOW, and what the
+ * server does not report reliably: when the deletion was requested, and whether the pod ended
+ * before that.
  */
 void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view *before);
 
@@ -255,9 +254,9 @@ const char *spec_group_version(const char *json, size_t len);
 /* The API group of a cluster's metrics of pods. */
 #define SPEC_METRICS_GROUP "metrics.k8s.io"
 /*
- * Parse JSON, a PodMetrics object. This object has the name of its pod, but not the pod's uid. FIND
- * returns the view of the pod with this name, or NULL. If the sample in JSON is newer than the
- * sample in that view, store it in the view and return the view. Otherwise return NULL.
+ * Parse JSON, a PodMetrics object, which has the name of its pod but not the uid. FIND returns the
+ * view of the pod NAME, or NULL. If the sample in JSON is newer than the sample in that view, store
+ * it in the view and return the view. Otherwise return NULL.
  */
 typedef struct spec_pod_view *(*spec_pod_view_find)(void *data, const char *name);
 const struct spec_pod_view *spec_pod_view_sample(const char *json, size_t len,
@@ -290,17 +289,11 @@ struct spec_view_context {
 	int64_t now;
 	int64_t stale_since;
 	bool own; /* true if the job was submitted through this state directory */
-	/*
-	 * The user of this mount, as in the label kxfs/user. If it is "" or NULL, none of the jobs
-	 * belongs to this user.
-	 */
+	/* The mount's user, as in the label kxfs/user. If it is "" or NULL, no job is MINE. */
 	const char *user;
 	bool history;	/* true if the job is in history/ and no longer in jobs/ */
 	bool pods_late; /* true if the server may not have reported all pods of the job yet */
-	/*
-	 * The time at which kxfs first saw the job. For a job that existed before the mount, the
-	 * time at which it was created.
-	 */
+	/* When kxfs first saw the job. If the job existed before the mount: when it was created. */
 	int64_t since;
 	/* the job's pod group and queue; NULL if absent, or if the user may not watch them */
 	const struct spec_group_view *group;
@@ -310,26 +303,22 @@ struct spec_view_context {
 	struct spec_kueue_facts kueue;
 	bool events_known; /* true if the user may watch events; EVENTS is then complete */
 	/*
-	 * A bit set of SPEC_UNSEEN_...: the resources that would show why jobs wait, but that this
-	 * user may not watch.
+	 * Bit set of SPEC_UNSEEN_...: resources that show why jobs wait, but that this user may not
+	 * watch.
 	 */
 	unsigned unseen;
 #define SPEC_UNSEEN_EVENTS 1u
 #define SPEC_UNSEEN_GROUPS 2u
-/*
- * For the objects that are between a job and its pods. The bit is also set if the server does not
- * list these objects.
- */
+/* The objects between a job and its pods. Also set if the server does not list them. */
 #define SPEC_UNSEEN_PARTS 4u
-	/* The last snapshot, or NULL. Data that the pods no longer show is copied from it. */
+	/* The last snapshot, or NULL. It has data that the pods no longer show. */
 	const struct spec_job *before;
 };
 
 /*
- * Make the snapshot of JOB from JOB and its PODS, which may be in any order. PODS may include pods
- * of earlier attempts, and deleted pods whose end is known. Pods that belong to no task of JOB are
- * ignored. If the job left the cluster before kxfs saw it finish, its state is CANCELLED and
- * remains so.
+ * Make the snapshot of JOB. PODS are its pods in any order, including pods of earlier attempts and
+ * deleted pods. Pods that belong to no task of JOB are ignored. If the job leaves the cluster
+ * before its object or its pods show how it ended, its state is CANCELLED and remains so.
  */
 struct spec_job *spec_view_job(const struct spec_job_view *job,
 			       const struct spec_pod_view *const *pods, size_t n_pods,

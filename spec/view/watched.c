@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses the watched objects other than jobs and pods: pod groups, events and queues. A pod group
- * has the scheduler's state for all pods of a job. Also makes the texts of `events` and of
- * queues/NAME/status.
+ * Parses the watched objects other than jobs and pods: pod groups (the scheduler's state of all
+ * pods of a job), events and queues. Also makes the texts of `events` and of queues/NAME/status.
  */
 #include "spec/view/watched.h"
 
@@ -14,7 +13,7 @@
 #include "spec/view/steps.h"
 #include "spec/yaml/yaml.h"
 
-/* --- pod groups --- */
+/* --- parts and pod groups --- */
 
 void spec_part_view_free(struct spec_part_view *v)
 {
@@ -52,8 +51,8 @@ void spec_group_view_free(struct spec_group_view *v)
 define_cleanup(group_freep, struct spec_group_view *, spec_group_view_free)
 
 /*
- * Return when the condition TYPE became true. Return 0 if it is not true, or if its message shows
- * that the group does not wait for capacity.
+ * Return when the condition TYPE became true; 0 if it is not true, or if its message shows that the
+ * group does not wait for capacity.
  */
 static int64_t true_since(const struct spec_value *conditions, const char *type)
 {
@@ -86,8 +85,8 @@ int spec_group_view_parse(const char *json, size_t len, struct spec_group_view *
 	conditions = spec_read_list(status, "conditions");
 	v->minimum = (unsigned)spec_read_int(spec, "minMember", 0);
 	/*
-	 * Each time the scheduler decides, it sets one of these two conditions and leaves the other
-	 * one unchanged. So the condition with the later time is the current one.
+	 * The scheduler sets one of these two conditions with each decision, and leaves the other
+	 * one as it is. So the later one is current.
 	 */
 	v->is_short = true_since(conditions, "Unschedulable") > true_since(conditions, "Scheduled");
 	spec_read_copy_word(&v->phase, status, "phase");
@@ -113,8 +112,8 @@ void spec_event_view_unref(struct spec_event_view *v)
 }
 
 /*
- * Read the count and the time of the event. Old and new versions of event recorders write them to
- * different members.
+ * Read the count and the time of the event. The version of the event's recorder determines in which
+ * members they are.
  */
 static void read_series(struct spec_event_view *v, const struct spec_value *o)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Views of the other objects that kxfs watches if the user may watch them: pod groups, events and
- * queues. The conventions of view.h apply. Events and queues do not change after parsing and are
+ * Views of the other objects that kxfs watches if the user has the right: pod groups, events and
+ * queues. view.h has the conventions. Events and queues do not change after parsing and are
  * reference counted, so any thread may hold them.
  */
 #pragma once
@@ -36,11 +36,11 @@ struct spec_group_view {
 	char *phase;		   /* "" if no scheduler has processed it */
 	unsigned minimum;	   /* pods that must start together */
 	struct spec_amounts needs; /* the resources that MINIMUM pods request together */
-	/* true if the scheduler reports that there is not enough capacity for the group's pods */
+	/* true if the scheduler reports too little capacity for the group's pods */
 	bool is_short;
 	/*
-	 * The time at which kxfs first saw the group. For a group that existed before the mount,
-	 * the time at which it was created.
+	 * When kxfs first saw the group. If the group existed before the mount: when it was
+	 * created.
 	 */
 	int64_t seen;
 };
@@ -81,17 +81,15 @@ bool spec_event_view_same(const struct spec_event_view *a, const struct spec_eve
 /* True if the text of `why` may depend on V. */
 bool spec_event_view_explains(const struct spec_event_view *v);
 /*
- * True if V happened before the time BEGAN (ns, by the server's clock), at which the current
- * attempt of the job began.
+ * True if V last happened before BEGAN (ns, by the server's clock), when the job's attempt began.
  */
 bool spec_event_view_is_old(const struct spec_event_view *v, int64_t began);
-/* True if healthy jobs have events like V, too, so that V does not show a problem. */
+/* True if V shows no problem, because healthy jobs have such events, too. */
 bool spec_event_view_is_noise(const struct spec_event_view *v);
 /*
- * Return the text of `events`: a line for each event of V, oldest first. The fields of a line are
- * separated by tabs: TIME, KIND/NAME, TYPE, REASON, COUNT, MESSAGE. Tabs, newlines and backslashes
- * in a field are escaped. Leave out events for which spec_event_view_is_noise is true. *RET_CHANGED
- * is the time of the last event, or 0. This function sorts V.
+ * Return the text of `events`: a line for each event of V except noise, oldest first. Tabs separate
+ * the fields: TIME, KIND/NAME, TYPE, REASON, COUNT, MESSAGE. Tabs, newlines and backslashes in a
+ * field are escaped. *RET_CHANGED is the time of the last event, or 0. Sort V.
  */
 void spec_event_view_text(struct spec_event_view **v, size_t n, char **ret, size_t *ret_len,
 			  int64_t *ret_changed);
@@ -105,9 +103,9 @@ define_cleanup(spec_queue_view_unrefp, struct spec_queue_view *, spec_queue_view
 /* True if A and B are the same queue with the same values. */
 bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_queue_view *b);
 /*
- * Return the text of queues/NAME/status, as YAML. PENDING and RUNNING are the numbers of pending
- * and running jobs in this namespace. CLUSTER is the ClusterQueue of a LocalQueue. It is NULL if
- * the user may not read the ClusterQueue, or if V is not a LocalQueue.
+ * Return the text of queues/NAME/status, as YAML. PENDING and RUNNING count the jobs of this
+ * namespace. CLUSTER is the ClusterQueue of a LocalQueue; NULL if the user may not read it, or if V
+ * is not a LocalQueue.
  */
 void spec_queue_view_text(const struct spec_queue_view *v,
 			  const struct spec_cluster_queue_view *cluster, size_t pending,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads Kueue's Workloads. The controller of a Workload is a job of any kind. The Workload shows
- * whether that job has quota, was admitted, or was evicted. Its podSets contain the templates of
- * all the job's pods; kxfs does not read them.
+ * Reads Kueue's Workloads, which show whether a job of any kind has quota, was admitted, or was
+ * evicted. kxfs does not read the podSets, the templates of all the job's pods.
  */
 #include <errno.h>
 
@@ -10,8 +9,8 @@
 #include "spec/view/steps.h"
 
 /*
- * The reasons of the conditions Evicted and Requeued begin with this prefix if an admission check
- * or a limit, not a user, has deactivated the job.
+ * The reasons of the conditions Evicted and Requeued begin with this if an admission check or a
+ * limit, not a user, has deactivated the job.
  */
 #define OFF_BY "DeactivatedDueTo"
 
@@ -75,10 +74,9 @@ static void read_checks(struct spec_workload_view *v, const struct spec_value *l
 }
 
 /*
- * Read the priority and its class. v1beta2 has a reference to the class. v1beta1 has the name and
- * the kind of the class; the kind is "" if there is no class. Kueue 0.14, which only has v1beta1,
- * applies a change of the class until it admits the job. But it never adds a class to a Workload
- * that was created without a class.
+ * Read the priority and its class. v1beta2 has a reference to the class; v1beta1 has its name and
+ * its kind, "" if there is no class. Kueue 0.14, which only has v1beta1, applies a change of the
+ * class until it admits the job, but adds no class to a Workload without one.
  */
 static void read_priority(struct spec_workload_view *v, const struct spec_value *spec)
 {
@@ -105,7 +103,7 @@ static bool is_plain(const char *word)
 	return *word && strlen(word) <= READ_MAX_WORD && !strpbrk(word, "=,");
 }
 
-/* Read the flavors of each resource. Add a flavor that several pod sets use only once. */
+/* Read the flavors of each resource. List a flavor of several pod sets once. */
 static void read_flavors(struct spec_workload_view *v, const struct spec_value *assignments)
 {
 	cleanup_free char *all = text_copy(",");
@@ -167,8 +165,8 @@ int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_
 
 /*
  * True if Kueue does not requeue the job although its Workload is active. After a limit or a check
- * has deactivated the job, Kueue would requeue it only if the condition Requeued were true. But
- * Kueue sets that condition to true only in other cases (pkg/cache/queue/cluster_queue.go,
+ * has deactivated a job, Kueue requeues it only if the condition Requeued is true, which Kueue
+ * never sets in this case (pkg/cache/queue/cluster_queue.go,
  * pkg/controller/core/workload_controller.go).
  */
 static bool is_left_out(const struct spec_workload_view *w)
