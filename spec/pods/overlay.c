@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds and applies pod overlays. When an overlay is applied, this file copies only the maps that
- * contain a change, and shares all other values. So an overlay for a thousand replicas costs
- * little.
+ * Finds and applies pod overlays. Applying one copies only the maps that change and shares all
+ * else, so that an overlay for a thousand replicas costs little.
  */
 #include "spec/pods/overlay.h"
 
@@ -38,8 +37,8 @@ static bool has_prefix(const char *key, const char *prefix)
 }
 
 /*
- * A position in the overlay. KEY is a key of the map at the position UP. If UP is NULL, the
- * position is the overlay itself, and KEY is the overlay's path.
+ * A position in the overlay: the key KEY in the map at UP. If UP is NULL, the position is the
+ * overlay itself, and KEY is its path.
  */
 struct overlay_place {
 	const struct overlay_place *up;
@@ -67,10 +66,7 @@ static char *place_text(const struct overlay_place *at)
 	return ret;
 }
 
-/*
- * Return the name of the field in KEY. KEY may begin with an operator, such as "__put__:". The name
- * is the text after the operator.
- */
+/* Return the field in KEY, without the operator ("__put__:") with which KEY may begin. */
 static const char *key_field(const char *key)
 {
 	static const char *const operators[] = {PUT, DEL, JOIN};
@@ -83,8 +79,8 @@ static const char *key_field(const char *key)
 }
 
 /*
- * True if the member KEY only declares that the overlay is for a pod (apiVersion: v1, kind: Pod).
- * kxfs does not apply such a member to the pod.
+ * True if the member KEY only declares the overlay's type (apiVersion: v1, kind: Pod). kxfs does
+ * not apply such a member to the pod.
  */
 static bool is_type(const char *key, struct json_object *value)
 {
@@ -94,7 +90,7 @@ static bool is_type(const char *key, struct json_object *value)
 	       streq(json_object_get_string(value), wanted);
 }
 
-/* Check that the overlay has only members of a pod. TorchX ignores others without an error. */
+/* Check that the overlay has only members of a pod. TorchX ignores other members silently. */
 static int check_top(struct json_object *overlay, const char *path, struct spec_errors *e)
 {
 	static const char *const known[] = {"metadata", "spec", NULL};
@@ -118,8 +114,8 @@ static int check_top(struct json_object *overlay, const char *path, struct spec_
 }
 
 /*
- * Check KINDS, the map that contains the overlay. It should have only the member V1Pod, whose value
- * is OVERLAY. FORMAT_KEY is allowed, too.
+ * Check KINDS, the map that contains the overlay. It may have only the members V1Pod, whose value
+ * is OVERLAY, and FORMAT_KEY.
  */
 static int check_kind(struct json_object *kinds, struct json_object *overlay, const char *path,
 		      const char *at, struct spec_errors *e)
@@ -162,8 +158,8 @@ int spec_overlay_find(struct json_object *metadata, const char *path, struct jso
 	} else if (json_object_object_get_ex(found, FORMAT_KEY, NULL) ||
 		   json_object_object_length(found) == 0) {
 		/*
-		 * A map with FORMAT_KEY contains one overlay for each kind of object. This map has
-		 * no V1Pod, so there is no overlay for pods.
+		 * A map with FORMAT_KEY has an overlay for each kind of object. This one has none
+		 * for pods.
 		 */
 		return 0;
 	} else {
@@ -189,7 +185,7 @@ static void refuse(struct merge *m, const struct overlay_place *at, const char *
 	m->err = spec_errors_add(m->errors, -EINVAL, 0, 0, path, "%s", text);
 }
 
-/* Return a new map with MAP's members. Omit members that are null, since they count as absent. */
+/* Return a new map with MAP's members, except those that are null, which count as absent. */
 static struct json_object *copy_map(struct json_object *map)
 {
 	struct json_object *ret = spec_tree_map();
@@ -205,8 +201,8 @@ static void merge_into(struct merge *m, const struct overlay_place *at, struct j
 		       struct json_object *overlay);
 
 /*
- * Return the new value of a field: BASE with OVER merged into it. BASE is the field's value in the
- * pod. It is NULL if the pod does not have the field.
+ * Return the new value of a field: OVER merged into BASE, the field's value in the pod. BASE is
+ * NULL if the pod lacks the field.
  */
 static struct json_object *merge_value(struct merge *m, const struct overlay_place *at,
 				       struct json_object *base, struct json_object *over)
@@ -241,8 +237,7 @@ static struct json_object *merge_value(struct merge *m, const struct overlay_pla
 }
 
 /*
- * Return the index of the last item of LIST that has the same value of KEY as ITEM. Return SIZE_MAX
- * if there is none. TorchX also uses the last one.
+ * Return the index of the last item of LIST (as in TorchX) with ITEM's value of KEY, or SIZE_MAX.
  */
 static size_t find_item(struct json_object *list, const char *key, struct json_object *item)
 {
@@ -268,8 +263,8 @@ static bool all_maps(struct json_object *list)
 }
 
 /*
- * Return a list with the items of LIST, followed by the items of OVER. But if an item of OVER has
- * the same value of KEY as an item of LIST, merge the two into one item.
+ * Return a list with the items of LIST, then those of OVER. If items of both have the same value of
+ * KEY, merge them into one item.
  */
 static struct json_object *join(struct json_object *list, struct json_object *over, const char *key)
 {
@@ -296,10 +291,7 @@ static struct json_object *join(struct json_object *list, struct json_object *ov
 	return ret;
 }
 
-/*
- * Apply the member "__join__:FIELD:ON" of an overlay. KEY is this key, and OVER is the member's
- * value.
- */
+/* Apply the member KEY of an overlay, "__join__:FIELD:ON", whose value is OVER. */
 static void apply_join(struct merge *m, const struct overlay_place *at, struct json_object *map,
 		       const char *key, struct json_object *over)
 {
@@ -345,7 +337,7 @@ static void apply_key(struct merge *m, const struct overlay_place *at, struct js
 		json_object_object_del(map, field);
 }
 
-/* Merge OVERLAY into MAP. No other object may share MAP. */
+/* Merge OVERLAY into MAP, which no other object may share. */
 static void merge_into(struct merge *m, const struct overlay_place *at, struct json_object *map,
 		       struct json_object *overlay)
 {
@@ -360,10 +352,7 @@ static void merge_into(struct merge *m, const struct overlay_place *at, struct j
 	}
 }
 
-/*
- * Replace POD's FIELD, which must be a map, by a copy that no other object shares. If FIELD is not
- * a map, add an error.
- */
+/* Replace POD's FIELD by a copy that no other object shares. Add an error if FIELD is not a map. */
 static void own_map(struct merge *m, const struct overlay_place *at, struct json_object *pod,
 		    const char *field)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the pods of a job in three steps. The first makes the parts that all pods share. The second
- * makes the parts that the pods of a role share: image, resources, ports, volumes, node selector.
- * The third makes the pod of one replica: it expands the macros, applies the overlay, and finally
- * sets TorchX's labels. The order of the members and their spelling are TorchX's;
- * docs/deviations.md lists the exceptions.
+ * Makes the pods of a job in three steps. First, the parts that all pods share. Second, the parts
+ * that the pods of a role share: image, resources, ports, volumes, node selector. Third, the pod of
+ * each replica: expand the macros, apply the overlay, and set TorchX's labels last. The order and
+ * spelling of members are TorchX's; docs/deviations.md lists the exceptions.
  */
 #include "spec/pods/pod.h"
 
@@ -23,8 +22,8 @@
 #define EFA		  "vpc.amazonaws.com/efa"
 #define RESERVED_MILLICPU 100
 #define RESERVED_MB	  1024
-#define KUEUE_START_S	  300	    /* seconds that the pods of an attempt may take to start */
-#define LOCAL_IMAGE	  "sha256:" /* the ids of images in a local Docker daemon begin with this */
+#define KUEUE_START_S	  300	    /* allowed for the start of an attempt's pods, in seconds */
+#define LOCAL_IMAGE	  "sha256:" /* prefix of the ids of images in a local Docker */
 
 int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, ...)
 {
@@ -61,10 +60,9 @@ int spec_build_retries(struct spec_build *b, size_t index, const char *controlle
 }
 
 /*
- * If the options name a queue of Kueue, set the labels for it. The time limit in the pods applies
- * to each attempt, from the start of the pods. Kueue's time limit applies to all attempts together,
- * from the job's admission. So set Kueue's limit to a longer time than the pods' limit. Usually the
- * pods' limit then ends the job first, and gives a clearer reason.
+ * Kueue's time limit applies to all attempts together, from the job's admission. The pods' time
+ * limit applies to each attempt, and gives a clearer reason when it ends the job. So set Kueue's
+ * limit to a time within which all attempts fit.
  */
 void spec_build_queue(const struct spec_build *b, struct json_object *labels)
 {
@@ -98,7 +96,7 @@ static struct json_object *label(const char *value)
 	return spec_tree_string(clean);
 }
 
-/* Return an environment variable of a container. VALUE may begin with POD_FIELD_PATH. */
+/* Return an environment variable of a container. VALUE is text, or POD_FIELD_PATH and a field. */
 static struct json_object *variable(const char *name, const char *value)
 {
 	struct json_object *ret = spec_tree_map(), *source, *field;
@@ -141,7 +139,7 @@ void spec_pods_init(struct spec_pods *p)
 	spec_tree_text(p->labels, "torchx.pytorch.org/version", POD_TORCHX_VERSION);
 	spec_tree_add(p->labels, "torchx.pytorch.org/app-name", label(p->app_name));
 	p->annotations = spec_tree_map();
-	/* A sidecar of Istio would continue to run after the replica has finished. */
+	/* Istio's sidecar would run on after the replica has finished. */
 	spec_tree_add(p->annotations, "sidecar.istio.io/inject", spec_tree_string("false"));
 	if (p->network)
 		spec_tree_text(p->annotations, "k8s.v1.cni.cncf.io/networks", p->network);
@@ -161,7 +159,6 @@ void spec_pods_clear(struct spec_pods *p)
 
 /* --- the parts of a role's pods --- */
 
-/* Write the path "roles[I].FIELD". */
 static void role_path(const struct spec_pod_role *r, const char *field, char ret[64])
 {
 	snprintf(ret, 64, "roles[%zu].%s", r->index, field);
@@ -198,7 +195,7 @@ static int make_image(struct spec_pod_role *r)
 
 /*
  * Set the limit of the resource KEY to AMOUNT, and its request to AMOUNT minus RESERVED. The parser
- * has checked that AMOUNT is not too large.
+ * has limited AMOUNT.
  */
 static void put_amount(struct json_object *limits, struct json_object *requests, const char *key,
 		       double amount, char unit, int64_t reserved)
@@ -228,7 +225,7 @@ static void make_resources(struct spec_pod_role *r)
 		spec_tree_set(limits, POD_GPU, spec_tree_format("%lld", (long long)have->gpu));
 		spec_tree_set(requests, POD_GPU, spec_tree_format("%lld", (long long)have->gpu));
 	}
-	/* Set devices last, so that the device "cpu" replaces the limit of the same name. */
+	/* Set devices last: the device "cpu" replaces the limit of that name. */
 	devices = &r->role->resource.devices;
 	for (size_t i = 0; i < devices->n; i++)
 		spec_tree_set(limits, devices->v[i].key,
@@ -306,8 +303,8 @@ static int make_node_selector(struct spec_pod_role *r)
 }
 
 /*
- * Make R's image, container and spec. Return 0. If there is an error, add it to the build's errors
- * and return its errno.
+ * Make R's image, container and spec. Return 0, or the errno of the error that was added to the
+ * build's errors.
  */
 static int make_parts(struct spec_pod_role *r)
 {
@@ -442,11 +439,10 @@ static struct json_object *make_command(struct spec_pod_role *r, const struct sp
 }
 
 /*
- * Return the environment variables in this order: the variable to which other variables refer, the
- * user's variables in their order, TorchX's, and the kind's. If the user sets a variable that
- * TorchX also sets, the variable keeps its position but gets TorchX's value. There is one
- * exception: if the user's TORCHX_JOB_ID is a handle of TorchX's scheduler kxfs, it keeps the
- * user's value.
+ * Return the environment variables in this order: the variable to which others refer, the user's,
+ * TorchX's, the kind's. A user's variable with a name of TorchX's keeps its position, but gets
+ * TorchX's value. One exception: TORCHX_JOB_ID keeps the user's value if that is a handle of
+ * TorchX's scheduler "kxfs".
  */
 static struct json_object *make_env(struct spec_pod_role *r, bool rank0,
 				    const struct spec_macros *m)
@@ -512,7 +508,7 @@ static struct json_object *make_spec(struct spec_pod_role *r, bool rank0, const 
 
 /*
  * Return a copy of VALUE in which the macros in all texts, but not in keys, are expanded. The copy
- * shares single values without macros with VALUE.
+ * may share single values with VALUE.
  */
 static struct json_object *expand_all(struct json_object *value, const struct spec_macros *m)
 {
@@ -549,8 +545,8 @@ static bool overlay_names_replica(struct spec_pod_role *r, const struct spec_mac
 }
 
 /*
- * Apply the role's overlay to *POD. Return 0. If there is an error, add it to the build's errors
- * and return its errno.
+ * Apply the role's overlay to *POD. Return 0, or the errno of the error that was added to the
+ * build's errors.
  */
 static int apply_overlay(struct spec_pod_role *r, const struct spec_macros *m,
 			 struct json_object **pod)
@@ -576,10 +572,7 @@ static int apply_overlay(struct spec_pod_role *r, const struct spec_macros *m,
 	return 0;
 }
 
-/*
- * Set the labels of replica K's pod. If the overlay also sets a label of TorchX, the label gets
- * TorchX's value.
- */
+/* Set the labels of replica K's pod. TorchX's labels replace those of the overlay. */
 static int set_labels(struct spec_pod_role *r, struct json_object *metadata, unsigned k)
 {
 	struct json_object *labels = spec_tree_map(),
@@ -632,7 +625,7 @@ struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const cha
 
 /* --- pods in an object --- */
 
-/* Return the I-th item of the list AT, or the I-th member of the map AT; NULL after the last. */
+/* Return item I of the list AT, or member I of the map AT; NULL after the last. */
 static struct json_object *item_of(struct json_object *at, size_t i)
 {
 	if (json_object_is_type(at, json_type_array))
@@ -669,7 +662,7 @@ uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_a
 
 	for (size_t i = 0; i < app->n_roles; i++) {
 		const struct spec_role *r = &app->roles[i];
-		/* a lower bound for the bytes of a pod without the texts from the AppDef */
+		/* lower bound for the bytes of a pod, besides the texts from the AppDef */
 		uint64_t bytes = 500;
 
 		bytes += strlen(r->image) + strlen(r->entrypoint);

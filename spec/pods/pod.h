@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes a role's pods, for all kinds: container, resources, volumes, environment variables, labels,
- * and the overlay. Replicas share most parts by reference, so that making a thousand pods takes
- * milliseconds.
+ * Makes the pods of roles, for all kinds. Replicas share most parts by reference, so that making a
+ * thousand pods takes milliseconds.
  */
 #pragma once
 
@@ -12,10 +11,7 @@
 
 #define POD_TORCHX_VERSION "0.7.0" /* the version of TorchX whose manifests kxfs reproduces */
 
-/*
- * The run options that change pods. A kind that supports all these options includes this macro in
- * its option table.
- */
+/* The run options about pods, for the option table of a kind that supports all of them. */
 #define POD_OPTIONS                                                                                \
 	{.name = "service_account",                                                                \
 	 .type = SPEC_OPTION_NAME,                                                                 \
@@ -40,27 +36,24 @@ struct spec_build {
 	const struct spec_identity *identity;
 	struct spec_errors *errors;
 	char *id; /* the object's name; spec_kind.build sets it */
-	/* True if the name comes from a ready manifest. False if kxfs has chosen a random name. */
+	/* true if the name is from a ready manifest; false if kxfs chose it at random */
 	bool named;
 	struct json_object *object; /* the result; spec_kind.build sets it */
 };
 
-/* Add an error to B's errors. It is about the field at PATH. Return -EINVAL. */
+/* Add an error about the field at PATH to B's errors. Return -EINVAL. */
 int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, ...)
 	printf_like(3, 4);
 
 /*
- * Choose the job's name. CONTROLLER is the name of the controller of B's kind. The controller makes
- * a Service with the job's name, so the name must begin with a letter. Return 0. If the name is
- * invalid, add an error to B's errors and return -EINVAL.
+ * Choose the job's name. The controller of B's kind, called CONTROLLER, makes a Service with this
+ * name, so it must begin with a letter. Return 0, or -EINVAL after adding an error to B's errors.
  */
 int spec_build_name(struct spec_build *b, const char *controller);
-/*
- * If CONTROLLER does not support the retry policy of role INDEX, add an error and return -EINVAL.
- */
+/* Add an error and return -EINVAL if CONTROLLER does not support the retry policy of role INDEX. */
 int spec_build_retries(struct spec_build *b, size_t index, const char *controller);
 
-/* If B's options name a queue of Kueue, set its labels in LABELS, the object's labels. */
+/* If B's options name a queue of Kueue, set Kueue's labels in LABELS, the object's labels. */
 void spec_build_queue(const struct spec_build *b, struct json_object *labels);
 /* If B's options have a ttl, set it in SPEC: how long the cluster keeps the finished object. */
 void spec_build_ttl(const struct spec_build *b, struct json_object *spec);
@@ -72,33 +65,37 @@ void spec_build_ttl(const struct spec_build *b, struct json_object *spec);
 struct spec_pods {
 	struct spec_build *build;
 	const char *app_name; /* the app's name as it is in labels */
-	/* name of the variable with the host of rank 0; all pods except rank 0's have it */
+	/* name of the variable with the host of rank 0, in all pods but that of rank 0 */
 	const char *rank0_env;
 	/*
-	 * Set if all pods of a role share one template. The template then contains this text, and
-	 * the cluster replaces the text by the replica's number. RANK0_HOST is then the host name
-	 * of rank 0, which is the same in all pods. REPLICA_ID is NULL if the object has a pod for
-	 * each replica.
+	 * The text in a role's template that the cluster replaces by the replica's number. NULL if
+	 * the object has a pod for each replica.
 	 */
 	const char *replica_id;
-	const char *rank0_host; /* NULL if the host is unknown; pods then do not get the variable */
-	const char *network;	/* name of a Multus network, or NULL */
-	/* directory where the controller mounts lists of host names, or NULL */
+	/* host of rank 0, if REPLICA_ID is set and the host is known; otherwise NULL */
+	const char *rank0_host;
+	const char *network; /* name of a Multus network, or NULL */
+	/* where the controller mounts lists of host names, or NULL */
 	const char *hosts_dir;
-	/* A kind may change these three after spec_pods_init has set them to TorchX's defaults. */
-	int64_t reserved_cpu; /* the CPU request of a pod is this many millicores below its limit */
-	int64_t reserved_memory; /* the memory request of a pod is this many MB below its limit */
+	/*
+	 * A kind may change the next three members after spec_pods_init has set TorchX's defaults.
+	 */
+	int64_t reserved_cpu;	 /* a pod's CPU limit minus its request, in millicores */
+	int64_t reserved_memory; /* a pod's memory limit minus its request, in MB */
 	int64_t efa; /* vpc.amazonaws.com/efa devices of each pod; -1 to use the role's number */
 	struct json_object *labels;
 	struct json_object *annotations;
 	struct json_object *job_id; /* the variable TORCHX_JOB_ID */
-	/* The variable RANK0_HOST. Either only the pod of rank 0 has it, or all pods have it. */
+	/*
+	 * The variable RANK0_HOST: in all pods if REPLICA_ID is set, else only in the pod of rank
+	 * 0.
+	 */
 	struct json_object *rank0;
 	/* the variable to which the text REPLICA_ID refers, or NULL */
 	struct json_object *number;
 };
 
-/* Make the members of P that the kind does not set. The id of the build must be set. */
+/* Make the members of P that the kind does not set. The build's id must be set. */
 void spec_pods_init(struct spec_pods *p);
 void spec_pods_clear(struct spec_pods *p);
 
@@ -106,23 +103,23 @@ void spec_pods_clear(struct spec_pods *p);
 struct json_object *spec_pods_object_labels(struct spec_pods *p);
 
 /*
- * The parts that all pods of a role share. Plain data: pod.c makes them. A kind may add to LABELS,
- * SPEC and MORE_ENV.
+ * The parts that all pods of a role share. Plain data: pod.c makes them, and a kind may add to
+ * LABELS, SPEC and MORE_ENV.
  */
 struct spec_pod_role {
 	struct spec_pods *pods;
 	const struct spec_role *role;
 	size_t index;
 	struct json_object *labels;
-	/* The pod's spec, but without its container. */
+	/* the pod's spec without its container */
 	struct json_object *spec;
 	/* the container without its name, image, command and environment */
 	struct json_object *container;
 	struct json_object *image;
-	/* the environment variable that contains the name of the image */
+	/* the environment variable with the image's name */
 	struct json_object *image_env;
 	struct json_object *command; /* NULL if the command has macros */
-	/* one element for each of the role's variables; NULL if the variable's value has macros */
+	/* an element for each of the role's variables; NULL if its value has macros */
 	struct json_object **env;
 	struct json_object *more_env; /* environment variables that the kind appends */
 	struct json_object *metadata; /* the role's metadata, which contains the overlay */
@@ -132,8 +129,8 @@ struct spec_pod_role {
 };
 
 /*
- * Prepare role INDEX. Return 0. If there is an error, add it to the build's errors and return its
- * errno. The caller must clear *R even after an error.
+ * Prepare role INDEX. Return 0, or the errno of the error that was added to the build's errors. The
+ * caller must clear *R even after an error.
  */
 int spec_pod_role_init(struct spec_pod_role *r, struct spec_pods *p, size_t index);
 void spec_pod_role_clear(struct spec_pod_role *r);
@@ -151,14 +148,14 @@ struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const cha
 void spec_each_template(const struct spec_kind *kind, struct json_object *object,
 			void (*fn)(struct json_object *pod, const void *data), const void *data);
 
-/* Return how often the whole job may be retried. This is the smallest max_retries of its roles. */
+/* Return how often the whole job may be retried: the smallest max_retries of its roles. */
 int64_t spec_pods_least_retries(const struct spec_app *app);
 /* Return the number of decimal digits of N. */
 size_t spec_pods_digits(size_t n);
 
 /*
- * Return a lower bound for the size of APP's pods in an object of KIND, in bytes. With this bound,
- * kxfs refuses a far too large object before it makes the object.
+ * Return a lower bound for the bytes of APP's pods in an object of KIND, so that kxfs can refuse a
+ * far too large object before making it.
  */
 uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_app *app);
 
@@ -170,8 +167,7 @@ uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_a
 
 /*
  * Check R's mounts, devices and environment variables. Refuse what the API server would refuse, and
- * what would keep the pod from starting. Unlike an error from the server, an error from this
- * function has its position in the document. Return 0. If there are errors, add them to the build's
- * errors and return their errno.
+ * what would keep the pod from starting. Unlike the server's errors, these have a position in the
+ * document. Return 0, or the errno of the errors that were added to the build's errors.
  */
 int pod_check(struct spec_pod_role *r);

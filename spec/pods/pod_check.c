@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Checks a container's mounts, resources and environment variables by the rules of Kubernetes. An
- * error has the path of the field; manifest.c finds the line of that path in the document.
+ * error has the path of the field; manifest.c finds its line in the document.
  */
 #include "spec/pods/pod.h"
 
@@ -45,7 +45,7 @@ static bool climbs(const char *path)
 	}
 }
 
-/* Check the mounts. The API server refuses two mounts at the same path. */
+/* The API server refuses two mounts at the same path. */
 static int check_mounts(struct spec_pod_role *r)
 {
 	const struct spec_role *role = r->role;
@@ -87,8 +87,8 @@ static int check_mounts(struct spec_pod_role *r)
 /* --- devices --- */
 
 /*
- * True if NAME is a valid name of a resource that a container can request: one of Kubernetes' own
- * names, or DOMAIN/NAME. The prefix "requests." is invalid, because quotas use it.
+ * True if a container can request a resource NAME: one of Kubernetes' own, or DOMAIN/NAME. The
+ * prefix "requests." is only for quotas.
  */
 static bool is_resource(const char *name)
 {
@@ -106,8 +106,8 @@ static bool is_resource(const char *name)
 }
 
 /*
- * KEY is a device of the role, and its count is a limit. If the role's field cpu or memMB requests
- * the same resource, return that request in the unit of the count. Otherwise return 0.
+ * KEY is a device of the role, and the device's count is a limit. Return the request for the same
+ * resource in the role's field cpu or memMB, in the unit of the count; 0 if there is none.
  */
 static double requested(const struct spec_pod_role *r, const char *key)
 {
@@ -169,7 +169,7 @@ static int check_devices(struct spec_pod_role *r)
 
 /* --- variables --- */
 
-/* True if the field of a pod at PATH can be the value of an environment variable. */
+/* True if an environment variable can have the value of a pod's field PATH. */
 static bool is_field(const char *path)
 {
 	static const char *const fields[] = {

@@ -14,7 +14,7 @@
 #include "spec/view/kueue.h"
 #include "spec/view/view.h"
 
-/* For users who lack the right to suspend and resume jobs in a queue: what they can do instead. */
+/* What a user can do who may not suspend and resume jobs in a queue. */
 static const char no_right[] =
 	"the job is in a Kueue queue, so kxfs has to set spec.active of the job's Workload, "
 	"but this user has no right to patch workloads.kueue.x-k8s.io; to end the job, remove "
@@ -25,13 +25,13 @@ static bool is_over(const struct spec_job_view *job)
 	return job->over || job->meta.deleted;
 }
 
-/* True if JOB is in a queue of Kueue. JOB's Workload then determines whether JOB is suspended. */
+/* True if JOB is in a queue of Kueue. Its Workload then decides whether JOB is suspended. */
 static bool in_queue(const struct spec_control_job *job)
 {
 	return *job->view->queue;
 }
 
-/* True if a user has requested that JOB be suspended. */
+/* True if a user has suspended JOB. */
 static bool is_asked(const struct spec_control_job *job)
 {
 	const struct spec_workload_view *workload = job->kueue->workload;
@@ -47,8 +47,8 @@ static bool is_out_for_good(const struct spec_control_job *job)
 }
 
 /*
- * True if JOB waits in its queue. Its Workload is then active and has no quota reservation, and the
- * job is suspended. Kueue allows a change of the queue only for such a job.
+ * True if JOB, which has a Workload, waits in its queue without quota. Kueue allows a change of the
+ * queue only for such a job.
  */
 static bool is_waiting(const struct spec_control_job *job)
 {
@@ -60,7 +60,7 @@ static bool is_waiting(const struct spec_control_job *job)
 	       (view->suspends || !*view->phase);
 }
 
-/* ACTION sets a label of JOB, which has a Workload. True if Kueue would act on it now. */
+/* True if Kueue would now act on the label that ACTION sets. JOB has a Workload. */
 static bool takes_label(const struct spec_control_job *job, enum spec_action action)
 {
 	bool waits = is_waiting(job);
@@ -86,7 +86,7 @@ static unsigned actions(const struct spec_control_job *job)
 	       (job->kueue->fixed ? 0 : suspend);
 }
 
-/* A suspended job can't be terminated, since it has no running pods. */
+/* A suspended job has no running pods, so it can't be terminated. */
 static unsigned all_actions(const struct spec_control_job *job)
 {
 	const struct spec_job_view *view = job->view;
@@ -143,10 +143,9 @@ static int refusal(const struct spec_control_job *job, enum spec_action action,
 }
 
 /*
- * Make a JSON merge patch for an object. META is the object's metadata. PLURAL and API_VERSION name
- * its resource. If KEY is not NULL, the patch sets the label KEY to JSON. If KEY is NULL, JSON has
- * members of the object's spec, and the patch sets these. If VERSION is not "", the server refuses
- * the patch unless the object has this resourceVersion.
+ * Make a JSON merge patch for the object META of the resource PLURAL in API_VERSION. It sets the
+ * label KEY to JSON or, if KEY is NULL, the members JSON of spec. If VERSION is not "", the server
+ * refuses the patch unless it is the object's resourceVersion.
  */
 static void patch(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		  const char *api_version, const char *plural, const struct spec_meta *meta,
@@ -161,7 +160,7 @@ static void patch(struct spec_control_request *ret, const struct spec_control_as
 			       *version ? "\"" : "", key ? key : "spec", json);
 }
 
-/* Make a patch for the job's own object. KEY and JSON are as in patch(). */
+/* Make a patch for the job's own object; KEY and JSON are as in patch(). */
 static void patch_job(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		      const char *key, const char *json)
 {
@@ -174,8 +173,8 @@ static void patch_job(struct spec_control_request *ret, const struct spec_contro
 }
 
 /*
- * Make the patch that sets FIELD of the job to VALUE (JSON). FIELD is a path below spec
- * ("runPolicy.suspend"). If the job has changed since kxfs read it, the server refuses the patch.
+ * Make the patch that sets FIELD, a path below spec ("runPolicy.suspend"), to VALUE (JSON). The
+ * server refuses it if the job has changed since kxfs read it.
  */
 static void patch_spec(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		       const char *field, const char *value)
@@ -199,9 +198,8 @@ static void request(const struct spec_control_asked *asked, struct spec_control_
 
 	*ret = (struct spec_control_request){0};
 	/*
-	 * Set NEEDED, so that kxfs first checks that the LocalQueue or the priority class exists.
-	 * In a LocalQueue that does not exist, the job would wait forever. Kueue would ignore a
-	 * priority class that does not exist.
+	 * The queue or class must exist: in a queue that does not exist, the job would wait
+	 * forever, and Kueue would ignore a class that does not exist.
 	 */
 	if (asked->action == SPEC_QUEUE) {
 		patch_job(ret, asked, SPEC_KUEUE_QUEUE, value);
@@ -239,7 +237,7 @@ static void request(const struct spec_control_asked *asked, struct spec_control_
 	patch_spec(ret, asked, asked->kind->suspend, suspend ? "true" : "false");
 }
 
-/* ACTION sets a label of the job to WANTED. True if WORKLOAD already has this value. */
+/* True if WORKLOAD already has the label's new value WANTED. ACTION sets the label of the job. */
 static bool follows_label(const struct spec_workload_view *workload, enum spec_action action,
 			  const char *wanted)
 {
@@ -247,8 +245,8 @@ static bool follows_label(const struct spec_workload_view *workload, enum spec_a
 }
 
 /*
- * A resumed job may still be suspended, because it waits for quota in its queue. So a job in a
- * queue counts as resumed as soon as its Workload is active.
+ * A resumed job in a queue remains suspended until it has quota, so it counts as resumed when its
+ * Workload is active.
  */
 static enum spec_control_outcome outcome(enum spec_action action,
 					 const struct spec_control_mark *before,
@@ -271,7 +269,7 @@ static enum spec_control_outcome outcome(enum spec_action action,
 	if (before->argument) {
 		if (workload && follows_label(workload, action, before->argument))
 			return SPEC_CONTROL_OBEYED;
-		/* If Kueue admitted the job before the label changed, its queue does not change. */
+		/* Once Kueue has admitted the job, its queue no longer changes. */
 		return action == SPEC_QUEUE && workload &&
 				       workload->conditions[SPEC_WORKLOAD_RESERVED].is_true
 			       ? SPEC_CONTROL_LATE

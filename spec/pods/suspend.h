@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Actions of ctl for kinds whose jobs have a field spec.suspend. If the job is in a queue of Kueue,
- * Kueue owns this field and reverts any change by others. So ctl sets spec.active of the job's
- * Workload instead. Kueue reads the queue and the priority from labels of the job.
+ * Actions of ctl for kinds whose jobs have a field spec.suspend. In a queue of Kueue, Kueue owns
+ * this field and reverts changes by others, so ctl sets spec.active of the job's Workload instead.
+ * Kueue reads the queue and the priority from labels of the job.
  *
- * An action is a patch of the job or of its Workload. The patch contains the uid of the changed
- * object. If another object with the same name has replaced that object, the server refuses the
- * patch.
+ * An action is a patch of the job or of its Workload. The patch contains the object's uid, so the
+ * server refuses it if a new object has replaced the old one under the same name.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes and reads the objects in an AppWrapper of any version. kxfs chooses the same names as
- * TorchX, except where TorchX's name would not work.
+ * Makes and reads the objects in an AppWrapper of any version. They have TorchX's names, except
+ * where TorchX's name would not work.
  */
 #include "spec/pods/wrap.h"
 
@@ -14,12 +14,11 @@
 #define TORCHX	     "torchx.pytorch.org/"
 #define DEFAULT_PORT 29500 /* port of the service if no role has a port */
 #define MAX_SUFFIX   ((int64_t)14)
-#define MIN_SUFFIX   ((int64_t)8) /* characters; this allows 3e11 different suffixes */
-/* At least this many characters remain for name and suffix, even if there are many roles. */
+#define MIN_SUFFIX   ((int64_t)8) /* characters: 3e11 different suffixes */
+/* Characters that remain for name and suffix, however many roles there are. */
 #define MIN_ROOM ((int64_t)24)
 /*
- * A name has at most 63 characters. This many of them are reserved for suffixes. One more is
- * reserved for each role.
+ * Of the 63 characters of a name, this many are reserved for suffixes, and one more for each role.
  */
 #define NAME_RESERVE 7
 
@@ -53,8 +52,8 @@ static size_t count_chars(const char *s)
 }
 
 /*
- * Make a random suffix of N characters in TorchX's alphabet. Two random numbers are necessary,
- * since a single one does not always yield 14 characters.
+ * Make a random suffix of N characters in TorchX's alphabet. One random number does not always
+ * yield 14 characters, so use two.
  */
 static void make_suffix(const uint64_t random[2], size_t n, char ret[MAX_SUFFIX + 1])
 {
@@ -70,10 +69,9 @@ static void make_suffix(const uint64_t random[2], size_t n, char ret[MAX_SUFFIX 
 }
 
 /*
- * Choose the job's id. It must be so short that each role's suffix fits. TorchX would shorten the
- * random suffix, to as few as 3 characters. With so few characters, two jobs may get the same
- * suffix. So kxfs shortens the app's name instead. It shortens the name's normal form, since later
- * steps remove no more characters from the normal form.
+ * Choose the job's id, so short that each role's suffix fits. TorchX would shorten the random
+ * suffix, to as few as 3 characters, and two jobs could get the same one. kxfs shortens the app's
+ * name instead, in its normal form, which later steps do not shorten further.
  */
 static void make_id(struct wrap *w)
 {
@@ -113,8 +111,8 @@ static char *hosts_env(const char *role)
 }
 
 /*
- * Return the name of the pod of replica K. In role 0, the name is the same as in TorchX. In any
- * other role, kxfs adds the index of the role, so that all names differ.
+ * Return the name of replica K's pod. In role 0, it is TorchX's name. In other roles, kxfs adds the
+ * index of the role, so that all names differ.
  */
 static struct json_object *pod_name(struct wrap *w, size_t role, unsigned k)
 {
@@ -204,7 +202,7 @@ static struct json_object *hosts_variable(struct wrap *w, const char *name, size
 	return ret;
 }
 
-/* Add the members that the spec of a pod has only in an AppWrapper. */
+/* Add the members of a pod's spec that only AppWrappers have. */
 static void extend_spec(struct wrap *w, struct spec_pod_role *r)
 {
 	const struct spec_build *b = w->build;
@@ -222,8 +220,8 @@ static void extend_spec(struct wrap *w, struct spec_pod_role *r)
 }
 
 /*
- * Add the pod of replica K. Pods find each other by name, namespace and host name. So the overlay
- * is not allowed to change these.
+ * Add the pod of replica K. The overlay can't change its name, namespace and host name, by which
+ * pods find each other.
  */
 static int add_pod(struct wrap *w, struct spec_pod_role *r, unsigned k)
 {
@@ -283,9 +281,9 @@ static void start(struct wrap *w)
 }
 
 /*
- * TorchX and kxfs identify the role INDEX by a label. Check that no earlier role has the same
- * label. NAMES has the labels of the earlier roles. Return 0. If the label is not unique, add an
- * error to the build's errors and return its errno.
+ * TorchX and kxfs identify a role by a label. Check that no earlier role has the label of role
+ * INDEX. NAMES has the labels of the earlier roles. Return 0, or the errno of the error that was
+ * added to the build's errors.
  */
 static int check_label(struct wrap *w, size_t index, struct json_object *names)
 {
@@ -332,9 +330,9 @@ int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_obj
 /* --- reading --- */
 
 /*
- * Return the key that identifies a pod in its job. TorchX's pod names do not contain the role. So
- * for a pod of TorchX or kxfs, make the key "ROLE.REPLICA" from the pod's labels, write it to KEY
- * and return KEY. For any other pod, return the pod's name.
+ * Return the key that identifies a pod in its job. For a pod of TorchX or kxfs, write
+ * "ROLE.REPLICA" from its labels to KEY and return KEY, because TorchX's pod names lack the role.
+ * For any other pod, return its name.
  */
 static const char *key_of(const struct spec_value *object, char *key, size_t size)
 {
@@ -366,7 +364,7 @@ static bool is_pod(const struct spec_value *object)
 	       streq(spec_read_text(object, "apiVersion"), "v1");
 }
 
-/* True if an object of OBJECT's kind never creates pods. */
+/* True if objects of OBJECT's kind never create pods. */
 static bool is_quiet(const struct spec_value *object)
 {
 	static const char *const kinds[] = {"Service",	      "PodGroup", "ConfigMap",

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Makes the objects in an AppWrapper of any version, as TorchX makes them for MCAD: pod groups,
- * pods and one headless service. Also reads the pods of AppWrappers. The form of an AppWrapper's
- * list of objects depends on the version, so appwrapper.c and mcad.c handle this list.
+ * pods and one headless service. Also reads the pods. The form of the list of objects depends on
+ * the version, so appwrapper.c and mcad.c handle the list.
  */
 #pragma once
 
 #include "spec/pods/pod.h"
 #include "spec/view/reader.h"
 
-/*
- * The run options that AppWrappers of all versions have. The option tables of these kinds include
- * this macro.
- */
+/* The run options of AppWrappers of all versions, for the option tables of these kinds. */
 #define WRAP_OPTIONS                                                                               \
 	POD_OPTIONS,                                                                               \
 		{.name = "coscheduler_name",                                                       \
@@ -23,9 +20,8 @@
 		SPEC_TIME_LIMIT_OPTION,                                                            \
 		{.name = "ttl",                                                                    \
 		 .type = SPEC_OPTION_TIME,                                                         \
-		 .refusal =                                                                        \
-			 "no controller of AppWrappers removes one by itself when it has ended: "  \
-			 "leave ttl out, or use Volcano or JobSet"},                               \
+		 .refusal = "no controller removes finished AppWrappers: leave ttl out, or use "   \
+			    "Volcano or JobSet"},                                                  \
 	{                                                                                          \
 		.name = "network", .help = "additional network of the pods (Multus)"               \
 	}
@@ -33,37 +29,32 @@
 /* The AppWrapper that is being made. */
 struct wrap {
 	struct spec_build *build;
-	/*
-	 * Make an item of the AppWrapper's list from OBJECT, and take ownership of OBJECT. IS_POD
-	 * is true if OBJECT is a pod.
-	 */
+	/* Makes an item of the AppWrapper's list from OBJECT, and takes ownership of OBJECT. */
 	struct json_object *(*item)(struct json_object *object, bool is_pod);
 	struct spec_pods pods; /* parts that all pods share */
 	struct json_object *items;
 	const char *coscheduler; /* or NULL */
-	/* the app's name as it is in labels; it may be shortened */
+	/* the app's name in labels, perhaps shortened */
 	char *app_name;
 	char *rank0_env;
 };
 
 /*
- * Implement spec_kind.build. Choose the job's name. Make all items with ITEM (see struct wrap), and
- * then make the AppWrapper from these items with OBJECT.
+ * Implement spec_kind.build: choose the job's name, make all items with ITEM (see struct wrap), and
+ * make the AppWrapper from them with OBJECT.
  */
 int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_object *, bool is_pod),
 	       struct json_object *(*object)(struct wrap *w));
 
 /*
- * Make an object that has apiVersion VERSION and the kind KIND. Set *METADATA to new metadata that
- * has the name NAME. The caller adds labels to the metadata, and then adds the metadata to the
- * object.
+ * Make an object with apiVersion VERSION and kind KIND. Set *METADATA to new metadata with the name
+ * NAME. The caller adds labels to the metadata, and then the metadata to the object.
  */
 struct json_object *wrap_object(struct wrap *w, const char *version, const char *kind,
 				struct json_object *name, struct json_object **metadata);
 /*
- * Implement spec_reader.job. LIST has the items of an AppWrapper. Each item has its object under
- * KEY. Each object that is a pod is a task. This function does not look for pods in other objects,
- * such as a batch Job. Also set the app's name in V.
+ * Implement spec_reader.job. LIST has the items of an AppWrapper, each with its object under KEY.
+ * Each pod is a task; pods in other objects, such as a Job, are not. Also set the app's name in V.
  */
 size_t wrap_tasks(const struct spec_value *list, const char *key, struct spec_job_view *v,
 		  struct spec_task_source **ret_tasks);

@@ -284,5 +284,5 @@ def test_no_ttl(tmp_path, kind):
     path.write_text("name: a\nroles: [{name: r, image: i, entrypoint: e}]\nscheduler_args: {ttl: 1d}\n")
     status, out, errors = run(kind, path)
     assert status == 1 and out == ""
-    assert errors == (f"{path}:3:23: scheduler_args.ttl: no controller of AppWrappers removes one by itself when it has "
-                      "ended: leave ttl out, or use Volcano or JobSet\n")
+    assert errors == (f"{path}:3:23: scheduler_args.ttl: no controller removes finished AppWrappers: leave ttl out, "
+                      "or use Volcano or JobSet\n")

@@ -127,8 +127,8 @@ static const struct {
 	 "-o queue: mcad has no such run option; its run options are service_account, image_repo, image_secret, "
 	 "coscheduler_name, priority_class_name, time_limit, network, priority, no_annotations"},
 	{"kxfs --dry-run=f -o ttl=1d mcad:",
-	 "-o ttl: no controller of AppWrappers removes one by itself when it has ended: leave ttl "
-	 "out, or use Volcano or JobSet"},
+	 "-o ttl: no controller removes finished AppWrappers: leave ttl out, or use Volcano or "
+	 "JobSet"},
 	{"kxfs --dry-run=f -o time_limit=60 volcano:",
 	 "-o time_limit: must be a time with its unit, like 90s, 30m, 4h or 2d, not \"60\""},
 	{"kxfs --dry-run=f -o priority=high mcad:",
