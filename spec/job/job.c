@@ -12,11 +12,11 @@
  *   list.c        the texts of list and list.jsonl: all jobs of a directory
  *   snapshot.c    writes a job to disk, and reads it back
  *
- * A backend makes a job, fills it in, and publishes it. A published job never changes, so a thread
- * may read a job as long as it holds a reference to the job. Snapshots of a job share only the JSON
- * of the job's object. A mount may show ten thousand jobs, so memory matters: a job, its roles and
- * its replicas are one block of memory, and all empty strings are one string. Long-lived jobs are
- * packed (spec_job_pack): otherwise their many short strings would need twice the memory.
+ * A backend makes a job, fills it in, and publishes it. A published job never changes, so any
+ * thread that has a reference may read it. Snapshots of a job share only the JSON of its object. A
+ * mount may show ten thousand jobs, so memory matters: a job, its roles and its replicas are one
+ * block of memory, and all empty strings are one string. Without packing (spec_job_pack), the many
+ * short strings of long-lived jobs would need twice the memory.
  */
 #include "spec/job/job.h"
 
@@ -79,7 +79,7 @@ int spec_action_parse(const char *text, char **ret)
 			continue;
 		if (!actions[i].argument)
 			return *rest ? -EINVAL : i;
-		/* The argument becomes the value of a label, so it must be a valid one. */
+		/* The argument becomes the value of a label. */
 		if (!spec_name_is_object(rest) || strlen(rest) > SPEC_MAX_NAME)
 			return -EINVAL;
 		*ret = text_copy(rest);
@@ -88,10 +88,7 @@ int spec_action_parse(const char *text, char **ret)
 	return -EINVAL;
 }
 
-/*
- * Offsets of the strings that a job owns (job_texts), and of those that a replica owns
- * (replica_texts).
- */
+/* Offsets of the strings that a job and a replica own. */
 #define JOB(name) offsetof(struct spec_job, name)
 static const size_t job_texts[] = {
 	JOB(id),	 JOB(uid),
@@ -164,8 +161,8 @@ void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *from)
 	size_t at = r->n_logs;
 
 	/*
-	 * Insert the log after the other logs of its container. The logs of the replica's own
-	 * container are the first in the list.
+	 * Insert the log after the other logs of its container. The replica's own container comes
+	 * first.
 	 */
 	while (at > 0 && !streq(r->logs[at - 1].container, container))
 		at--;
@@ -200,7 +197,7 @@ char *spec_log_file(const char *container, size_t i, size_t n)
 {
 	const char *dot = *container ? "." : "";
 
-	/* The file name of a container's newest log has no number. */
+	/* The newest log has no number. */
 	return i + 1 == n ? text_print("%s%slog", container, dot)
 			  : text_print("%s%slog.%zu", container, dot, i);
 }
@@ -338,7 +335,7 @@ static void each_string(struct spec_job *job, string_fn fn, void *data)
 		fn(&job->transitions.v[i].phase, data);
 }
 
-/* Called when the text of *FIELD belongs to another job. Replace the text by a copy. */
+/* *FIELD is the text of another job: replace it by a copy. */
 static void own_string(char **field, void *data)
 {
 	const char *of_other = *field;
@@ -357,8 +354,7 @@ struct spec_job *spec_job_copy(const struct spec_job *from)
 	struct spec_job *job = spec_job_new(from->n_roles, from->n_replicas);
 	struct spec_replica *replicas = job->replicas;
 	/*
-	 * Copy only SILENT and the members after it. The members before SILENT include REFS, which
-	 * other threads may be changing.
+	 * Copy the members from SILENT on. Other threads may be changing REFS, which precedes it.
 	 */
 	const size_t head = offsetof(struct spec_job, silent);
 
@@ -407,15 +403,15 @@ static void job_free(struct spec_job *job)
 /* --- packing --- */
 
 /*
- * Before a string is stored, it is compared with this number of recent strings. Equal strings are
- * stored once, since many replicas have the same reason, node or phase.
+ * A string is compared with this number of recent strings, and equal strings are stored once: many
+ * replicas have the same reason, node or phase.
  */
 #define N_RECENT 16
 
-/* The strings of a job that is being packed. */
+/* The strings of a job while it is packed. */
 struct job_strings {
 	char *recent[N_RECENT]; /* the last N_RECENT different strings */
-	size_t n;		/* number of different strings so far */
+	size_t n;		/* number of strings in RECENT so far, including overwritten ones */
 	size_t size;
 	char *end; /* where the next string will be stored */
 };
@@ -518,8 +514,8 @@ void spec_job_unref(const struct spec_job *job)
 	if (!job)
 		return;
 	/*
-	 * Release: this thread has finished reading the job before the count decreases. Acquire:
-	 * all other threads have finished reading it before this thread frees the job.
+	 * Release: this thread has read the job before the count decreases. Acquire: all other
+	 * threads have read it before this thread frees it.
 	 */
 	before = __atomic_fetch_sub(&mutable->refs, 1, __ATOMIC_ACQ_REL);
 	assert(before > 0);
@@ -527,7 +523,7 @@ void spec_job_unref(const struct spec_job *job)
 		job_free(mutable);
 }
 
-/* Parse the number after NAME's last dash. Return false if it is missing or too large. */
+/* Parse the number after NAME's last dash. Return false if there is none, or if it is too large. */
 static bool trailing_number(const char *name, size_t *ret)
 {
 	const char *dash = strrchr(name, '-');
@@ -562,8 +558,8 @@ const struct spec_replica *spec_job_replica(const struct spec_job *job, const ch
 	size_t k;
 
 	/*
-	 * A name usually ends in the replica's index in its role. Try that index first, so that
-	 * listing a large job does not take quadratic time.
+	 * A name usually ends in the replica's index in its role. Without this guess, listing a
+	 * large job would take quadratic time.
 	 */
 	if (trailing_number(name, &k)) {
 		for (size_t i = 0; i < job->n_roles; i++) {

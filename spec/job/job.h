@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A snapshot of a job: its state at one moment, independent of what runs the job. A published
- * struct spec_job never changes. If the job changes, kxfs makes a new snapshot (rule T3). The
- * reference count is atomic, so any thread may hold snapshots. All times are nanoseconds since 1970
- * UTC, or 0. Strings of a published job are not NULL unless noted; "" means empty or unknown.
+ * A snapshot: a job at one moment, independent of what runs the job. A published struct spec_job
+ * never changes: kxfs makes a new snapshot instead (rule T3). The reference count is atomic, so any
+ * thread may hold snapshots. Times are nanoseconds since 1970 UTC, or 0. Strings of a published job
+ * are not NULL unless noted; "" means empty or unknown.
  */
 #pragma once
 
@@ -25,10 +25,7 @@ enum spec_state {
 	SPEC_N_STATES
 };
 
-/*
- * Initializers for an array indexed by enum spec_state. Each element is the state's name followed
- * by the string literal END.
- */
+/* Initializers for an array indexed by enum spec_state: the state's name and the literal END. */
 #define SPEC_STATE_WORDS(end)                                                                      \
 	[SPEC_SUBMITTED] = "SUBMITTED" end, [SPEC_PENDING] = "PENDING" end,                        \
 	[SPEC_RUNNING] = "RUNNING" end, [SPEC_SUCCEEDED] = "SUCCEEDED" end,                        \
@@ -49,8 +46,7 @@ struct spec_transition {
 };
 
 /*
- * The newest transitions of a job, oldest first. Their times never decrease. A zeroed struct is an
- * empty list.
+ * The newest transitions of a job, oldest first. Times never decrease. Zeroed, the list is empty.
  */
 struct spec_transitions {
 	struct spec_transition *v;
@@ -58,8 +54,8 @@ struct spec_transitions {
 };
 
 /*
- * Record that the job is in STATE and PHASE from TIME on. Do nothing if these are its last state
- * and phase. If there are SPEC_MAX_TRANSITIONS already, drop the oldest one.
+ * Record that the job is in STATE and PHASE from TIME on, unless the newest transition has both. If
+ * there are SPEC_MAX_TRANSITIONS already, drop the oldest.
  */
 void spec_transitions_add(struct spec_transitions *t, enum spec_state state, const char *phase,
 			  int64_t time);
@@ -70,17 +66,13 @@ void spec_transitions_clear(struct spec_transitions *t);
 /* --- resources of replicas; -1 means unknown --- */
 
 /*
- * The source of the values in struct spec_usage. LOCAL: the helper process of a replica measures
- * them. It adds up the usage of processes that have ended, and samples /proc for the others.
- * METRICS: kxfs samples the cluster's metrics API. CPU_US is then computed: for each sample, kxfs
- * multiplies the CPU usage by the time since the previous sample, and adds the product.
+ * How struct spec_usage is measured. LOCAL: the helper of a replica adds up the usage of processes
+ * that have ended, and samples /proc for the others. METRICS: kxfs samples the cluster's metrics
+ * API. CPU_US is then the sum of each sample's CPU usage times the time since the previous sample.
  */
 enum spec_usage_source { SPEC_USAGE_LOCAL, SPEC_USAGE_METRICS, SPEC_N_USAGE_SOURCES };
 
-/*
- * The resources given to each replica of a role. Plain data. The code that makes the job fills it
- * in.
- */
+/* The resources given to each replica of a role. Plain data: the backend fills it in. */
 struct spec_request {
 	int64_t cpu;	      /* thousandths of a core */
 	int64_t memory;	      /* bytes requested for the replica */
@@ -89,8 +81,7 @@ struct spec_request {
 };
 
 /*
- * The usage of one attempt of a replica, up to the time LAST. Plain data. The backend that runs the
- * replica fills it in.
+ * The usage of an attempt of a replica, up to the time LAST. Plain data: the backend fills it in.
  */
 struct spec_usage {
 	unsigned source;		 /* enum spec_usage_source */
@@ -108,30 +99,28 @@ struct spec_usage {
 struct spec_log {
 	char *key;	 /* the backend's name for the log; unique in the job, never changes */
 	char *container; /* "" for the replica's own container */
-	/* for a log in a cluster: true if the log has ended and all of it is on disk */
+	/* for a log in a cluster: true if it has ended and all of it is on disk */
 	bool complete;
 	/*
-	 * For a log in a cluster: true if it is queued to be fetched, or if it has ended and kxfs
-	 * is still fetching the rest.
+	 * For a log in a cluster: true if it waits to be fetched, or has ended and is still being
+	 * fetched.
 	 */
 	bool waiting;
-	/* true if the output after the captured part is lost; GAP counts this loss, too */
+	/* true if the output after the captured part is lost; GAP includes this */
 	bool lost_end;
-	int disk;     /* for a log in a cluster: the errno with which writing to disk fails, or 0 */
-	uint64_t gap; /* number of places where output was lost, or may have been lost */
+	int disk;     /* for a log in a cluster: the errno if writing to disk fails, or 0 */
+	uint64_t gap; /* number of places where output is missing, or may be */
 };
 
-/* Reason of a replica that restarts because the whole job restarts. */
+/* Reason of a replica that restarts with the whole job. */
 #define SPEC_REASON_RESTARTING "Restarting"
 /* Reason of a replica whose node does not report the replica's state. */
 #define SPEC_REASON_NODE_LOST "NodeLost"
-/*
- * Reason of a replica that the kubelet ended because a probe failed. The message names the probe.
- */
+/* Reason of a replica that the kubelet ended after a failed probe, which the message names. */
 #define SPEC_REASON_PROBE "ProbeFailed"
 /*
- * Reason of a Job that the Job controller ended by a rule of the Job's podFailurePolicy. The
- * message names the pod and the rule.
+ * Reason of a Job that a rule of its podFailurePolicy ended. The message names the pod and the
+ * rule.
  */
 #define SPEC_REASON_FAILURE_POLICY "PodFailurePolicy"
 
@@ -147,27 +136,24 @@ struct spec_replica {
 	char *reason;
 	char *message;
 	/*
-	 * Name of the container that blocks the replica or ended it, if this is not the main
-	 * container; otherwise "".
+	 * Name of the container that blocks the replica or ended it; "" if this is the main
+	 * container.
 	 */
 	char *blamed;
 	int exit_code; /* -1 if unknown */
 	int signal;    /* 0 if none */
-	/*
-	 * for a local job: the set of the machine's GPUs that the replica uses, one bit for each
-	 * (spec/record/slots.h)
-	 */
+	/* for a local job: the machine's GPUs that the replica uses, one bit each */
 	uint64_t gpus;
 	/*
-	 * The time at which the time limit will end this attempt. 0 if there is no limit, or if the
-	 * time is unknown. Not on disk.
+	 * When the time limit will end this attempt; 0 if there is no limit, or if unknown. Not on
+	 * disk.
 	 */
 	int64_t deadline;
 	/*
 	 * The next three members are for a container that failed and is restarted in the same pod.
-	 * If the replica is FAILED, the container was stopped after such a restart.
+	 * If the replica is FAILED, the container was stopped after a restart.
 	 */
-	unsigned starts; /* number of starts of the container; 0 if no container is restarted */
+	unsigned starts; /* starts of the container so far; 0 if no container is restarted */
 	int last_code;	 /* exit code of the failed run */
 	int64_t next;	 /* when the container will start again; 0 if unknown. Not on disk. */
 	int64_t started;
@@ -188,35 +174,34 @@ struct spec_role_status {
 
 /*
  * Why a job waits, according to events, the scheduler and the queue. `why` and `status` show the
- * cause instead of the job's reason and message. If only the cause changes, the job does not count
- * as changed. Plain data.
+ * cause instead of the job's reason and message. A new cause does not set CHANGED. Plain data.
  */
 struct spec_cause {
 	const char *reason; /* static; "" if there is no cause to show */
-	char *text;	    /* a sentence without the full stop at its end */
+	char *text;	    /* a sentence without its full stop */
 	const char *advice; /* static: a sentence on what to do, or "" */
-	/* True if TEXT is about only one replica. TEXT then begins with the replica's name. */
+	/* true if TEXT is about one replica and begins with its name */
 	bool of_replica;
-	bool stops; /* true if TEXT explains why the pods of a running job are being ended */
+	bool stops; /* true if TEXT explains why a running job's pods are being ended */
 };
 
-/* A job. Plain data. The backend that runs the job fills it in, and then publishes it. */
+/* A job. Plain data: the backend fills it in, and then publishes it. */
 struct spec_job {
 	unsigned refs; /* atomic; only spec_job_ref and spec_job_unref touch it */
-	bool packed;   /* true if one block of memory contains the job and all that it owns */
-	/* True if kxfs holds the job, and has not launched it yet. Not on disk. */
+	bool packed;   /* true if the job and all that it owns are one block of memory */
+	/* true if kxfs holds the job and has not launched it yet; not on disk */
 	bool held;
 	/*
-	 * spec_job_copy copies this member and all that follow. Small members come first, so that
-	 * there are no gaps.
+	 * spec_job_copy copies this member and all that follow. Small members come first to avoid
+	 * gaps.
 	 */
 	bool silent; /* true if the replica that failed first is known to have printed nothing */
-	/* true if kxfs can't read logs, because this user lacks the right; not on disk */
+	/* true if this user has no right to read logs; not on disk */
 	bool no_logs;
-	/* True if the job has ended and the rest of its output will arrive soon. Not on disk. */
+	/* true if the job has ended, and more of its output will arrive soon; not on disk */
 	bool fetching;
 	bool behind; /* true if the job ended at least a second ago; not on disk */
-	/* True if the job has ended and kxfs no longer waits for its running pods. Not on disk. */
+	/* true if the job has ended, and kxfs does not wait for pods that still run; not on disk */
 	bool outlived;
 	/* true if the job was submitted through a mount with this state directory */
 	bool own;
@@ -224,22 +209,19 @@ struct spec_job {
 	bool has_appdef; /* true if the job's app.yaml can be read */
 	bool history;	 /* true if the job is in history/ and no longer in jobs/ */
 	/*
-	 * True if the controller gave up the job because it could not create the job's pods.
-	 * MESSAGE then consists of whole sentences.
+	 * True if the controller gave up the job because it could not create the pods. MESSAGE then
+	 * has whole sentences.
 	 */
 	bool given_up;
-	bool unexplained; /* true if the job has failed and its pods may still show why */
-	/*
-	 * True if the job is suspended and may resume. The job may then print more output, although
-	 * its state is final.
-	 */
+	bool unexplained; /* true if the job has failed, and its pods may still show why */
+	/* True if the job is suspended. Its state is final, but it may resume and print more. */
 	bool suspended;
 	bool dropped; /* for a local job: true if its output was removed to free space */
-	/* True if the controller ends an attempt whose pods do not start within some minutes. */
+	/* true if the controller ends an attempt whose pods do not start within some minutes */
 	bool impatient;
 	/* The next three members are bit sets (1u << enum spec_action). */
 	uint8_t actions; /* actions that ctl would accept now */
-	/* for a job in a cluster: requested actions without a visible effect so far */
+	/* for a job in a cluster: requested actions without a visible effect yet */
 	uint8_t pending;
 	uint8_t ignored; /* requested actions that had no effect */
 	enum spec_state state;
@@ -248,64 +230,54 @@ struct spec_job {
 	unsigned evictions;	 /* how often Kueue has evicted the job */
 	unsigned retries;
 	unsigned max_retries;
-	/*
-	 * How many seconds each attempt of a replica may run. 0 if there is no limit, or if
-	 * replicas have different limits.
-	 */
+	/* Seconds that each attempt of a replica may run; 0 if unlimited, or if replicas differ. */
 	int time_limit;
-	/* for a local job: seconds from its end until it moves to history/; -1 if it never moves */
+	/* for a local job: seconds from its end to its move to history/; -1 for never */
 	int ttl;
 	unsigned n_roles;
 	unsigned n_replicas;
 	struct spec_replica *replicas;
 	struct spec_transitions transitions; /* when each phase began */
 	char *id;			     /* name of the job's directory */
-	char *uid; /* differs from the uid of any other job that ever had this id */
+	char *uid;			     /* unique among all jobs that ever had this id */
 	char *app;
 	char *phase; /* the backend's own word for the state */
 	char *reason;
 	char *message;
-	/* The last lines printed by the replica that failed first (see status.h), or "". */
+	/* the last words of the replica that failed first (see status.h), or "" */
 	char *last_words;
 	struct spec_cause cause;
-	/*
-	 * For a job in a queue of Kueue: whole sentences that explain why its newest pods did not
-	 * run, or "".
-	 */
+	/* In a queue of Kueue: whole sentences on why the newest pods did not run, or "". */
 	char *obstacle;
 	char *backend;
 	char *namespace;
-	/*
-	 * For a job in a cluster: kind and name of the object that controls the job's object, as
-	 * "TrainJob/NAME"; or "".
-	 */
+	/* The object that controls the job's object in the cluster, as "TrainJob/NAME"; or "". */
 	char *owner;
 	char *queue;
-	/* For a job in a queue of Kueue: the ClusterQueue of that queue; "" if unknown. */
+	/* the ClusterQueue of a queue of Kueue; "" if unknown */
 	char *cluster_queue;
 	/*
 	 * The ResourceFlavors of the job's current or last quota: RESOURCE=FLAVOR, separated by
-	 * commas. "" if the job never had quota.
+	 * commas.
 	 */
 	char *flavors;
 	char *priority_class; /* name of its Workload's priority class, or "" */
 	char *submitter;      /* user@host; "" if unknown */
-	char *submission;     /* UUID of its submission; "" if no kxfs submitted the job */
+	char *submission;     /* UUID of its submission; "" if kxfs did not submit it */
 	/*
-	 * A static sentence. It explains when the controller retries a failed replica, or why it
-	 * does not retry the replica although retries are left. May be "".
+	 * A static sentence on when the controller retries a failed replica, or why it does not
+	 * although retries are left; or "".
 	 */
 	const char *again;
 	int64_t created;
 	int64_t started;
 	int64_t finished;
-	/* when state, reason, message or a replica last changed: mtime of the job's directory */
+	/* last change of state, reason, message or a replica: mtime of the job's directory */
 	int64_t changed;
 	/* since when the cluster has not confirmed the snapshot; 0 if it is confirmed */
 	int64_t stale_since;
 	/*
-	 * The store gives each published snapshot of a mount a different number. 0 if the snapshot
-	 * is not published.
+	 * Number of a published snapshot, unique in a mount; the store sets it. 0 if not published.
 	 */
 	uint64_t revision;
 	/* the JSON of the job's object in the cluster; NULL for a local job, or if unknown */
@@ -328,55 +300,45 @@ enum spec_action {
 
 /* Return the name of ACTION, such as "suspend". The text is static. */
 const char *spec_action_name(enum spec_action action);
-/*
- * Return the name of the argument of ACTION, as the file ctl shows it: "NAME" or "CLASS". NULL if
- * ACTION has no argument.
- */
+/* Return the argument of ACTION in the file ctl, "NAME" or "CLASS"; NULL if it has none. */
 const char *spec_action_argument(enum spec_action action);
 /*
- * Parse TEXT, a request for an action: the action's name ("abort" means suspend) and, for some
- * actions, an argument. Return the enum spec_action, and the argument in *RET (malloc'ed, or NULL).
- * Return -EINVAL if TEXT is not such a request.
+ * Parse TEXT: the name of an action ("abort" means suspend) and, for some actions, an argument.
+ * Return the enum spec_action, and the argument in *RET (malloc'ed, or NULL); or -EINVAL.
  */
 int spec_action_parse(const char *text, char **ret);
 
 /*
- * Create an empty job, with one reference, to be filled in and published. Texts are "", numbers 0,
- * and exit codes -1. The job contains its roles and replicas. The caller sets FIRST and N of each
- * role. Set every string with spec_set.
+ * Create an empty job with roles and replicas, to be filled in and published. It has one reference.
+ * Texts are "", numbers 0, and exit codes -1. The caller sets FIRST and N of each role, and sets
+ * strings with spec_set.
  */
 struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas);
-/* Return a copy of FROM, with one reference. The caller may change and then publish it. */
+/* Return a copy of FROM with one reference, to be changed and published. */
 struct spec_job *spec_job_copy(const struct spec_job *from);
 /*
- * Move FROM into a single block of memory, and return the result, to be published. FROM must have
- * only one reference; take ownership of it. From now on, the job can be copied, but not changed.
+ * Move FROM, which has only one reference, into one block of memory, and return the result, to be
+ * published. From now on, the job can be copied, but not changed.
  */
 struct spec_job *spec_job_pack(struct spec_job *from);
 /* Record that the output after the captured part of LOG is lost. A second call has no effect. */
 void spec_log_lose_end(struct spec_log *log);
 /* True if each log of JOB is complete, or its end is known to be lost. */
 bool spec_job_has_ends(const struct spec_job *job);
-/*
- * Add a log to R, as the newest log of CONTAINER. NULL or "" is the replica's own container, whose
- * logs are the first in the list.
- */
+/* Add a log to R, as the newest of CONTAINER. NULL or "" is the replica's own container. */
 void spec_replica_add_log(struct spec_replica *r, const char *key, const char *container);
-/* Add a copy of LOG to R, like spec_replica_add_log. Copy all members but WAITING and DISK. */
+/* Add a copy of LOG to R, without WAITING and DISK, as the newest log of its container. */
 void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *log);
 
-/*
- * The logs of R are grouped by container. Return the end of the group that begins at the index
- * FIRST.
- */
+/* R's logs are grouped by container. Return the end of the group that begins at the index FIRST. */
 size_t spec_replica_logs_end(const struct spec_replica *r, size_t first);
 /*
- * Return the file name of log number I of CONTAINER, which has N logs: "log", "log.0",
- * "CONTAINER.log.0". The name is malloc'ed.
+ * Return the file name of log I of the N logs of CONTAINER: "log", "log.0", "CONTAINER.log.0".
+ * Malloc'ed.
  */
 char *spec_log_file(const char *container, size_t i, size_t n);
 
-/* Set the usage of R to a copy of USAGE. USAGE is NULL if the usage is unknown. */
+/* Set the usage of R to a copy of USAGE; NULL if unknown. */
 void spec_replica_set_usage(struct spec_replica *r, const struct spec_usage *usage);
 /* Set the resources given to each replica of ROLE to a copy of REQUEST; NULL if unknown. */
 void spec_role_set_request(struct spec_role_status *role, const struct spec_request *request);
@@ -391,31 +353,30 @@ static inline void spec_job_unrefp(void *p)
 #define cleanup_job cleanup(spec_job_unrefp)
 
 /*
- * Return the name of JOB's files in the state directory. It is the UUID of the submission if the
- * job was submitted through this state directory, else the job's uid.
+ * Return the name of JOB's files in the state directory: the UUID of the submission if the job was
+ * submitted through this state directory, else the job's uid.
  */
 const char *spec_job_key(const struct spec_job *job);
-/* True if the state of JOB is final and the job is not suspended. A suspended job may resume. */
+/* True if JOB's state is final. False for a suspended job, which may resume. */
 bool spec_job_has_ended(const struct spec_job *job);
 /*
- * True if JOB has ended, and each replica has ended or kxfs no longer waits for its end. In a
- * cluster, the server may report the job's end before the ends of its pods.
+ * True if JOB has ended and each replica has ended, too. If kxfs no longer waits for a replica
+ * (OUTLIVED), it counts as ended. In a cluster, the server may report the job's end before the ends
+ * of its pods.
  */
 bool spec_job_is_over(const struct spec_job *job);
 /* Return the replica whose directory is NAME, or NULL. */
 const struct spec_replica *spec_job_replica(const struct spec_job *job, const char *name);
 
-/* True if R waits, and its message only reports that the pods of the job wait for each other. */
+/* True if R waits, and its message only shows that the job's pods wait for each other. */
 bool spec_replica_waits_for_gang(const struct spec_replica *r);
 /*
- * Return the replica that failed first, or NULL if none has failed. For a failed job, `status` and
- * `why` name this replica. A replica whose end has no known time counts as the last. *RET_N (may be
- * NULL) is the number of failed replicas.
+ * Return the replica that failed first, which `status` and `why` name, or NULL. A replica whose end
+ * has no known time counts as the last. *RET_N (may be NULL) is the number of failed replicas.
  */
 const struct spec_replica *spec_job_first_failed(const struct spec_job *job, size_t *ret_n);
 /*
- * Return the first replica that waits with a reason of its own, or NULL. If no replica has failed,
- * `status` and `why` name this replica. *RET_N (may be NULL) is the number of replicas that wait
- * for the same reason.
+ * Return the first replica that waits with a reason of its own, or NULL. `status` and `why` name it
+ * if no replica has failed. *RET_N (may be NULL) is the number of replicas with the same reason.
  */
 const struct spec_replica *spec_job_first_waiting(const struct spec_job *job, size_t *ret_n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the last words of a failed program (status.h): in the lines of a text, or in a structured
+ * Finds the last words of a failed program (status.h) in the lines of a text, or in TorchElastic's
  * error, {"message": {"message": ..., "extraInfo": ...}}.
  */
 #include "spec/job/status.h"
@@ -9,12 +9,12 @@
 #include "spec/base/value.h"
 
 #define LINES	 5
-#define LINE_MAX 500 /* bytes of a line, before control characters are escaped */
+#define LINE_MAX 500 /* bytes of a line, before escaping */
 
 struct line {
 	const char *p;
 	size_t n;
-	bool cut; /* true if the beginning of the line, before P, is missing */
+	bool cut; /* true if the line began before P */
 };
 
 struct lines {
@@ -31,8 +31,8 @@ static bool is_blank(const struct line *l)
 }
 
 /*
- * Split the N bytes at TEXT into lines. If FIRST is true, return the first lines that are not
- * blank, otherwise the last ones. A '\r' also ends a line.
+ * Return the first lines (if FIRST is true) or the last lines of the N bytes at TEXT, without blank
+ * lines. A '\r' also ends a line.
  */
 static struct lines split(const char *text, size_t n, bool first)
 {
@@ -65,8 +65,8 @@ static void put_line(FILE *out, struct line l)
 	cleanup_free char *clean = NULL;
 
 	/*
-	 * Keep the beginning of a line that is too long. If the beginning is missing already, keep
-	 * the end. Cut between characters.
+	 * Of a line that is too long, keep the beginning or, if that is missing already, the end.
+	 * Cut between characters.
 	 */
 	if (l.cut)
 		l.p += l.n - n;
@@ -143,7 +143,6 @@ const struct spec_log *spec_last_log(const struct spec_job *job)
 	const struct spec_replica *r = spec_job_first_failed(job, NULL);
 	const struct spec_log *ret = NULL, *before = NULL;
 
-	/* The logs are sorted oldest first. */
 	for (size_t i = 0; r && i < r->n_logs; i++) {
 		if (!streq(r->logs[i].container, r->blamed))
 			continue;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A spec_list stores bytes for each job, in the order in which the jobs are shown. For list.jsonl,
- * these bytes are the job's line. For the table, they are all cells of the job's line except the
- * age. To make a new text, kxfs reuses the bytes of a snapshot whose revision is already in the
- * list, and formats only the others. The table is then made from the cells. It can't be stored,
- * since the width of a column depends on all jobs, and the age depends on the current time.
+ * A spec_list stores bytes for each job, in display order: the line of list.jsonl, or the cells of
+ * the table's line without the age. A new text reuses the bytes of each snapshot whose revision is
+ * in the list. The table itself can't be stored: a column's width depends on all jobs, and the age
+ * on the time.
  *
- * An age is a number with one unit: 119s, 119m, 47h, 2d. The number of minutes, hours or days is at
- * least two. So the text of old jobs rarely changes. Ages are in whole seconds, so they change a
- * text at most once per second.
+ * An age has one unit: 119s, 119m, 47h, 2d. Minutes, hours and days are at least two, so the text
+ * of old jobs rarely changes. Ages are in whole seconds, so they change a text at most once per
+ * second.
  */
 #include "spec/job/list.h"
 
@@ -23,13 +22,12 @@ static const char *const titles[N_COLUMNS] = {"ID",	 "STATE",     "AGE",  "QUEUE
 
 #define GAP 2 /* blanks between two columns */
 /*
- * An id is never cut, since it is the name of a directory. An id longer than this makes only its
- * own line longer.
+ * An id is the name of a directory, so it is never cut. A longer id makes only its own line longer.
  */
 #define ID_WIDTH   64
 #define ID_MAX	   255
 #define CELL_WIDTH 40
-/* If the job's position is known, " (3 in QUEUE)" follows the reason in the last column. */
+/* the last column may have the position after the reason: " (3 in QUEUE)" */
 #define PLACE_WIDTH (CELL_WIDTH + 32)
 
 struct row {
@@ -37,10 +35,7 @@ struct row {
 	int64_t changed, created; /* ns */
 	const char *bytes;	  /* in spec_list.kept; malloc'ed if the row is FRESH */
 	size_t len;
-	/*
-	 * used only while a new text is made: FRESH is true for a new row, WANTED for an old row
-	 * that is reused
-	 */
+	/* while a new text is made: FRESH for a new row, WANTED for an old row that is reused */
 	bool fresh, wanted;
 };
 
@@ -48,7 +43,7 @@ struct spec_list {
 	enum spec_list_form form;
 	struct row *rows; /* in display order */
 	size_t n;
-	/* a hash table from revisions to rows: MASK + 1 slots, of which at most half are used */
+	/* hash table from revisions to rows: MASK + 1 slots, at most half of them used */
 	struct row **index;
 	size_t mask;
 	struct spec_text *kept; /* the bytes of all rows, concatenated */
@@ -57,7 +52,7 @@ struct spec_list {
 /* --- the cells of a line: each ends with a NUL; the age is not stored --- */
 
 /*
- * Write TEXT to TO as one word of at most MAX bytes, with a NUL. Return the address after the NUL.
+ * Write TEXT to TO as one word of at most MAX bytes, and a NUL. Return the address after the NUL.
  */
 static char *put_cell(char *to, const char *text, size_t max)
 {
@@ -87,7 +82,7 @@ static void make_cells(const struct spec_job *job, char **ret, size_t *ret_len)
 	uint64_t desired = 0;
 	size_t n_ready = 0;
 
-	/* Count the requested replicas, and the replicas that run or have succeeded. */
+	/* A replica that runs or has succeeded is ready. */
 	for (size_t i = 0; i < job->n_roles; i++)
 		desired += job->roles[i].desired;
 	for (size_t i = 0; i < job->n_replicas; i++)
@@ -115,10 +110,9 @@ static void make_cells(const struct spec_job *job, char **ret, size_t *ret_len)
 /* --- ages --- */
 
 /*
- * Print the age of a job, "12m", and return the length of the text. CREATED is in ns, NOW in
- * seconds. Print "-" if CREATED is 0. CREATED may be after NOW, because it is from the clock of
- * another machine; then the age is 0. If the age changes before the time *UNTIL (in seconds), set
- * *UNTIL to the time of that change.
+ * Print the age of a job, "12m", or "-" if CREATED is 0. Return the length of the text. CREATED is
+ * in ns, NOW in seconds. If another machine's clock has put CREATED after NOW, the age is 0. If the
+ * age changes before *UNTIL (in seconds), set *UNTIL to the time of that change.
  */
 static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *until)
 {
@@ -136,7 +130,7 @@ static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *unt
 		i++;
 	number = age / units[i].seconds;
 	*until = min_of(*until, created / NS_PER_S + (number + 1) * units[i].seconds);
-	/* Do not use printf here: its calls alone would take a third of the time of the whole table. */
+	/* printf would take a third of the time of the whole table. */
 	*--from = '\0';
 	*--from = units[i].unit;
 	do
@@ -151,7 +145,7 @@ static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *unt
 
 struct table {
 	size_t width[N_COLUMNS];
-	/* true if there are jobs of several kinds; the table then has the column KIND */
+	/* true if there are several kinds: the table then has the column KIND */
 	bool kinds;
 	size_t size; /* upper bound of the size of all lines */
 	char *to;
@@ -192,7 +186,7 @@ static void measure(struct table *t, const struct row *rows, size_t n, int64_t n
 	t->size = (n + 1) * line + long_ids;
 }
 
-/* Write one cell, padded to the width of its column. Do not pad the last column. */
+/* Write a cell. Pad it to the width of its column, except in the last column. */
 static void put_column(struct table *t, enum column column, const char *cell)
 {
 	size_t len = strlen(cell), all = max_of(t->width[column], len) + GAP;
@@ -249,10 +243,7 @@ static struct spec_text *make_table(const struct spec_list *list, int64_t stale_
 
 /* --- the bytes of all rows --- */
 
-/*
- * Compare two rows for sorting. The job that changed last comes first. If the times are equal, the
- * newest job comes first.
- */
+/* Sort rows: the job that changed last first, and among equal times the newest job. */
 static int compare_rows(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
@@ -264,7 +255,7 @@ static int compare_rows(const void *a, const void *b)
 	return x->revision > y->revision ? -1 : x->revision < y->revision;
 }
 
-/* Fill the hash table. Revisions are consecutive numbers, so their low bits are a good hash. */
+/* Fill the hash table. Revisions are consecutive, so their low bits are a good hash. */
 static void index_rows(struct spec_list *list)
 {
 	size_t room = 2;
@@ -283,8 +274,8 @@ static void index_rows(struct spec_list *list)
 }
 
 /*
- * Merge two sets of rows into TO, in the order in which jobs are shown: the old rows of LIST that
- * are WANTED, and the N_FRESH rows of FRESH. The old rows are already sorted.
+ * Merge two sets of rows into TO, in display order: the rows of LIST that are WANTED, which are
+ * sorted, and the N_FRESH rows of FRESH.
  */
 static void merge_rows(const struct spec_list *list, struct row *fresh, size_t n_fresh,
 		       struct row *to)

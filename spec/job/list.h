@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The texts of `list` and `list.jsonl`: all jobs of a directory, the one that changed last first. A
- * struct spec_list caches the line of each snapshot, so that kxfs formats only new snapshots. Only
- * one thread at a time may use a spec_list. The returned texts are reference counted.
+ * The texts of `list` and `list.jsonl`: all jobs of a directory, the last changed first. A struct
+ * spec_list caches the line of each snapshot, so kxfs formats only new snapshots. It is for one
+ * thread at a time. The returned texts are reference counted.
  */
 #pragma once
 
@@ -18,11 +18,11 @@ void spec_list_free(struct spec_list *list); /* NULL is allowed */
 
 /*
  * Return the text for the N snapshots JOBS at the time NOW, with a new reference. STALE_SINCE is
- * the time since which the cluster has not confirmed the snapshots. It is 0 if the snapshots are
- * confirmed. Both times are in ns. If no job changes, the text remains valid until *RET_UNTIL.
+ * when the cluster last confirmed the snapshots; 0 if they are confirmed. Both times are in ns. If
+ * no job changes, the text remains valid until *RET_UNTIL.
  *
- * In a table, each job has one line. Each field is one word of printable ASCII, or "-" if it is
- * empty. Other characters become "?". A field that is too long ends in "...".
+ * A table has one line for each job. A field is one word of printable ASCII, or "-" if it is empty.
+ * Other characters become "?". A field that is too long ends in "...".
  */
 struct spec_text *spec_list_text(struct spec_list *list, const struct spec_job *const *jobs,
 				 size_t n, int64_t stale_since, int64_t now, int64_t *ret_until);

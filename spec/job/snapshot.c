@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes and reads snapshots by tables of fields. The JSON of the job's object is written
- * unchanged, as one text: it is from the server, and may contain anything.
+ * Writes and reads snapshots by tables of fields. The JSON of the job's object is one text, since
+ * it is from the server and may contain anything.
  */
 #include "spec/job/status.h"
 
@@ -15,8 +15,8 @@
 #include "spec/yaml/field.h"
 
 #define SNAPSHOT_VERSION  2
-#define SNAPSHOT_MAX_LOGS 100000 /* the largest number of logs of one replica */
-/* The largest number in a snapshot, since JSON parsers may read larger numbers inexactly. */
+#define SNAPSHOT_MAX_LOGS 100000 /* the largest number of logs of a replica */
+/* The largest number in a snapshot: JSON parsers may read larger ones inexactly. */
 #define USAGE_MAX (INT64_C(1) << 53)
 
 #define JOB(name, type, ...)	 SPEC_FIELD(struct spec_job, name, type, __VA_ARGS__)
@@ -223,7 +223,7 @@ static int read_usage(const struct spec_value *o, struct spec_replica *r)
 	return err;
 }
 
-/* Read the replicas. They must be grouped by role, in the order of the roles. */
+/* Read the replicas, which must be in the order of their roles. */
 static int read_replicas(const struct spec_value *list, enum spec_snapshot_form form,
 			 struct spec_job *job)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Makes the texts of state, status, status.json, usage, ctl and changes, and of a replica's status
- * and usage. status and status.json are the same tree in two formats, so they can't contradict each
+ * and usage. status and status.json are one tree in two formats, so they can't contradict each
  * other; status leaves out some keys (status.h).
  */
 #include "spec/base/time.h"
@@ -14,7 +14,7 @@
 
 /* Levels of status in block style: the job, its list of roles, a role, its list of replicas. */
 #define STATUS_BLOCK_DEPTH 4
-/* Levels of usage in block style. Related numbers are on one line. */
+/* Levels of usage in block style: related numbers are on one line. */
 #define USAGE_BLOCK_DEPTH 1
 
 const char *spec_status_state(enum spec_state state)
@@ -24,16 +24,15 @@ const char *spec_status_state(enum spec_state state)
 	return lines[state];
 }
 
-/* Add the name of the first action in the bit set SET, or null if SET is empty. */
+/* Add the first action of the bit set SET, or null if SET is empty. */
 static void put_action(struct json_object *o, const char *key, unsigned set)
 {
 	spec_tree_text(o, key, set ? spec_action_name((enum spec_action)__builtin_ctz(set)) : NULL);
 }
 
 /*
- * Add TEXT, which may be untrusted. JSON and YAML escape the control characters of ASCII. But JSON
- * does not escape other characters that control a terminal, nor bytes that are not UTF-8, so this
- * function escapes those.
+ * Add TEXT, which may be untrusted. JSON and YAML escape the control characters of ASCII. This
+ * function escapes other characters that control a terminal, and bytes that are not UTF-8.
  */
 static void put_text(struct json_object *o, const char *key, const char *text)
 {
@@ -47,8 +46,8 @@ static void put_text(struct json_object *o, const char *key, const char *text)
 }
 
 /*
- * Remove those keys in OF_CLUSTERS that have no value. This is for status, which people read.
- * status.json is for programs, so it always has all keys.
+ * Remove the keys in OF_CLUSTERS that have no value, to keep status short for people. Programs read
+ * status.json, which always has all keys.
  */
 static void drop_unfilled(struct json_object *o)
 {
@@ -72,10 +71,7 @@ static void drop_unfilled(struct json_object *o)
 	};
 
 	for (size_t i = 0; i < array_size(of_clusters); i++) {
-		/*
-		 * json-c converts null, an empty text and 0 to false, so this deletes keys with any
-		 * of these values.
-		 */
+		/* json-c converts null, "" and 0 to false. */
 		if (!json_object_get_boolean(json_object_object_get(o, of_clusters[i])))
 			json_object_object_del(o, of_clusters[i]);
 	}
@@ -86,7 +82,7 @@ static bool is_local(const struct spec_job *job)
 	return streq(job->backend, "local");
 }
 
-/* Add FLAVORS, which has the format of spec_job.flavors, as a list. */
+/* Add FLAVORS (see spec_job.flavors) as a list. */
 static void put_flavors(struct json_object *o, const char *flavors)
 {
 	struct json_object *list = spec_tree_add(o, "flavors", spec_tree_list(0));

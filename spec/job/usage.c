@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the text of the usage of jobs and replicas. The usage of a job is the sum of its replicas'
- * usage. If the usage of one replica is unknown, the sum is unknown. A replica that was never
- * started counts as 0.
+ * Makes the tree of the usage of a job or a replica. A job's usage is the sum of its replicas'
+ * usage. If the usage of one replica is unknown, the sum is unknown. A replica that never started
+ * counts as 0.
  */
 #include "spec/job/job_tree.h"
 
@@ -18,7 +18,7 @@
 /* The properties of each enum spec_usage_source. */
 static const struct {
 	const char *name, *memory_kind;
-	bool is_sampled; /* true if the source does not report usage after the last sample */
+	bool is_sampled; /* true if the usage after the last sample is unknown */
 } sources[SPEC_N_USAGE_SOURCES] = {
 	[SPEC_USAGE_LOCAL] = {"rusage+proc", "resident", false},
 	[SPEC_USAGE_METRICS] = {"metrics.k8s.io", "working_set", true},
@@ -31,7 +31,7 @@ struct figures {
 	bool is_known; /* true if a source reports the usage */
 	/* beginning and end of the time that USED covers, in ns; 0 if unknown */
 	int64_t begun, seen;
-	/* requested cores times the time (ns) for which they were requested; -1 if unknown */
+	/* requested cores times the time (ns) that CPU_US covers; -1 if unknown */
 	double core_ns;
 };
 
@@ -91,12 +91,12 @@ static void put_number(struct json_object *o, const char *key, int64_t number)
 	spec_tree_number_or(o, key, max_of(number, UNKNOWN), UNKNOWN);
 }
 
-/* Return how many per cent of the requested CPU time were used. */
+/* Return the CPU time used, in per cent of the requested CPU time. */
 static int64_t efficiency(const struct figures *f)
 {
 	double used = (double)f->used.cpu_us * 1000;
 
-	/* If almost no CPU was requested, the quotient is meaningless. */
+	/* With almost no CPU requested, the quotient is meaningless. */
 	if (!f->is_known || f->used.cpu_us < 0 || f->core_ns < 1 || used > 1e9 * f->core_ns)
 		return UNKNOWN;
 	return (int64_t)llround(used / f->core_ns * PER_CENT);

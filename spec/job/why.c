@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the text of `why`: one paragraph, from data that people would otherwise have to collect
- * from status and logs. The text is empty for a job without problems. Line breaks in texts from
- * outside become blanks.
+ * Makes the text of `why`: one paragraph, which people would otherwise have to collect from status
+ * and logs. It is empty for a job without problems. Line breaks in texts from outside become
+ * blanks.
  */
 #include "spec/base/amount.h"
 #include "spec/base/mem.h"
@@ -15,11 +15,11 @@
 
 /* `why` cuts longer messages; `status` has the whole message. */
 #define MESSAGE_MAX 500
-/* SIGKILL has this number on every system. */
+/* SIGKILL, on every system */
 #define KILL 9
 /*
- * If all samples of a replica are below this number of bytes, the replica was probably not killed
- * for lack of memory.
+ * A replica whose samples are all below this number of bytes was probably not killed for lack of
+ * memory.
  */
 #define MUCH_MEMORY (INT64_C(64) << 20)
 /* `why` lists at most this many ranges of replicas; `status` has all replicas. */
@@ -45,7 +45,7 @@ static void put_clean(FILE *out, const char *text)
 	put_words(out, (struct spec_words){text, strlen(text)});
 }
 
-/* Print W as the end of a sentence. Add a full stop unless W already ends with one. */
+/* Print W as the end of a sentence, with a full stop unless W ends with one. */
 static void put_words_end(FILE *out, struct spec_words w)
 {
 	put_words(out, w);
@@ -106,7 +106,7 @@ static void put_trouble(FILE *out, const char *what, const struct spec_replica *
 	put_end(out, *r->message ? r->message : r->reason);
 }
 
-/* True if MESSAGE is about a program whose name has a blank: exec: "python train.py": ... */
+/* True if MESSAGE is about a program with a blank in its name: exec: "python train.py": ... */
 static bool has_blank(const char *message)
 {
 	const struct spec_words program = spec_words_program(message);
@@ -114,7 +114,7 @@ static bool has_blank(const char *message)
 	return program.n > 0 && memchr(program.p, ' ', program.n);
 }
 
-/* Print what the user can do after a program of ROLE could not be started. MESSAGE is the error. */
+/* Print what to do if a program of ROLE could not be started. MESSAGE is the error. */
 static void put_start_hint(FILE *out, const char *role, const char *message)
 {
 	if (strcasestr(message, "argument list too long")) {
@@ -123,7 +123,7 @@ static void put_start_hint(FILE *out, const char *role, const char *message)
 		fputs(" are longer than the system allows: put long values into a file.", out);
 		return;
 	}
-	/* The error is about the output or the helper process of a local replica. */
+	/* These errors are about the output or the helper of a local replica. */
 	if (strncmp(message, "its ", strlen("its ")) == 0) {
 		fputs(" The program did not cause this: fix the problem, then submit the file "
 		      "again.",
@@ -140,8 +140,8 @@ static void put_start_hint(FILE *out, const char *role, const char *message)
 }
 
 /*
- * If R may have been killed for lack of memory, print its largest memory sample. R may have used
- * more after the last sample.
+ * If R may have been killed for lack of memory, print its largest sample. R may have used more
+ * later.
  */
 static void put_seen(FILE *out, const struct spec_replica *r)
 {
@@ -155,7 +155,7 @@ static void put_seen(FILE *out, const struct spec_replica *r)
 	fputs(" of memory.", out);
 }
 
-/* Print how R failed. The caller has printed R's name, which begins the sentence. */
+/* Print how R failed, after R's name. */
 static void put_failure(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
 	const struct spec_request *given = job->roles[r->role].request;
@@ -200,7 +200,7 @@ static void put_failure(FILE *out, const struct spec_job *job, const struct spec
 	put_seen(out, r);
 }
 
-/* Print how often the job was retried. AGAIN is true if it will be retried once more. */
+/* Print how often the job was retried. AGAIN is true if another retry follows. */
 static void put_retries(FILE *out, const struct spec_job *job, bool again)
 {
 	bool none = job->max_retries == 0 && job->retries == 0;
@@ -212,7 +212,7 @@ static void put_retries(FILE *out, const struct spec_job *job, bool again)
 			job->max_retries);
 }
 
-/* Print that R was not retried, because a rule of the job's podFailurePolicy forbids it. */
+/* Print that a rule of the job's podFailurePolicy forbids a retry of R. */
 static void put_policy(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
 	static const char key[] = " rule at index ";
@@ -236,7 +236,7 @@ static void put_policy(FILE *out, const struct spec_job *job, const struct spec_
 static void put_output(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
 	bool readable = !job->no_logs;
-	/* True if the container was restarted after the failure, and then stopped. */
+	/* true if the container failed, was restarted, and was then stopped */
 	bool stopped = r->state == SPEC_FAILED && r->starts > 0;
 	size_t n = 0;
 
@@ -264,10 +264,7 @@ static bool is_explained(const struct spec_replica *r)
 	       streq(r->reason, "StartError");
 }
 
-/*
- * Return the replica that ended last with an error, else the replica that ended last. Return NULL
- * if kxfs does not know of any replica that ended.
- */
+/* Return the replica that ended last with an error, else the one that ended last, or NULL. */
 static const struct spec_replica *last_ended(const struct spec_job *job)
 {
 	const struct spec_replica *ret = NULL;
@@ -285,8 +282,8 @@ static const struct spec_replica *last_ended(const struct spec_job *job)
 }
 
 /*
- * If more than one replica failed, print the number of failed replicas, N. If the job has only one
- * role, also print the numbers of these replicas: 1, 4-6.
+ * If several replicas failed, print their number, N. If the job has only one role, also print which
+ * replicas: 1, 4-6.
  */
 static void put_failed(FILE *out, const struct spec_job *job, size_t n)
 {
@@ -322,7 +319,7 @@ static void why_failed(FILE *out, const struct spec_job *job)
 		put_end(out, job->message);
 		return;
 	}
-	/* If replicas have ended but none failed, a policy in the job's spec has made it fail. */
+	/* Replicas have ended but none failed: a policy in the job's spec made the job fail. */
 	if (!r && streq(job->reason, job->phase) && !streq(job->phase, "Terminated") &&
 	    last_ended(job)) {
 		r = last_ended(job);
@@ -361,8 +358,8 @@ static void why_failed(FILE *out, const struct spec_job *job)
 /* --- jobs that have not failed --- */
 
 /*
- * Print how to resume a suspended job, if that is possible. ALLOWED is the set of actions that this
- * mount allows.
+ * Print how to resume a suspended job, if the job and ALLOWED, the actions of this mount, permit
+ * it.
  */
 static void put_resume(FILE *out, const struct spec_job *job, unsigned allowed)
 {
@@ -420,8 +417,8 @@ static void why_cancelled(FILE *out, const struct spec_job *job, unsigned allowe
 }
 
 /*
- * kxfs and TorchX tag a local image "sha256:ID" as REPO:ID. Return this hexadecimal ID. Return an
- * empty text if IMAGE has no such tag.
+ * kxfs and TorchX tag a local image "sha256:ID" as REPO:ID. Return the hexadecimal ID in IMAGE, or
+ * an empty text.
  */
 static struct spec_words local_id(struct spec_words image)
 {
@@ -500,7 +497,7 @@ static void put_unschedulable(FILE *out, const struct spec_job *job, const struc
 	put_words_end(out, spec_words_unschedulable(r->message));
 }
 
-/* Print why R can't start, or has not started yet. N replicas wait for the same reason. */
+/* Print why R has not started. N replicas wait for the same reason. */
 static void put_waiting(FILE *out, const struct spec_job *job, const struct spec_replica *r,
 			size_t n)
 {
@@ -524,9 +521,7 @@ static void put_waiting(FILE *out, const struct spec_job *job, const struct spec
 		fprintf(out, " It is the first of %zu replicas that wait for the same reason.", n);
 }
 
-/*
- * Print that a container of R fails repeatedly, and that the kubelet restarts it in the same pod.
- */
+/* Print that a container of R fails repeatedly, and is restarted in the same pod. */
 static void put_loop(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
 	char time[32];
@@ -579,7 +574,7 @@ static void why_unfinished(FILE *out, const struct spec_job *job, unsigned allow
 	size_t n_failed;
 
 	failed = spec_job_first_failed(job, &n_failed);
-	/* Print first why the job waits now. The failure may be from an earlier attempt. */
+	/* First print why the job waits now: the failure may be from an earlier attempt. */
 	if (caused)
 		put_cause(out, job, allowed);
 	if (failed) {
@@ -606,7 +601,7 @@ static void why_unfinished(FILE *out, const struct spec_job *job, unsigned allow
 	}
 }
 
-/* If writing to the disk fails, print that kxfs can't capture the output of this job now. */
+/* Print that output of the job can't be written to the disk now. */
 static void put_disk(FILE *out, const struct spec_job *job)
 {
 	const struct spec_replica *first = NULL;
@@ -642,8 +637,8 @@ static void put_disk(FILE *out, const struct spec_job *job)
 }
 
 /*
- * If the logs of a finished job in a cluster may be incomplete, print the reason: pods still run,
- * or kxfs has not fetched all output yet.
+ * Print why logs of a finished job in a cluster may be incomplete: pods still run, or kxfs has not
+ * fetched all output yet.
  */
 static void put_behind(FILE *out, const struct spec_job *job)
 {
@@ -698,7 +693,7 @@ void spec_status_why(const struct spec_job *job, unsigned allowed, char **ret, s
 	if (ftell(out) > 0)
 		fputc('\n', out);
 	text_stream_close(out);
-	/* The text contains quotations that are untrusted, so clean it. */
+	/* The text quotes untrusted texts. */
 	*ret = spec_utf8_is_clean(text, "\n\t") ? take_ptr(text)
 						: spec_utf8_clean_copy(text, "\n\t");
 	*ret_len = strlen(*ret);
