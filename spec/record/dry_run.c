@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements dry runs. Names and ids are random, as in a real submission. */
+/* Makes dry runs. Names and ids are random, as in a real submission. */
 #include "spec/record/dry_run.h"
 
 #include <errno.h>
@@ -37,7 +37,10 @@ static int make_manifest(const struct spec_dry_run *d, const struct spec_kind *k
 	struct chance chance = chance_of(d);
 	char submission[37];
 	struct spec_manifest_request rq = {
-		/* The options of a local mount may be for any kind, so ignore those of others. */
+		/*
+		 * A local mount's options may be for any kind. NULL means that options of other
+		 * kinds are ignored.
+		 */
 		.kind = streq(d->backend, "local") ? NULL : kind,
 		.kinds = &kind,
 		.n_kinds = 1,
@@ -62,7 +65,7 @@ static int make_manifest(const struct spec_dry_run *d, const struct spec_kind *k
 
 /* --- jobs of any kind --- */
 
-/* Return the kind of cluster job that the document ROOT requests; NULL if the job is local. */
+/* Return the kind of cluster job that the document ROOT requests; NULL for a local job. */
 static const struct spec_kind *kind_of(const struct spec_kinds *known, const struct spec_yaml *root)
 {
 	const struct spec_yaml *scheduler;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes dry runs: returns the object that a document would become, as YAML, without launching
- * anything. This is for kxfs --dry-run=FILE, which needs neither a mount nor a cluster, and for
- * dryrun/ in a mount of local jobs. Pure: randomness and time are parameters.
+ * Dry runs: the object that a document would become, as YAML, without a launch. For kxfs
+ * --dry-run=FILE, which needs neither a mount nor a cluster, and for dryrun/ of a local mount.
+ * Pure: randomness and time are parameters.
  */
 #pragma once
 
@@ -11,10 +11,12 @@
 /* A dry run. Plain data. */
 struct spec_dry_run {
 	const struct spec_kinds *kinds; /* all kinds that the user can name */
-	/* "local", "volcano", "mcad"; "" to use the one that the document names */
+	/* "local", "volcano", ...; "" for the one that the document names */
 	const char *backend;
-	const char *namespace; /* namespace in a cluster; "" means "default" */
-	/* Run options. If BACKEND is "local", those that the document's kind lacks are ignored. */
+	const char *namespace; /* in a cluster; "" means "default" */
+	/*
+	 * Run options. With the BACKEND "local", those that the document's kind lacks are ignored.
+	 */
 	const struct spec_pair *args;
 	size_t n_args;
 	const char *file; /* name of the file, for messages and for the record */
@@ -25,10 +27,10 @@ struct spec_dry_run {
 };
 
 /*
- * Set *RET to the manifest that the document would become, or to the record of a local job,
- * malloc'ed. Even if BACKEND is "local", the document may be a ready manifest for a cluster, or may
- * name the scheduler of a cluster. In these cases, *RET is the manifest. Return 0, or the errno of
- * the errors that were added to E.
+ * Set *RET (malloc'ed) to the manifest that the document would become, or to the record of a local
+ * job. Even with the BACKEND "local", *RET is a manifest if the document is a ready manifest, or an
+ * AppDef that names a cluster's scheduler. Return 0, or the errno of the errors that were added to
+ * E.
  */
 int spec_dry_run(const struct spec_dry_run *d, const char *text, size_t len, char **ret,
 		 size_t *ret_len, struct spec_errors *e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes and parses the head of a record. The disk is untrusted: the file may have any bytes. */
+/* Writes and parses the head of a record. The disk is untrusted: a file may have any bytes. */
 #include "spec/record/head.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "spec/yaml/field.h"
 
 #define MAGIC "kxfs job "
-/* Large enough for the first line, whatever lengths the line contains. */
+/* enough for the first line, whatever the lengths */
 #define LINE_SIZE 128
 
 #define HEAD(name, type, ...) SPEC_FIELD(struct spec_head, name, type, __VA_ARGS__)
@@ -26,8 +26,8 @@ static const char *const states[] = {
 };
 
 /*
- * The members "job" and "state" of a head have two tables each: the fields of struct spec_head, and
- * the fields of struct spec_head_more. Each table ends with an empty row.
+ * Each of the members "job" and "state" has two tables: the fields of struct spec_head, and those
+ * of struct spec_head_more. A table ends with an empty row.
  */
 #define N_FIELDS 11
 static const struct spec_field job_fields[2][N_FIELDS] = {
@@ -69,7 +69,7 @@ static const struct spec_field state_fields[2][N_FIELDS] = {
 	},
 };
 
-/* The members of a head: the parts, and the members "job" and "state". */
+/* the members of a head: the parts, "job" and "state" */
 #define N_KEYS (RECORD_N_PARTS + 2)
 static const char *const keys[N_KEYS] = {
 	[RECORD_HOLD] = "hold",	  [RECORD_PLAN] = "plan",	  [RECORD_SNAPSHOT] = "snapshot",
@@ -92,7 +92,7 @@ struct spec_head *spec_head_copy(const struct spec_head *h)
 	copy->more = m;
 	if (h->more)
 		*m = *h->more;
-	/* Give the copy texts of its own. A NULL becomes "". */
+	/* Give the copy its own texts. NULL becomes "". */
 	for (size_t i = 0; i < array_size(texts); i++)
 		spec_set(texts[i], take_ptr(*texts[i]));
 	for (size_t i = 0; i < RECORD_N_PARTS; i++)
@@ -107,7 +107,7 @@ struct spec_head *spec_head_new(void)
 	return spec_head_copy(&empty);
 }
 
-/* Move FROM into one block of memory, since kxfs may read ten thousand heads when it starts. */
+/* Move FROM into one block of memory. kxfs may read ten thousand heads when it starts. */
 static struct spec_head *pack(struct spec_head *from)
 {
 	char **const texts[] = {HEAD_TEXTS(from)};
@@ -169,7 +169,7 @@ void spec_head_free(struct spec_head *h)
 
 /* --- the first line --- */
 
-/* Print the three lengths as text. The checksum of the head includes this text. */
+/* Print the three lengths as text, which the checksum of the head includes. */
 static void print_lengths(const struct spec_head_line *line, char ret[40])
 {
 	snprintf(ret, 40, "%08u %08u %08u ", (unsigned)line->head, (unsigned)line->document,
@@ -233,8 +233,8 @@ char *spec_head_text(const struct spec_head *h, struct spec_head_line *line, siz
 	char *ret;
 
 	/*
-	 * Only the letter in the first line records HISTORY, since kxfs can change this letter in
-	 * place. The state in the head is LIVE instead.
+	 * The letter in the first line, which kxfs can change in place, records HISTORY. The head
+	 * has LIVE.
 	 */
 	line->history = h->state == RECORD_HISTORY || h->state == RECORD_NEVER;
 	shown.state = h->state == RECORD_HISTORY ? RECORD_LIVE : h->state;

@@ -7,11 +7,11 @@
  *	the document that the user wrote, D bytes
  *	the manifest that a dry run made of it, M bytes, while the job is held
  *
- * The first line has SPEC_HEAD_LINE bytes. Its letter is `h` if the job is in history/, and `j` if
- * not. kxfs overwrites the letter in place, so no checksum covers it. S is the checksum of the
- * lengths and the head. R is the checksum of all bytes after the head. Both are FNV-1a with 64
- * bits, in hexadecimal. kxfs rewrites the head, but never changes the document. The parts hold,
- * plan and snapshot are JSON maps that other modules write and parse.
+ * The first line has SPEC_HEAD_LINE bytes. Its letter is `h` if the job is in history/, else `j`.
+ * kxfs overwrites the letter in place, so no checksum covers it. S is the checksum of the lengths
+ * and the head, R that of all bytes after the head: FNV-1a with 64 bits, in hexadecimal. kxfs
+ * rewrites the head, but never the document. Other modules write and parse the parts hold, plan and
+ * snapshot, which are JSON maps.
  */
 #pragma once
 
@@ -23,7 +23,7 @@
 #define SPEC_MAX_KEY	   50 /* bytes of a key */
 #define SPEC_HEAD_MANIFEST (15u << 20)
 
-/* The states of a job's record. backend/jobs/records.c has the table of their changes. */
+/* The states of a job's record; backend/jobs/records.c has the table of transitions. */
 enum record_state { RECORD_HELD, RECORD_SUBMITTING, RECORD_LIVE, RECORD_HISTORY, RECORD_NEVER };
 
 enum record_part { RECORD_HOLD, RECORD_PLAN, RECORD_SNAPSHOT, RECORD_N_PARTS };
@@ -37,23 +37,20 @@ struct spec_head_more {
 	char *namespace;
 	uint64_t seed[2];  /* the job's name is derived from these */
 	unsigned readable; /* see backend_submission.readable */
-	char *reason;	   /* if STATE is NEVER: a word for the reason; else "" */
+	char *reason;	   /* if STATE is NEVER: the reason, one word; else "" */
 	char *why;	   /* a sentence for people, or "" */
-	/* if STATE is SUBMITTING, for a local job: the id of the machine's boot; else "" */
+	/* for a local job that is SUBMITTING: the id of the machine's boot; else "" */
 	char *boot;
-	/* JSON maps, malloc'ed; NULL if absent. */
+	/* JSON maps, malloc'ed; NULL if absent */
 	char *parts[RECORD_N_PARTS];
 };
 
 /*
- * The contents of a head. Plain data. spec_head_parse packs the texts into one block. So set a text
- * with spec_head_set, except in a new head, where spec_set is enough.
+ * The contents of a head. Plain data. Set a text with spec_head_set, because spec_head_parse packs
+ * the texts into one block. In a new head, spec_set is enough.
  */
 struct spec_head {
-	/* Members about the job: */
-	/*
-	 * The name of this record's file: the submission's UUID or, if OWN is false, the job's uid.
-	 */
+	/* The name of the record's file: the submission's UUID; if OWN is false, the job's uid. */
 	char *key;
 	char *file;   /* the name of the job's file in submit/ */
 	char *digest; /* SHA-256 of the document */
@@ -63,16 +60,16 @@ struct spec_head {
 	struct spec_head_more *more; /* NULL after spec_head_forget has freed it */
 	int64_t created;
 	unsigned user, group;
-	/* bytes of the block with this struct and its texts; 0 if each text has its own block */
+	/* bytes of this struct and its texts, if they are one block; otherwise 0 */
 	unsigned size;
-	/* true if USER and GROUP submitted the job; false if the mounting user submitted it */
+	/* true if USER and GROUP submitted the job, false if the mounting user did */
 	bool owned;
 	bool own; /* true if the job was submitted through this state directory */
-	/* Members about the job's state: */
-	bool held;	/* if STATE is SUBMITTING: true if the job was HELD before */
+	/* The rest is about the job's state. */
+	bool held;	/* if STATE is SUBMITTING: true if it was HELD before */
 	bool unlinked;	/* true if NAME.job was removed */
 	bool dropped;	/* true if the job's output was removed to free space */
-	bool over;	/* true if the job has ended; its snapshot has the result */
+	bool over;	/* true if the job has ended, with its result in its snapshot */
 	unsigned state; /* enum record_state */
 	int64_t since;	/* when the state began */
 	char *uid;	/* "" if unknown */
@@ -80,17 +77,14 @@ struct spec_head {
 
 /* Return an empty head. */
 struct spec_head *spec_head_new(void);
-/* Return a copy of H. If the MORE of H is NULL, the MORE of the copy is empty. */
+/* Return a copy of H. If H has no MORE, the copy's is empty. */
 struct spec_head *spec_head_copy(const struct spec_head *h);
 void spec_head_free(struct spec_head *h); /* NULL is allowed */
 define_cleanup(spec_head_freep, struct spec_head *, spec_head_free)
 
 /* Set FIELD, a text of H, to a copy of VALUE. */
 void spec_head_set(struct spec_head *h, char **field, const char *value);
-/*
- * If the state of H is LIVE or HISTORY, and MORE contains no snapshot, free MORE. The file of H
- * still has the data of MORE.
- */
+/* If H is LIVE or HISTORY, free its MORE, unless it has a snapshot. The file keeps the data. */
 void spec_head_forget(struct spec_head *h);
 
 /* The first line of a file. Plain data. */
@@ -108,8 +102,8 @@ int spec_head_line_parse(const char *text, size_t len, struct spec_head_line *re
 /* Parse the head TEXT, which has LINE->head bytes. Return 0, or -EINVAL if it is damaged. */
 int spec_head_parse(const struct spec_head_line *line, const char *text, struct spec_head **ret);
 /*
- * Return the first line and the head H as text, malloc'ed. The caller sets three members of LINE:
- * the lengths of the document and of the manifest, and REST_SUM, the checksum of both. This
- * function sets the other members.
+ * Return the first line and the head H as text, malloc'ed. The caller sets the lengths of the
+ * document and the manifest in LINE, and REST_SUM, their checksum. This function sets the rest of
+ * LINE.
  */
 char *spec_head_text(const struct spec_head *h, struct spec_head_line *line, size_t *ret_len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Held jobs: reads their conditions from documents and records, checks whether other jobs meet
- * these conditions, and makes snapshots.
+ * Held jobs: reads their conditions from documents and records, checks which are met, and makes
+ * snapshots.
  */
 #include "spec/record/held.h"
 
@@ -63,7 +63,9 @@ void spec_held_free(struct spec_held *h)
 
 /* --- reading a document --- */
 
-/* Set *RET to the conditions in the document ROOT. Return false if they are absent or invalid. */
+/*
+ * Set *RET to the conditions in the document ROOT. Return false if there are none, or invalid ones.
+ */
 static bool find_conditions(const struct spec_yaml *root, struct spec_hold *ret)
 {
 	const struct spec_yaml *args =
@@ -166,7 +168,7 @@ bool spec_held_settle(struct spec_held_after *after, const struct spec_job *old,
 		      const struct spec_job *now)
 {
 	const struct spec_job *last = now ? now : old;
-	/* A job that was removed while it was running counts as cancelled. */
+	/* A job that was removed before its end counts as cancelled. */
 	enum spec_state state = !last				 ? SPEC_UNKNOWN
 				: now || spec_job_has_ended(old) ? last->state
 								 : SPEC_CANCELLED;
@@ -229,7 +231,7 @@ struct spec_job *spec_held_shape(const char *text, size_t len, const char *home)
 	return job;
 }
 
-/* Print what the job with the conditions H waits for. Return the snapshot's reason, one word. */
+/* Print what a job with the conditions H waits for. Return the snapshot's reason, one word. */
 static const char *put_wait(FILE *out, const struct spec_held *h,
 			    const struct spec_held_progress *progress)
 {
@@ -266,7 +268,7 @@ static const char *put_wait(FILE *out, const struct spec_held *h,
 	fputs(progress->refusal ? "the launch failed; kxfs retries: "
 				: "waits until kxfs has launched it",
 	      out);
-	/* A refusal may have several lines. Print only the first one. */
+	/* Print only the first line of a refusal. */
 	if (progress->refusal)
 		fwrite(progress->refusal, 1, strcspn(progress->refusal, "\n"), out);
 	return progress->refusal ? "LaunchDelayed" : "Launching";
@@ -305,8 +307,8 @@ static void put_end(struct spec_job *job, const struct spec_head *head)
 }
 
 /*
- * True if the snapshot must show the job as submitted. A held job is still shown as held while kxfs
- * launches it.
+ * True if the snapshot shows the job as submitted. While kxfs launches a held job, the job is still
+ * shown as held.
  */
 static bool is_sent(const struct spec_head *head, const struct spec_held *h,
 		    const struct spec_held_progress *progress)
@@ -314,7 +316,7 @@ static bool is_sent(const struct spec_head *head, const struct spec_held *h,
 	return head->state == RECORD_SUBMITTING && (!h || progress->sending != SPEC_SENDING);
 }
 
-/* Set the text that explains why the job waits. */
+/* Set the reason why the job waits. */
 static void put_cause(struct spec_job *job, const struct spec_head *head, const struct spec_held *h,
 		      const struct spec_held_progress *progress)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Held jobs. kxfs launches a held job not when it is submitted, but later, when its conditions are
- * met (spec/app/hold.h). This module converts the conditions to the part `hold` of the job's
- * record, makes the snapshot to publish, and decides whether the job may be launched. All texts are
- * set with spec_set.
+ * Held jobs, which kxfs launches when their conditions are met (spec/app/hold.h). This module
+ * converts the conditions to the part `hold` of a record, makes snapshots, and decides whether a
+ * job may be launched. All texts are set with spec_set.
  */
 #pragma once
 
@@ -15,20 +14,20 @@
 enum spec_wait { SPEC_WAIT_OPEN, SPEC_WAIT_MET, SPEC_WAIT_NEVER };
 
 /*
- * A job to wait for. Its uid or its submission identifies it, whichever is known. The submission is
+ * A job to wait for. Its uid or its submission identifies it, whichever is known; the submission is
  * "" if the job was not submitted through this state directory. Plain data.
  */
 struct spec_held_after {
 	unsigned how; /* enum spec_after */
 	char *id, *uid, *submission;
 	unsigned wait; /* enum spec_wait */
-	char *end;     /* if WAIT is NEVER: how the job ended, such as "has failed" */
+	char *end;     /* if WAIT is NEVER: how the job ended, such as "failed" */
 };
 
 /* The conditions of a held job. Plain data. */
 struct spec_held {
 	bool hold;
-	/* don't launch the job before this time, in ns; 0 if it may be launched at any time */
+	/* the earliest time of the launch, in ns; 0 for any time */
 	int64_t begin;
 	struct spec_held_after *after;
 	size_t n_after;
@@ -42,17 +41,17 @@ struct spec_held_place {
 	int64_t now;
 	int64_t (*local)(int64_t utc); /* see spec_hold_moment */
 	/*
-	 * Finds the job NAME, and sets the id, uid and submission of *RET. Returns false if there
-	 * is no such job.
+	 * Finds the job NAME, and sets the id, uid and submission of *RET. False if there is no
+	 * such job.
 	 */
 	bool (*find)(void *data, const char *name, struct spec_held_after *ret);
 	void *data;
 };
 
 /*
- * Set *RET to the conditions of the document TEXT, or to NULL if it has none. Return 0. If a job to
- * wait for does not exist, add an error to E and return its errno. If the document has any other
- * error, set *RET to NULL and return 0: launching it will report that error.
+ * Set *RET to the conditions of the document TEXT, or to NULL if it has none or is invalid: its
+ * launch then reports the error. Return 0. If a job to wait for does not exist, add an error to E
+ * and return its errno.
  */
 int spec_held_read(const char *text, size_t len, const struct spec_held_place *place,
 		   struct spec_held **ret, struct spec_errors *e);
@@ -60,24 +59,24 @@ int spec_held_read(const char *text, size_t len, const struct spec_held_place *p
 /* Return the unmet conditions of H as JSON text for the part `hold` of a record, malloc'ed. */
 char *spec_held_part(const struct spec_held *h);
 /*
- * Set *RET to the conditions in PART, a text of spec_held_part. If PART is NULL, no conditions are
- * left. Return 0 or -EINVAL.
+ * Set *RET to the conditions in PART, a text of spec_held_part; NULL has no conditions. Return 0 or
+ * -EINVAL.
  */
 int spec_held_parse(const char *part, struct spec_held **ret);
 
 /* True if JOB is the job that AFTER waits for. */
 bool spec_held_means(const struct spec_held_after *after, const struct spec_job *job);
 /*
- * If AFTER's job has ended, record its result in AFTER, and return true if this changes AFTER. NOW
- * is the job's snapshot; NULL if the job was removed. OLD is the previous one; NULL if unknown.
+ * If AFTER's job has ended, record its result in AFTER. Return true if this changes AFTER. NOW is
+ * the job's snapshot; NULL if the job was removed. OLD is the previous one; NULL if unknown.
  */
 bool spec_held_settle(struct spec_held_after *after, const struct spec_job *old,
 		      const struct spec_job *now);
 
 enum spec_decision { SPEC_DECISION_WAIT, SPEC_DECISION_GO, SPEC_DECISION_NEVER };
 /*
- * Decide whether a job with the conditions H can be launched now. If it can never be launched, set
- * *RET_WHY to the reason (malloc'ed). Otherwise set *RET_WHY to NULL.
+ * Decide whether a job with the conditions H can be launched now. *RET_WHY is the reason
+ * (malloc'ed) if it can never be launched, otherwise NULL.
  */
 enum spec_decision spec_held_judge(const struct spec_held *h, int64_t now, char **ret_why);
 
@@ -88,9 +87,9 @@ enum spec_sending {
 	SPEC_SENDING_LOST,  /* unknown whether the job was launched, and kxfs can't find out */
 };
 
-/* The data that the snapshot of a job shows in addition to the job's record. Plain data. */
+/* What the snapshot of a job shows in addition to its record. Plain data. */
 struct spec_held_progress {
-	/* Why the server refused the last launch, which kxfs will retry; or NULL. */
+	/* why the server refused the last launch, which kxfs retries; or NULL */
 	const char *refusal;
 	int64_t now;
 	bool passive; /* true if this mount does not launch jobs */
@@ -98,13 +97,13 @@ struct spec_held_progress {
 };
 
 /*
- * Return a job that has only the app name, roles and replicas of the document, for the argument
- * SHAPE of spec_held_job. If the document is invalid, the job has none of these.
+ * Return a job with only the app name, roles and replicas of the document, as SHAPE for
+ * spec_held_job. It has none of these if the document is invalid.
  */
 struct spec_job *spec_held_shape(const char *text, size_t len, const char *home);
 /*
- * Return the snapshot of a job, to be published. HEAD is the job's record, H has its conditions,
- * and SHAPE has its roles. H is NULL if the job was not held.
+ * Return the snapshot to publish of the job with the record HEAD, the conditions H (NULL if it was
+ * not held) and the roles of SHAPE.
  */
 struct spec_job *spec_held_job(const struct spec_head *head, const struct spec_held *h,
 			       const struct spec_job *shape,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads AppDefs of local jobs. The same file may later be submitted to a cluster, so kxfs checks it
- * by the rules of all kinds, and ignores run options that only cluster jobs have.
+ * Reads AppDefs of local jobs. The same file may later go to a cluster, so kxfs checks it by the
+ * rules of all kinds, and ignores run options that only cluster jobs have.
  */
 #include "spec/record/local.h"
 
@@ -12,7 +12,7 @@
 #include "spec/kinds/kinds.h"
 #include "spec/record/slots.h"
 
-/* Refuse a manifest with one clear error. As an AppDef, it would have many unknown fields. */
+/* Refuse a manifest with one error. As an AppDef, it would have many unknown fields. */
 static int refuse_manifest(const struct spec_yaml *root, struct spec_errors *e)
 {
 	const struct spec_yaml *kind = spec_yaml_get(root, "kind");
@@ -30,7 +30,7 @@ static const struct spec_option options[] = {
 	{.name = "cwd", .type = SPEC_OPTION_TEXT, .help = "directory in which the job runs"},
 	SPEC_TIME_LIMIT_OPTION,
 	SPEC_TTL_OPTION,
-	/* TorchX's scheduler local_cwd has these options too. kxfs accepts only their defaults. */
+	/* options of TorchX's scheduler local_cwd, of which kxfs accepts only the defaults */
 	{.name = "log_dir", .type = SPEC_OPTION_TEXT},
 	{.name = "prepend_cwd", .type = SPEC_OPTION_BOOL},
 	{.name = "auto_set_cuda_visible_devices", .type = SPEC_OPTION_BOOL},
@@ -44,7 +44,7 @@ static void wrong_option(const char *name, const char *text, struct spec_errors 
 	spec_errors_add(e, -EINVAL, 0, 0, path, "%s", text);
 }
 
-/* Return ARGS, a map as JSON text, without the options that only jobs of a cluster have. */
+/* Return ARGS, a map as JSON text, without options that only cluster jobs have. */
 static char *own_args(const char *args)
 {
 	struct json_object *all cleanup_json = spec_tree_parse(args);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads AppDefs for local jobs, whose replicas run on this machine. Reads both the AppDef's fields
- * and the run options of local jobs. If the file is a ready manifest for a cluster instead of an
- * AppDef, reports one error that explains this.
+ * Reads AppDefs of local jobs, whose replicas run on this machine, and the run options of local
+ * jobs. A ready manifest for a cluster is one error that explains this.
  */
 #pragma once
 
@@ -12,13 +11,13 @@
 struct spec_machine {
 	const char *home;     /* the user's home, or NULL */
 	const char *work_dir; /* where a job runs if its AppDef names no directory */
-	/* run options of the mount; those for jobs of a cluster have no effect */
+	/* run options of the mount; those for cluster jobs have no effect */
 	const struct spec_pair *args;
 	size_t n_args;
-	unsigned gpus; /* total number of GPUs for jobs, or 0 */
+	unsigned gpus; /* number of GPUs for jobs; 0 if GPUs are not managed */
 	/*
-	 * Returns NULL if jobs can run in the directory PATH. Otherwise returns the reason as text
-	 * for people, malloc'ed. If this pointer is NULL, directories are not checked.
+	 * Returns NULL if jobs can run in the directory PATH, otherwise the reason as text for
+	 * people (malloc'ed). If this pointer is NULL, directories are not checked.
 	 */
 	char *(*dir_error)(void *data, const char *path);
 	void *data;
@@ -38,8 +37,8 @@ static inline void spec_terms_clear(struct spec_terms *terms)
 }
 
 /*
- * Like spec_app_read, but also set *RET_TERMS to the job's settings. After an error, the DIR of the
- * settings is NULL.
+ * Like spec_app_read, but also set *RET_TERMS to the job's settings. After an error, their DIR is
+ * NULL.
  */
 int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
 		    struct spec_app **ret, struct spec_terms *ret_terms, struct spec_errors *e);
@@ -47,5 +46,5 @@ int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
 int spec_local_parse(const char *text, size_t len, const struct spec_machine *m,
 		     struct spec_app **ret, struct spec_terms *ret_terms, struct spec_errors *e);
 
-/* Set the positions that errors in E lack: find each error's path in the document TEXT. */
+/* Give errors in E the positions that they lack: find their paths in the document TEXT. */
 void spec_local_locate(const char *text, size_t len, struct spec_errors *e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records of local jobs: makes, writes and parses the recorded snapshot and the plan. Also makes
- * the snapshot to publish.
+ * Records of local jobs: makes, writes and parses the recorded snapshot and the plan, and makes the
+ * snapshot to publish.
  */
 #include "spec/record/record.h"
 
@@ -17,10 +17,10 @@
 #include "spec/yaml/field.h"
 #include "spec/yaml/yaml.h"
 
-/* An amount of this size or more is not shown, since a role may request any number. */
+/* A role may request any number; kxfs does not show one of this size or more. */
 #define FIGURE_MAX 1e15
 
-/* The maximum number of logs of a job. Each log becomes a file in the job's directory. */
+/* The maximum number of logs of a job, each a file in the job's directory. */
 #define RECORD_MAX_LOGS 1000000
 
 #define JOB(name, type, ...)  SPEC_FIELD(struct spec_record, name, type, __VA_ARGS__)
@@ -30,7 +30,7 @@ static const struct spec_field job_fields[] = {
 	JOB(work_dir, SPEC_FIELD_TEXT),
 	JOB(goal, SPEC_FIELD_UNSIGNED, .max = SPEC_GOAL_STOP, .hidden = true),
 	JOB(again, SPEC_FIELD_BOOL, .hidden = true),
-	/* Version 1.0 wrote this key. */
+	/* a key that version 1.0 wrote */
 	{.key = "turn",
 	 .type = SPEC_FIELD_INT64,
 	 .at = offsetof(struct spec_record, queue_number),
@@ -64,7 +64,7 @@ static struct spec_record *record_of(struct spec_job *job)
 	return r;
 }
 
-/* Set what ROLE requests. Don't set a memory limit: kxfs enforces none on local replicas. */
+/* Set what ROLE requests, without a memory limit: kxfs enforces none on local replicas. */
 static void note_request(struct spec_role_status *role, const struct spec_resource *asked)
 {
 	const double cpu = asked->cpu * 1000, memory = asked->mem_mb * 1e6;
@@ -259,8 +259,8 @@ int spec_record_parse(const char *snapshot, const char *plan, struct spec_record
 }
 
 /*
- * True if APP has the same roles and replicas as R. They differ if an older version of kxfs
- * accepted the document and this version reads it differently.
+ * True if APP has R's roles and replicas. It differs if an older kxfs read the document
+ * differently.
  */
 static bool is_app_of(const struct spec_app *app, const struct spec_record *r)
 {
@@ -276,7 +276,7 @@ void spec_record_read_app(struct spec_record *r, const char *text, size_t len, c
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
-	/* These settings are not used, since the settings in the record apply. */
+	/* unused: the settings in the record apply */
 	struct spec_terms terms cleanup(spec_terms_clear) = {0};
 	cleanup_free char *why = NULL;
 	const struct spec_machine machine = {.home = home, .work_dir = r->work_dir};
@@ -313,7 +313,7 @@ struct spec_job *spec_record_job(const struct spec_record *r)
 
 	if (job->suspended)
 		job->state = SPEC_CANCELLED;
-	/* Remove the recorded reason unless the job still waits for its slot. */
+	/* The recorded reason only applies while the job waits for its slot. */
 	if (!r->queue_number || job->suspended || r->goal != SPEC_GOAL_RUN) {
 		job->cause.reason = "";
 		job->queue_position = 0;

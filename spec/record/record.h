@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts `snapshot` and `plan` of a local job's record; head.h has the rest of the record. The
- * snapshot is the job as it is now, and the plan is what kxfs will do with the job. The record's
- * document is the AppDef. kxfs parses the AppDef only when kxfs may have to start something. A
- * record is mutable, belongs to one thread, and owns everything that it points to.
+ * The parts `snapshot` and `plan` of a local job's record (head.h): the job as it is now, and what
+ * kxfs will do with it. The record's document is the AppDef, which kxfs parses only when it may
+ * have to start something. A record is mutable, belongs to one thread, and owns all that it points
+ * to.
  */
 #pragma once
 
 #include "spec/app/app.h"
 #include "spec/job/job.h"
 
-/* The maximum of spec_record.queue_number, which no real queue can reach. */
+/* the maximum of spec_record.queue_number, which no real queue reaches */
 #define SPEC_MAX_QUEUE_NUMBER (INT64_MAX / 2)
 
-/* The state that kxfs wants a job to reach. For any goal but RUN, kxfs ends the job's processes. */
+/* The state that a job must reach. For any goal but RUN, kxfs ends the job's processes. */
 enum spec_goal {
 	SPEC_GOAL_RUN,
 	SPEC_GOAL_FAIL,
@@ -24,38 +24,38 @@ enum spec_goal {
 
 /* The plan for one replica. Plain data. */
 struct spec_plan {
-	bool ended; /* true if the newest attempt has ended and the snapshot has its result */
+	bool ended; /* true if the newest attempt has ended, with its result in the snapshot */
 	/*
 	 * True if the replica must be restarted after its attempt has ended. If the whole role or
 	 * job is restarted, the replica waits until no replica of that role or job runs.
 	 */
 	bool again;
 	/*
-	 * How often the replica was restarted. If the retry policy restarts whole roles, this is
-	 * the number for the role, and only the first replica of the role has it.
+	 * How often the replica was restarted. If the retry policy restarts whole roles, only the
+	 * first replica of a role has a number: the restarts of the role.
 	 */
 	unsigned restarts;
 };
 
 /*
- * A record. Plain data: record.c makes it, from an AppDef or from the disk. The local backend then
+ * A record. Plain data: record.c makes it from an AppDef or from the disk, and the local backend
  * records the job's progress in it.
  */
 struct spec_record {
 	/*
-	 * The job as it is now. Its phase is one of Pending, Running, Suspended, Restarting,
-	 * Terminating, Completed, Failed, Terminated, Cancelled. spec_record_attempt adds a log to
-	 * the job for each attempt that begins.
+	 * The job as it is now. Its phase is Pending, Running, Suspended, Restarting, Terminating,
+	 * Completed, Failed, Terminated or Cancelled. spec_record_attempt adds the log of each
+	 * attempt.
 	 */
 	struct spec_job *job;
 	struct spec_plan *plans; /* one for each replica in JOB */
 	char *file;		 /* the name of the submitted file, from the head */
 	char *work_dir;
 	unsigned goal; /* enum spec_goal */
-	bool again;    /* true if all replicas must be restarted when none of them runs any more */
-	/* sort key among the jobs that wait for a slot (slots.h); 0 if the job does not wait */
+	bool again;    /* true if all replicas must be restarted when none runs any more */
+	/* order among jobs that wait for a slot (slots.h); 0 if the job does not wait */
 	int64_t queue_number;
-	/* the AppDef; NULL if it was not read yet, or can't be read (FAULT has the reason) */
+	/* the AppDef; NULL if not read yet, or if it can't be read (FAULT has the reason) */
 	struct spec_app *app;
 	char *fault; /* an error about the AppDef, without a full stop, or "" */
 };
@@ -66,44 +66,41 @@ struct spec_record_origin {
 	int64_t created, time_limit, ttl; /* as in struct spec_job */
 };
 
-/* Return a job that only has the roles and replicas of APP. All replicas are PENDING. */
+/* Return a job with only the roles and replicas of APP. All replicas are PENDING. */
 struct spec_job *spec_record_shape(const struct spec_app *app);
 /* Make a record for a submitted APP, and take ownership of APP. All replicas are PENDING. */
 struct spec_record *spec_record_new(struct spec_app *app, const struct spec_record_origin *o);
 void spec_record_free(struct spec_record *r);
 define_cleanup(spec_record_freep, struct spec_record *, spec_record_free)
 
-/* Return the part `snapshot` or `plan` of R as JSON text, malloc'ed. Neither has the AppDef. */
+/* Return the part `snapshot` or `plan` of R as JSON text, malloc'ed. */
 char *spec_record_snapshot(const struct spec_record *r);
 char *spec_record_plan(const struct spec_record *r);
 /*
- * Parse the two parts. They may be anything, since the disk is untrusted. PLAN may be NULL if the
+ * Parse the two parts, which may be anything, since the disk is untrusted. PLAN is NULL if the
  * caller does not need the plan. Return 0, or -EINVAL if a part is damaged or SNAPSHOT is NULL.
  */
 int spec_record_parse(const char *snapshot, const char *plan, struct spec_record **ret);
 /*
- * Read R's AppDef from the document TEXT (HOME is as in struct spec_app_rules). If this version of
- * kxfs does not accept the document, set R's FAULT to the reason instead.
+ * Read R's AppDef from the document TEXT; HOME is as in struct spec_app_rules. If this version of
+ * kxfs does not accept the document, set FAULT instead.
  */
 void spec_record_read_app(struct spec_record *r, const char *text, size_t len, const char *home);
-/* Set *RET to R as YAML, for manifest.yaml. If the AppDef was read, the YAML contains it. */
+/* Set *RET to R as YAML, for manifest.yaml, with the AppDef if it was read. */
 void spec_record_yaml(const struct spec_record *r, char **ret, size_t *ret_len);
 
 /* Begin attempt N of replica I of R. */
 void spec_record_attempt(struct spec_record *r, size_t i, unsigned n);
 /*
- * The first function returns the key of the log of ATTEMPT, "trainer-0.1": the replica's directory
- * name, a dot, and the attempt. The second returns the prefix of the log's lines, "trainer/0 ".
- * Both texts are malloc'ed.
+ * Return the key of the log of ATTEMPT ("trainer-0.1"), and the prefix of the log's lines
+ * ("trainer/0 "), malloc'ed.
  */
 char *spec_record_log_key(const struct spec_replica *rep, unsigned attempt);
 char *spec_record_log_prefix(const struct spec_replica *rep);
 
 /*
- * Return the snapshot of R to publish. The phase determines the job's actions. In Pending and
- * Running, they are suspend, restart and terminate. In Suspended, whose state is CANCELLED, they
- * are resume, restart and terminate. In Restarting, the only action is terminate. In any other
- * phase and in history/ there are none. A job can't be restarted if its AppDef can't be read, or
- * while it waits for its slot.
+ * Return the snapshot of R to publish. The state of a Suspended job is CANCELLED. The phase decides
+ * which actions ctl accepts. No job can be restarted while it waits for its slot, or if its AppDef
+ * can't be read.
  */
 struct spec_job *spec_record_job(const struct spec_record *r);

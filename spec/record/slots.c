@@ -48,8 +48,8 @@ static int count_of(uint64_t set)
 }
 
 /*
- * Return the reason why a job waits, malloc'ed. The job needs NEED GPUs. T has counted only jobs
- * that precede this job.
+ * Return the reason why a job that needs NEED GPUs waits, malloc'ed. T counts only jobs ahead of
+ * it.
  */
 static char *text_of_wait(const struct spec_slots *t, int64_t need)
 {
@@ -118,7 +118,7 @@ char *spec_slots_numbers(uint64_t gpus)
 	return ret;
 }
 
-/* Add JOB to LIST. For each replica that has GPUs, add their numbers. */
+/* Add JOB to LIST, with the numbers of its replicas' GPUs. */
 static void put_job(struct json_object *list, const struct spec_job *job)
 {
 	struct json_object *o = spec_tree_append(list, spec_tree_map()), *gpus;

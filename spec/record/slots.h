@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The queue of one machine. It limits how many jobs run at the same time, gives GPUs to their
- * replicas, and explains what the other jobs wait for. The order is strictly first come, first
- * served: no job starts while an earlier one waits. A job keeps its slot and its GPUs until it has
- * finished, also between attempts of its replicas and while it is suspended. Pure.
+ * The queue of one machine: how many jobs run at the same time, which GPUs their replicas get, and
+ * what other jobs wait for. First come, first served: no job starts while an earlier one waits. A
+ * job keeps its slot and GPUs until it has finished, also between attempts and while suspended.
+ * Pure.
  */
 #pragma once
 
@@ -11,35 +11,34 @@
 
 #define SPEC_MAX_GPUS 64 /* the number of bits in a set of GPUs */
 
-/* The limits of the queue, and the jobs and GPUs counted so far. Plain data. */
+/* The limits of the queue, and the count of jobs and GPUs so far. Plain data. */
 struct spec_slots {
-	unsigned jobs; /* maximum number of running jobs; 0 if there is no limit */
+	unsigned jobs; /* maximum number of running jobs; 0 if unlimited */
 	/* the GPUs that jobs may use, one bit each; 0 if GPUs are not managed */
 	uint64_t gpus;
 	bool passive;		 /* true if this mount does not start jobs */
-	size_t running, waiting; /* how many jobs run, and how many wait */
+	size_t running, waiting; /* numbers of running and waiting jobs */
 	uint64_t taken;		 /* the GPUs in use, one bit each */
 };
 
 /* Return how many GPUs all replicas of APP need together; 0 if APP is NULL. */
 int64_t spec_slots_need(const struct spec_app *app);
-/* Count R, which has a slot and has not finished. Count all such jobs before spec_slots_give. */
+/* Count R, which has a slot. Count all such jobs before spec_slots_give. */
 void spec_slots_take(struct spec_slots *t, const struct spec_record *r);
 /*
- * Decide whether the waiting job R may start. Call this for all waiting jobs, in their order. If R
- * may start, give GPUs to its replicas and return true. Otherwise set the reason in R's snapshot,
- * and set *RET_MOVED. *RET_MOVED is true if this reason differs from the previous one. A job that
- * can never start does not delay others.
+ * Decide whether the waiting job R may start. Call this for all waiting jobs, in order. If R may
+ * start, give GPUs to its replicas and return true. Otherwise set the reason in R's snapshot;
+ * *RET_MOVED is true if it is a new one. A job that can never start does not delay others.
  */
 bool spec_slots_give(struct spec_slots *t, struct spec_record *r, bool *ret_moved);
 
 /* Return the first N GPUs of SET. */
 uint64_t spec_slots_first(uint64_t set, int64_t n);
-/* Return the numbers of the GPUs in a set as text, "0,3", malloc'ed. */
+/* Return the numbers of GPUs as text, "0,3", malloc'ed. */
 char *spec_slots_numbers(uint64_t gpus);
 /*
- * Set *RET to the text of queues/local/status as YAML: the limits and counts of T, and the jobs of
- * the N snapshots V. V has the snapshots of all jobs in jobs/.
+ * Set *RET to the text of queues/local/status as YAML: the limits and counts of T, and the waiting
+ * and running jobs. V has the N snapshots of all jobs in jobs/.
  */
 void spec_slots_text(const struct spec_slots *t, const struct spec_job *const *v, size_t n,
 		     char **ret, size_t *ret_len);
