@@ -198,14 +198,16 @@ static bool any_unmade(const struct facts *f)
 /* Return the cause. TEXT is the message with which the server refused to create the job's pods. */
 static struct spec_cause refused(const struct facts *f, const char *text)
 {
-	const char *word;
+	const char *word, *more;
 	size_t n;
 
 	word = word_behind(text, "exceeded quota: ", &n);
-	if (word)
+	if (word) {
+		more = word[n] == ',' ? word + n + 1 : "";
+		more += strspn(more, " ");
 		return make(&quota_exceeded, CANT "quota %.*s is exhausted%s%s%s", (int)n, word,
-			    word[n] == ',' ? " (" : "", word[n] == ',' ? word + n + 2 : "",
-			    word[n] == ',' ? ")" : "");
+			    *more ? " (" : "", more, *more ? ")" : "");
+	}
 	word = word_behind(text, "serviceaccount ", &n);
 	if (word && strstr(text, "not found"))
 		return make(&no_service_account,
