@@ -35,7 +35,7 @@ void commands_free(struct commands *cs); /* NULL is allowed */
 
 /* --- for control.c --- */
 
-/* Begin ACTION for job UID with the id ID. Return -EBUSY if another command is in progress. */
+/* Begin ACTION for the job with this UID and ID. Return -EBUSY if it has a command in progress. */
 int commands_begin(struct commands *cs, const char *uid, const char *id, enum spec_action action,
 		   command_ended_fn ended, void *data);
 /*

@@ -763,7 +763,7 @@ static void on_outlived(void *data)
 		return;
 	if (!f->all_ms && (f->step != ASKING || !podlog_has_begun(f->podlog)))
 		return loop_timer_set(&f->outlived, OUTLIVED_MS); /* output may be missing */
-	if (f->step == OPENING || f->step == READING) /* the pool is using the writer */
+	if (f->step == OPENING || f->step == READING)		  /* the pool is using the writer */
 		return loop_timer_set(&f->outlived, AT_ONCE_MS);
 	stop_request(f);
 	finish(f, 0, "");
@@ -953,7 +953,10 @@ static void got_other(struct follow *f, const struct podlog_result *r)
 	bool may_be_next = f->kind < PREVIOUS && f->reruns;
 
 	if (f->from > 0 && f->window < WINDOW_MAX) {
-		/* compare more bytes, because the clock of the node may have been set back */
+		/*
+		 * If the node's clock was set back, the stream that was requested by time may begin
+		 * elsewhere in the log. So compare more bytes.
+		 */
 		f->window *= WINDOW_MORE;
 		f->fit = f->kind == PROBE ? DOUBTED : f->fit;
 		proceed(f);
@@ -974,9 +977,9 @@ static void got_other(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * Called when the request has returned less output than exists, or the probe has returned none.
- * Retry. If this happens again and again, assume that no more output exists, or that this log does
- * not belong to the previous run.
+ * Called when the request has returned less output than exists, or the probe has returned an error
+ * message. Retry. After FAILURES_MAX failures, assume that no more output exists. A probe has then
+ * shown that this log does not belong to the previous run.
  */
 static void got_less(struct follow *f, const struct podlog_result *r)
 {

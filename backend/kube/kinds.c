@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mount has a slot for each kind that SOURCE selects, and each slot has a world type for its
- * jobs. A survey finds out which of these kinds the cluster serves. kxfs makes a survey at the
+ * A mount has a slot for each kind that SOURCE selects (versions of a kind share one). Each slot has
+ * a world type for its jobs. A survey finds out which of these kinds the cluster serves. kxfs makes a survey at the
  * start, then every SURVEY_MS. In between, kxfs makes one early survey if a kind is no longer
  * served. The states:
  *
@@ -13,9 +13,10 @@
  *	PROBES  | a list of one job of each served | the last reply          | IDLE
  *	        | kind that is not shown           |                         |
  *
- * A kind is excluded only if its probe gets a 403 or 404. After any other error the kind is shown,
- * and its watch reports the error; but a kind that was refused remains excluded. If the server
- * refuses the list of API groups, kxfs probes each kind.
+ * If the first survey fails in GROUPS, the mount fails. A kind that the cluster serves is not shown
+ * if its probe gets a 403 or 404. After any other error the kind is shown, and its watch reports
+ * the error; but a kind that was refused before stays hidden. If the server refuses the list of API
+ * groups, kxfs probes each kind.
  */
 #include "backend/kube/kinds.h"
 

@@ -66,7 +66,7 @@ struct watched {
 	char *resource;
 	bool listed; /* true if the first list has arrived */
 	int err;     /* the last error of the watch; 0 if there is none */
-	/* for jobs: true if publish knows that they are not confirmed */
+	/* for types of jobs: true if publish.c shows these jobs as possibly outdated */
 	bool stale;
 	/* watches.lock protects the members below. */
 	/* See watches_know. */

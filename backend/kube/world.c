@@ -1029,8 +1029,8 @@ static void unpass(struct world *w, struct passed *passed)
 }
 
 /*
- * Keep the last readable version of the object with this UID or NAME, which the world passes over.
- * If GONE is true, remove that version.
+ * kxfs can't read the new version of the object with this UID or NAME. If the world has an earlier
+ * version, count it as part of the current list, so that it stays. If GONE is true, remove it.
  */
 static void keep_known(struct world *w, enum world_type type, const char *uid, const char *name,
 		       bool gone)

@@ -218,7 +218,7 @@ static void job_wake(struct output_job *j)
 	loop_post(j->output->loop, job_step, j);
 }
 
-/* Make the next step of L's job advance L. */
+/* Put L into its job's queue, and post job_step, which then advances L. */
 static void log_queue(struct output_log *l)
 {
 	if (!l->prev)

@@ -539,7 +539,7 @@ static bool end(struct mount_run *r)
 
 	if (r->started)
 		loop_post(r->loop, on_ending, r);
-	notify_send(&r->notify, "STOPPING=1\nSTATUS=Ending jobs");
+	notify_send(&r->notify, "STOPPING=1\nSTATUS=Unmounting");
 	if (r->session)
 		session_end(r->session);
 	if (!r->started)

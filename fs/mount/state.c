@@ -235,10 +235,9 @@ static int refuse_held(const struct state *s, const struct holder *h, char **ret
 			      "give another directory with -o state=DIR",
 			      s->dir, h->pid, where);
 	if (is_ending(h))
-		return refuse(
-			-EBUSY, ret_text,
-			"%s: process %d%s is still ending the jobs of its mount on %s: try again later%s",
-			s->dir, h->pid, where, h->mountpoint, kill);
+		return refuse(-EBUSY, ret_text,
+			      "%s: process %d%s is still ending its mount on %s: try again later%s",
+			      s->dir, h->pid, where, h->mountpoint, kill);
 	return refuse(-EBUSY, ret_text, "%s: in use by process %d%s, which %s on %s: %s", s->dir,
 		      h->pid, where,
 		      h->phase == STATE_STARTING ? "is about to mount" : "serves the mount",
@@ -389,7 +388,7 @@ static int lock(const struct state *s, unsigned wait_ms, char **ret_text)
 			return refuse_held(s, &h, ret_text);
 		if (!notified && loop_now_ms() - begin >= NOTICE_MS)
 			diag(DIAG_INFO,
-			     "waiting for process %d, which is still ending the jobs of its mount on %s (at most %u s)",
+			     "waiting for process %d, which is still ending its mount on %s (at most %u s)",
 			     h.pid, h.mountpoint, wait_ms / 1000);
 		notified |= loop_now_ms() - begin >= NOTICE_MS;
 		usleep(RETRY_MS * 1000);

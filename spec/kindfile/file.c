@@ -494,8 +494,8 @@ static void check(const struct kindfile_place *p)
 	for (size_t i = 0; i < f->states.n; i++)
 		succeeds |= f->states.v[i].is->rows->state == SPEC_SUCCEEDED;
 	if (!succeeds)
-		bad(p, "states: no row has the state succeeded, so no job could ever succeed; add "
-		       "such a row");
+		bad(p, "states: no row has \"is: succeeded\", so no job could ever succeed; "
+		       "add such a row");
 	if (f->parts.n > MAX_PARTS)
 		bad(p, "parts: must have at most %d items", MAX_PARTS);
 	if (f->attempts.failed.n && f->attempts.restarted.n)

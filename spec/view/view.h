@@ -238,9 +238,9 @@ int spec_pod_view_parse(const struct spec_pod_readers *readers, const char *json
 extern const struct spec_pick spec_pod_pick[];
 void spec_pod_view_free(struct spec_pod_view *v); /* NULL is allowed */
 /*
- * NOW and BEFORE are the new and the previous view of a pod. Copy the sample to NOW, and what the
- * server does not report reliably: when the deletion was requested, and whether the pod ended
- * before that.
+ * Call this when the view NOW replaces the view BEFORE of the same pod. Copy the usage sample, and
+ * what the server does not report reliably: when the pod's deletion was requested, and whether the
+ * pod ended before that.
  */
 void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view *before);
 

@@ -93,8 +93,8 @@ int yaml_input_check(const char *text, size_t len, struct spec_errors *e)
 		 */
 		if (column == 1 && end - s >= 4 && memcmp(s, "%TAG", 4) == 0)
 			return spec_errors_add(e, -EINVAL, line, column, "",
-					       "%%TAG is not supported; text can't have a line "
-					       "that begins with %%TAG either");
+					       "%%TAG is not supported: remove this line; indent "
+					       "it if it belongs to a multi-line text");
 		n = spec_utf8_char(s, (size_t)(end - s), &c);
 		if (n == 0)
 			return spec_errors_add(e, -EINVAL, line, column, "",

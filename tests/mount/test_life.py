@@ -422,7 +422,7 @@ def test_says_what_it_waits_for(make_kx):
     kx.start()
     waiter.join()
     said = kx.said()[before:]
-    assert f"waiting for process {old.pid}, which is still ending the jobs of its mount on {kx.mnt}" in said, said
+    assert f"waiting for process {old.pid}, which is still ending its mount on {kx.mnt}" in said, said
     assert not alive(pid) and old.wait(timeout=60) == 0
 
 

@@ -380,8 +380,8 @@ static void test_lock_elsewhere(void **state)
 		   "pid 1\nphase ending\nwhere elsewhere/pid:[1]\nmountpoint /mnt/first\n");
 	assert_refused(
 		at("state"), "/mnt/second", -EBUSY,
-		"%s/state: process 1 of another container or machine is still ending the jobs of its "
-		"mount on /mnt/first: try again later");
+		"%s/state: process 1 of another container or machine is still ending its mount "
+		"on /mnt/first: try again later");
 	state_close(s);
 }
 
@@ -425,12 +425,10 @@ static void test_wait_for_ending(void **state)
 
 	/* The state is "mounted", but nothing is mounted there: somebody has unmounted it. */
 	state_enter(s, STATE_MOUNTED);
-	assert_true(
-		asprintf(
-			&want,
-			"%%s/state: process %d is still ending the jobs of its mount on /mnt/first: "
-			"try again later, or kill -9 %d",
-			getpid(), getpid()) > 0);
+	assert_true(asprintf(&want,
+			     "%%s/state: process %d is still ending its mount on /mnt/first: "
+			     "try again later, or kill -9 %d",
+			     getpid(), getpid()) > 0);
 	assert_refused(at("state"), "/mnt", -EBUSY, want);
 	free(want);
 	state_enter(s, STATE_ENDING);

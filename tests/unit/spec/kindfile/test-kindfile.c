@@ -51,7 +51,7 @@ static void test_mistakes(void **state)
 		      STATES,
 	      "foo.yaml:3:15: object.api: objects of the core group (v1) can't be jobs\n");
 	check(HEAD ROLES "states: [{if: {condition: Bad}, is: failed}]\n",
-	      "foo.yaml:1:1: states: no row has the state succeeded, so no job could ever succeed; "
+	      "foo.yaml:1:1: states: no row has \"is: succeeded\", so no job could ever succeed; "
 	      "add such a row\n");
 	check("format: kxfs-kind/2\nname: Foo\n",
 	      "foo.yaml:1:1: object is missing\n"
