@@ -83,8 +83,8 @@
 /* how long a reader waits for the rest of the output if the run has ended */
 #define REST_MS 8000
 /*
- * If a run has not ended this long after the end of its job, and its stream has been open for this
- * long, kxfs stops following the run, unless the pod is being deleted.
+ * If a run has not ended this long after the end of its job, kxfs stops following the run, unless
+ * the pod is being deleted.
  */
 #define OUTLIVED_MS 60000
 /*
@@ -143,11 +143,17 @@ enum trouble { FINE, TROUBLE, DENIED, DISK };
  */
 enum printed { EXPECTED, FETCHED, ARRIVED };
 
+/*
+ * The state of the job, according to its controller. OUTLIVED: the run has not ended a minute after
+ * the job. Unless the pod is being deleted, the next request then fetches only the existing output.
+ */
+enum job_end { JOB_RUNS, JOB_OVER, JOB_OUTLIVED };
+
 enum kind {
 	STREAM, /* the existing output and, while the run continues, all later output */
 	/* only the existing output, for a waiting reader; the next request is a STREAM */
 	FIRST,
-	REST,	  /* the rest of a run that has ended */
+	REST,	  /* only the existing output of a run that has ended, or has outlived its job */
 	PREVIOUS, /* the rest of a run that has ended, if the container was started again */
 	/* the log of the previous run, to find out whether the log on disk belongs to that run */
 	PROBE,
@@ -186,8 +192,8 @@ struct follow {
 	enum printed printed;
 	int disk_err; /* the negative errno if TROUBLE is DISK */
 	struct slot slot;
+	enum job_end job_end;
 	bool reruns;	   /* see follow_run */
-	bool job_over;	   /* true if the job has ended, according to its controller */
 	uint64_t ended_ms; /* when the run ended */
 	uint64_t came_ms;  /* when the last byte of an earlier request arrived; 0 if none arrived */
 	/* loop_now_ms() when the log was last known to be complete; 0 if it may lack output now */
@@ -209,7 +215,7 @@ struct follow {
 
 	/* Ends the wait of readers, because the output that they wait for may not arrive soon. */
 	struct loop_timer quiet_timer;
-	struct loop_timer outlived; /* set while the run continues after the end of its job */
+	struct loop_timer outlived; /* ends JOB_OVER if the run continues */
 	struct waiter *waiters;
 	uint64_t quiet_size; /* the size of the log when on_quiet last ran */
 	unsigned quiet_checks;
@@ -458,9 +464,6 @@ static void on_begun(void *data)
 	set_forbidden(f, NULL);
 	if (f->trouble == DENIED)
 		f->trouble = TROUBLE;
-	/* The stream may first have to deliver what was printed while there was none. */
-	if (loop_timer_is_set(&f->outlived) && !f->all_ms)
-		loop_timer_set(&f->outlived, OUTLIVED_MS);
 }
 
 /*
@@ -572,7 +575,7 @@ static void on_quiet(void *data)
 	bool streaming = f->podlog && podlog_has_begun(f->podlog) && !podlog_is_unsure(f->podlog);
 
 	f->quiet_size = size;
-	if (has_ended(f) || f->job_over ||
+	if (has_ended(f) || f->job_end != JOB_RUNS ||
 	    (streaming && (silent || ++f->quiet_checks >= QUIET_CHECKS))) {
 		arrived(f);
 		follow_fill(f->context);
@@ -742,16 +745,21 @@ void follow_leaving(struct follow *f)
 
 void follow_job_ended(struct follow *f, bool over, bool outlived)
 {
-	if (over == f->job_over)
+	if (over == (f->job_end != JOB_RUNS))
 		return;
-	f->job_over = over;
 	if (!over) {
 		loop_timer_stop(&f->outlived);
+		/* The rest of the log may now be longer than what this request returns. */
+		if (f->job_end == JOB_OUTLIVED && f->podlog && f->kind == REST && !has_ended(f)) {
+			stop_request(f);
+			pause_shortly(f);
+		}
 	} else if (!has_ended(f) && !is_over(f)) {
 		await_rest(f, ENDED_MS);
 		if (outlived)
 			loop_timer_set(&f->outlived, OUTLIVED_MS);
 	}
+	f->job_end = over ? JOB_OVER : JOB_RUNS;
 }
 
 static void on_outlived(void *data)
@@ -759,14 +767,11 @@ static void on_outlived(void *data)
 	struct follow *f = data;
 
 	loop_timer_stop(&f->outlived);
-	if (has_ended(f) || f->slot.leaving || f->step == CLOSING)
-		return;
-	if (!f->all_ms && (f->step != ASKING || !podlog_has_begun(f->podlog)))
-		return loop_timer_set(&f->outlived, OUTLIVED_MS); /* output may be missing */
-	if (f->step == OPENING || f->step == READING)		  /* the pool is using the writer */
-		return loop_timer_set(&f->outlived, AT_ONCE_MS);
-	stop_request(f);
-	finish(f, 0, "");
+	f->job_end = JOB_OUTLIVED;
+	if (f->podlog && f->kind == STREAM && !has_ended(f) && !f->slot.leaving) {
+		stop_request(f);
+		pause_shortly(f);
+	}
 }
 
 void follow_resume(struct follow *f, bool opened)
@@ -885,7 +890,7 @@ static void got_all(struct follow *f, const struct podlog_result *r)
 		f->all_ms = loop_now_ms();
 	if (f->kind == FIRST && f->printed == EXPECTED)
 		f->printed = FETCHED;
-	if (f->kind >= REST || f->run == RUN_GONE) {
+	if (f->kind >= REST || (f->kind == STREAM && f->run == RUN_GONE)) {
 		finish(f, 0, "");
 		return;
 	}
@@ -1130,6 +1135,8 @@ static void ask(struct follow *f, const struct spec_logline_known *known)
 	};
 
 	f->kind = next_kind[f->run][f->fit];
+	if (f->kind == STREAM && f->job_end == JOB_OUTLIVED && !f->slot.leaving)
+		f->kind = REST;
 	if (f->kind == STREAM && f->slot.first && f->printed == EXPECTED)
 		f->kind = FIRST;
 	f->fit = f->fit == DOUBTED ? FITS : f->fit;

@@ -174,8 +174,8 @@ void follow_leaving(struct follow *f);
 /*
  * Record whether the job has finished (OVER). Job and pod events come from different watches, so
  * this call may precede follow_ended. OUTLIVED is true if pods of this kind may continue to run
- * after the job, as the pods of a RayJob's cluster do. In this case the log ends once its stream has
- * been open for a minute after the job, unless the pod is being deleted.
+ * after the job, as the pods of a RayJob's cluster do. In this case kxfs fetches the existing output
+ * a minute after the job and ends the log, unless the pod is being deleted.
  */
 void follow_job_ended(struct follow *f, bool over, bool outlived);
 /* If F is PAUSED, end the pause. OPENED is true if a reader waits for the log's output. */

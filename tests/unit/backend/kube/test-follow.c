@@ -328,9 +328,26 @@ static void test_never_ends(void **state)
 	assert_int_equal(result(), -ENOENT);
 }
 
+static void wait_for_request(void)
+{
+	while (!fake.requests)
+		assert_true(fake_wait(60000));
+}
+
+/* True if the only request is for the existing output. Answer it with TEXT. */
+static bool fetched(const char *text)
+{
+	bool rest = fake.requests && !strstr(request("timestamps=true")->path, "follow=true");
+
+	if (rest)
+		fake_answer(fake.requests, 200, text);
+	run();
+	return rest;
+}
+
 /*
- * The job has finished, but its pod continues to run. A minute later, its output no longer counts
- * as the job's. Exceptions: the pod is being deleted (1), or the job is running after all (2).
+ * The job has finished, but its pod continues to run. A minute later, kxfs fetches what the log has
+ * and ends it. Exceptions: the pod is being deleted (1), or the job is running after all (2).
  */
 static void test_outlived(void **state)
 {
@@ -348,58 +365,74 @@ static void test_outlived(void **state)
 			follow_job_ended(rig.f, false, true);
 		fake_pass(20000);
 		run();
+		assert_false(is_done());
+		assert_int_equal(fetched(T("01") "one\n" T("02") "two\n"), i == 0);
 		assert_int_equal(is_done(), i == 0);
 		assert_int_equal(follow_state(rig.f).outlived, i == 0);
-		if (i == 0) {
-			assert_null(fake.requests);
+		if (i == 0)
 			assert_int_equal(result(), 0);
-		} else {
+		else
 			request("follow=true");
-		}
 		holds("one\ntwo\n");
 	}
 }
 
 /*
- * The minute ends before the log was ever read (0), or while the next request reads its end (1).
- * The log ends only after a stream was open for a minute.
+ * A minute after the job, the log is refused (0), its stream has just ended (1), it still delivers
+ * old output (2), or it was known to be complete long ago (3). The log ends only when all existing
+ * output was fetched, even if the disk then refuses it once (4).
  */
 static void test_outlived_unread(void **state)
 {
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < 5; i++) {
 		begin_turn(state, i);
-		start(false);
-		if (i == 0) {
-			follow_job_ended(rig.f, true, true);
-			refuse(request("follow=true"), 500);
-			fake_pass(62000);
-		} else {
-			head(request("follow=true"));
-			bytes(fake.requests, T("01") "one\n");
-			follow_job_ended(rig.f, true, true);
-			fake_pass(59999);
+		start(i == 2);
+		head(request("timestamps=true"));
+		bytes(fake.requests, T("01") "one\n");
+		if (i == 3) {
+			fake_pass(3000);
 			fake_end(request("follow=true"), &(struct http_reply){.status = 200});
-			fake_pass(2000);
+			run();
+			head(request("follow=true"));
+			fake_end(request("follow=true"), &(struct http_reply){.status = 200});
+			run();
 		}
+		follow_job_ended(rig.f, true, true);
+		if (i == 0 || i == 3)
+			for (int k = 0; k < 4; k++) {
+				if (k == 0 && i == 0)
+					fake_break(fake.requests, -EIO, true);
+				wait_for_request();
+				refuse(fake.requests, 500);
+			}
+		fake_pass(i == 1 ? 59999 : 55000);
+		if (i == 1)
+			fake_end(request("follow=true"), &(struct http_reply){.status = 200});
+		else if (i == 2)
+			bytes(request("timestamps=true"), T("02") "two\n");
+		fake_pass(8000);
 		run();
 		assert_false(is_done());
-		head(request("follow=true"));
-		bytes(fake.requests, T("01") "one\n" T("02") "two\n");
-		fake_pass(50000);
-		assert_false(is_done());
-		fake_pass(10000);
-		run();
+		if (i == 2) {
+			assert_false(strstr(request("timestamps=true")->path, "follow=true"));
+			fake_end(fake.requests, &(struct http_reply){.status = 200});
+			run();
+			assert_false(is_done());
+		}
+		sync_fails = i == 4;
+		wait_for_request();
+		assert_true(fetched(T("01") "one\n" T("02") "two\n"));
+		if (i == 4) {
+			assert_false(follow_state(rig.f).over);
+			sync_fails = false;
+			wait_for_request();
+			assert_true(fetched(T("01") "one\n" T("02") "two\n"));
+		}
 		assert_true(is_done());
 		assert_true(follow_state(rig.f).outlived);
 		assert_int_equal(result(), 0);
 		holds("one\ntwo\n");
 	}
-}
-
-static void wait_for_request(void)
-{
-	while (!fake.requests)
-		assert_true(fake_wait(60000));
 }
 
 /*
@@ -706,6 +739,24 @@ static void test_gone_after_first(void **state)
 	fake_pass(100);
 	assert_true(is_done());
 	assert_int_equal(result(), -ENOENT);
+}
+
+/*
+ * The pod is gone before a request for its existing output ends. The program may have printed more
+ * after that request had reached the end of the log.
+ */
+static void test_gone_while_first(void **state)
+{
+	start(true);
+	head(request("timestamps=true"));
+	bytes(fake.requests, T("01") "one\n");
+	ended(RUN_GONE);
+	fake_end(request("timestamps=true"), &(struct http_reply){.status = 200});
+	run();
+	fake_pass(100);
+	assert_true(is_done());
+	assert_int_equal(result(), -ENOENT);
+	holds("one\n");
 }
 
 /* --- kxfs's own messages --- */
@@ -1433,6 +1484,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_gone_unproven, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_of_reruns, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_after_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_while_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_and_complete, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_and_mended, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_first, setup, teardown),
