@@ -590,7 +590,7 @@ static void write_done(void *data)
 {
 	struct writer *w = data;
 	struct record *r = w->r;
-	struct records_request *q = w->requests;
+	struct records_request *q = w->requests, *rest, *next;
 	struct record *older = q->kind == REQUEST_REMOVE ? older_to_hide(r) : NULL;
 	const records_fn done = q->done;
 	void *arg = q->data;
@@ -603,14 +603,17 @@ static void write_done(void *data)
 			     &(struct record_change){.state = older->head->state, .unlinked = true},
 			     HIDE_MS);
 	if (conclude(r, q, err)) {
-		/*
-		 * The queue is empty, because a caller that removes a record makes no further
-		 * requests for it.
-		 */
+		/* Others may have made requests for a record that can't be created. */
+		rest = take_ptr(w->requests);
 		record_free(r);
 		request_free(q);
 		if (done)
 			done(arg, err);
+		LL_FOREACH_SAFE(rest, q, next) {
+			if (q->done)
+				q->done(q->data, q->kind == REQUEST_REMOVE ? 0 : err);
+			request_free(q);
+		}
 		return;
 	}
 	request_free(q);

@@ -265,6 +265,22 @@ static void test_make_fails(void **state)
 	assert_false(exists("jobs/" KEY_A));
 }
 
+/* Requests for a record that can't be created are answered, too. */
+static void test_behind_make(void **state)
+{
+	struct record *r;
+
+	is_sick = true;
+	records_make(rs, head_of(KEY_A, RECORD_LIVE), &rest_of_test, NULL, on_done, made);
+	r = records_by_key(rs, KEY_A);
+	records_commit(r, &(struct record_change){.state = RECORD_LIVE}, on_done, committed);
+	records_remove(r, false, on_done, removed);
+	fake_run();
+	assert_done("made -5, committed -5, removed 0");
+	is_sick = false;
+	assert_null(records_by_key(rs, KEY_A));
+}
+
 /* A change that has already happened is written again and again until the disk accepts it. */
 static void test_note(void **state)
 {
@@ -403,6 +419,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_commit_fails, setup_records, teardown_records),
 		cmocka_unit_test_setup_teardown(test_mark, setup_records, teardown_records),
 		cmocka_unit_test_setup_teardown(test_make_fails, setup_records, teardown_records),
+		cmocka_unit_test_setup_teardown(test_behind_make, setup_records, teardown_records),
 		cmocka_unit_test_setup_teardown(test_note, setup_records, teardown_records),
 		cmocka_unit_test_setup_teardown(test_overtaken, setup_records, teardown_records),
 		cmocka_unit_test_setup_teardown(test_stop, setup_records, teardown_records),
