@@ -391,7 +391,8 @@ static void on_committed(void *data, int err)
 
 	answer_asker(e, err);
 	if (!err) {
-		count_met(e, e->met, e->writing);
+		/* Only a HELD record has conditions. */
+		count_met(e, e->met, state_of(e) == RECORD_HELD ? e->writing : e->met);
 		answer_all(h);
 	}
 	if (e->state == ENTRY_LAUNCHES) {
@@ -1194,8 +1195,8 @@ static void take_found(struct held *h, const struct held_found *found)
 	struct held_entry *e = entry_new(h, found->r, found->rec, found->shape);
 	const struct spec_head *head = record_head(e->r);
 
-	/* A local job that is not in the store was certainly not started. */
-	e->sending = is_local(e) ? SPEC_SENDING : SPEC_SENDING_ASKED;
+	/* A HELD job was certainly not sent, and a local job that is not in the store not started. */
+	e->sending = is_local(e) || head->state == RECORD_HELD ? SPEC_SENDING : SPEC_SENDING_ASKED;
 	e->asked = loop_now_ms() + ASKED_MS;
 	e->written = head->state == RECORD_LIVE;
 	show(e, loop_time_ns());

@@ -476,7 +476,8 @@ static void post(struct request *r)
 	}
 	if (s->asks)
 		return ask_holder(s);
-	if (s->tried && s->m->ttl >= 0 && request_age(r) / 1000 >= (uint64_t)s->m->ttl) {
+	if (s->tried && r->unclear && s->m->ttl >= 0 &&
+	    request_age(r) / 1000 >= (uint64_t)s->m->ttl) {
 		s->tried = TRIED_MAYBE_GONE;
 		s->err = 0;
 		ask_holder(s);

@@ -64,12 +64,15 @@ int openat(int at, const char *path, int flags, ...)
 	return (int)syscall(SYS_openat, at, path, flags | O_LARGEFILE, mode);
 }
 
-static atomic_int bad_syncs; /* how many further syncs of the directory STATE/jobs fail */
+static atomic_int bad_syncs;	/* how many further syncs of the directory STATE/jobs fail */
+static atomic_bool hangs, hung; /* syncs do not return while HANGS is true; HUNG: one is waiting */
 
 int fsync(int fd)
 {
 	char link[64], path[512] = "";
 
+	for (; hangs; usleep(100))
+		hung = true;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	if (bad_syncs && readlink(link, path, sizeof(path) - 1) > 0 && strstr(path, "/jobs") &&
 	    streq(strstr(path, "/jobs"), "/jobs")) {
@@ -112,6 +115,8 @@ static void answer_launch(void *data)
 	backend_answer(rq, refuse, id, refuse ? "not\nnow" : NULL);
 }
 
+static bool is_again; /* true if the last launch may have been sent before */
+
 static void fake_submit(struct backend *backend, struct backend_request *rq)
 {
 	cleanup_free char *id = id_of(rq);
@@ -122,6 +127,7 @@ static void fake_submit(struct backend *backend, struct backend_request *rq)
 	else
 		assert_null(rq->backend);
 	snprintf(submissions, sizeof(submissions), "%s", rq->submission);
+	is_again = rq->again;
 	seed = rq->seed[0];
 	if (is_late)
 		late[n_late++] = rq;
@@ -699,6 +705,29 @@ static void test_removal_waits(void **state)
 }
 
 /*
+ * A second condition can be decided while kxfs records that the first one can't be met. Removals of
+ * other jobs do not wait for that.
+ */
+static void test_decided_while_written(void **state)
+{
+	job_is("x-1", NULL, SPEC_RUNNING);
+	job_is("y-1", NULL, SPEC_RUNNING);
+	submit("a", "'after': [ok:x-1, ok:y-1]", "submit 0 a-1");
+	hangs = true;
+	hung = false;
+	job_is("x-1", NULL, SPEC_FAILED);
+	clock_pass(loop, 1);
+	while (!hung)
+		usleep(1000);
+	job_is("y-1", NULL, SPEC_SUCCEEDED);
+	hangs = false;
+	assert_shown("a-1", SPEC_CANCELLED, "DependencyNeverSatisfied");
+	pass(10);
+	backend_cancel(&b, "x-1", "uid-x-1", on_cancel, NULL);
+	expect("cancel uid-x-1, cancel 0");
+}
+
+/*
  * kxfs reports that nothing was launched only after the removal of the record is on disk. Otherwise
  * a crash may bring the record back.
  */
@@ -874,6 +903,7 @@ static void test_restart(void **state)
 	call(take_charge, NULL);
 	expect("launch a-1");
 	assert_string_equal(submissions, uuid_of("a"));
+	assert_false(is_again);
 	pass(10);
 	expect_now("");
 	expect_live(2);
@@ -910,6 +940,7 @@ static void test_not_known(void **state)
 	is_late = false;
 	control("a", SPEC_RELEASE);
 	expect("control 0, launch a-1");
+	assert_true(is_again);
 	pass(6);
 	expect_live(1);
 }
@@ -1142,6 +1173,7 @@ int main(void)
 		TEST(test_after_gone),
 		TEST(test_after_removed),
 		TEST(test_removal_waits),
+		TEST(test_decided_while_written),
 		TEST(test_unread),
 		TEST(test_unlisted),
 		TEST(test_flipped_bit),
