@@ -146,7 +146,7 @@ static struct folder describe(const struct record *r, const struct folder_entry 
 			.dropped = head->dropped,
 		};
 	else if (e)
-		ret = (struct folder){.key = e->key, .uid = e->uid};
+		ret = (struct folder){.key = e->key, .uid = e->uid, .dropped = !e->full};
 	ret.output = e;
 	ret.unmerged = e && e->unmerged;
 	return ret;
@@ -317,6 +317,7 @@ static void make_record(struct folders *f, const struct spec_job *job)
 	spec_set(&head->more->namespace, job->namespace);
 	head->created = job->created;
 	head->state = RECORD_LIVE;
+	head->dropped = !find(f, job->uid)->full;
 	m->f = f;
 	m->key = text_copy(job->uid);
 	records_make(f->config.records, head, &(struct record_rest){.document = ""}, NULL, on_made,

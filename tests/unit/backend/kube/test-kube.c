@@ -525,6 +525,35 @@ static void test_spool_order(void **state)
 	assert_null(at ? strstr(at + 1, "may still print") : "not said");
 }
 
+/* The output of a job is removed before its record could be created. The record then shows that. */
+static void test_spool_without_record(void **state)
+{
+	const struct spec_job *job cleanup_job = NULL;
+	char jobs[256], away[256];
+
+	snprintf(jobs, sizeof(jobs), "%s/jobs", rig.dir);
+	snprintf(away, sizeof(away), "%s/away", rig.dir);
+	rig.capture = BACKEND_CAPTURE_ALL;
+	rig.spool_limit = 10;
+	rig_start("", "");
+	assert_int_equal(rename(jobs, away), 0);
+	story_run("done", "u-done", "p-done");
+	output_print(output_job_open(rig.b->output, "u-done"), "p-done.a.0",
+		     "more than ten bytes\n");
+	story_pod("MODIFIED", "p-done", "u-done", 0, "Succeeded", RIG_EXIT("0"));
+	story_job("MODIFIED", "done", "u-done", "Completed");
+	while (rig.streams)
+		rig_stream_done(rig.streams);
+	fake_pass(120000);
+	expect_said("done: kxfs removed the job's output");
+	assert_int_equal(rename(away, jobs), 0);
+	fake_pass(5000);
+	job = backend_job(rig.b, BACKEND_JOBS, "done");
+	assert_non_null(job);
+	assert_false(job->replicas[0].logs[0].complete);
+	assert_true(record_head(records_by_uid(rig.b->records, "u-done"))->dropped);
+}
+
 /* Jobs with the same name: removing a later job must not remove what an earlier one printed. */
 static void test_same_name(void **state)
 {
@@ -576,6 +605,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_earlier_output, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_spool_limit, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_spool_order, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_spool_without_record, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_same_name, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_end_stays, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_told_end_stays, rig_setup, rig_teardown),
