@@ -276,6 +276,12 @@ static void send_again(struct kube_submit *s, const struct http_reply *reply, co
  */
 enum holder { HOLDER_OURS, HOLDER_OTHER, HOLDER_NONE, HOLDER_UNCLEAR };
 
+/* False if the option no_annotations has left the UUID of the submission out of the manifest. */
+static bool has_uuid(const struct kube_submit *s)
+{
+	return spec_object_is_submission(s->m->json, s->m->json_len, s->uuid);
+}
+
 static enum holder holder_of(const struct kube_submit *s, const struct http_reply *reply)
 {
 	const struct spec_object_wanted wanted = {.kind = s->kind->kind, .name = s->m->id};
@@ -288,9 +294,8 @@ static enum holder holder_of(const struct kube_submit *s, const struct http_repl
 		return HOLDER_UNCLEAR;
 	if (spec_object_is_submission(reply->body, reply->len, s->uuid))
 		return HOLDER_OURS;
-	/* without a UUID (option no_annotations), our object can't be distinguished */
-	return spec_object_is_submission(s->m->json, s->m->json_len, s->uuid) ? HOLDER_OTHER
-									      : HOLDER_UNCLEAR;
+	/* without a UUID, our object can't be distinguished */
+	return has_uuid(s) ? HOLDER_OTHER : HOLDER_UNCLEAR;
 }
 
 static void set_exists(struct kube_submit *s)
@@ -392,6 +397,9 @@ static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 	asked.sent = s->m->json_len;
 	s->err = http_refusal(reply, &asked, &text);
 	if (s->err == -EEXIST && !unknown) {
+		/* An earlier POST of this call may have created the object; no UUID shows that. */
+		if (reply->again && !has_uuid(s))
+			tried(s, TRIED_LOST);
 		s->err = 0;
 		ask_holder(s);
 		return;

@@ -36,6 +36,7 @@ static struct {
 	char kubeconfig[96];
 	enum backend_capture capture;
 	uint64_t spool_limit; /* 0: no limit in practice */
+	const struct spec_pair *args; /* a run option of the mount, or NULL */
 	bool mine;
 	struct backend *b;
 	const struct kube_parts *k;
@@ -206,6 +207,8 @@ static inline void rig_new(void)
 		.kubeconfig = rig.kubeconfig,
 		.as = "",
 		.selector = "",
+		.args = rig.args,
+		.n_args = rig.args ? 1 : 0,
 		.mine = rig.mine,
 		.capture = rig.capture,
 		.state_dir = rig.dir,

@@ -198,6 +198,36 @@ static void test_named(void **state)
 	assert_int_equal(launches() - before, 1);
 }
 
+/*
+ * The object that has the name may come from a POST that a proxy answered with 503. If it has no
+ * UUID, kxfs does not launch the job again with another name.
+ */
+static void test_named_without_uuid(void **state)
+{
+	const struct spec_pair bare = {(char[]){"no_annotations"}, (char[]){"true"}};
+	const struct http_reply exists = {.status = 409,
+					  .again = true,
+					  .body = RIG_STATUS("409", "AlreadyExists", "x")};
+	size_t before;
+
+	rig.args = &bare;
+	rig_start("", "");
+	rig_submit(RIG_READY);
+	rig_serve();
+	assert_int_equal(rig.err, 0);
+	rig.objects[0].there = false;
+	story_job("DELETED", "mine", "u-0", "Running");
+	rig_create("{\"metadata\":{\"name\":\"mine\"}}");
+	before = launches();
+	rig_submit(RIG_READY);
+	fake_end(rig_request(), &exists);
+	fake_run();
+	rig_serve();
+	assert_int_equal(launches(), before);
+	assert_true(rig.err < 0);
+	assert_non_null(strstr(rig.text, "could not find out"));
+}
+
 /* A job that starts to print may have the name that a submission is just trying. */
 static void test_name_in_flight(void **state)
 {
@@ -261,6 +291,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_taken_and_gone, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_conflict, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_named, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_named_without_uuid, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_name_in_flight, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_dry_run, rig_setup, rig_teardown),
 	};
