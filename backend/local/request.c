@@ -247,6 +247,7 @@ struct local_submit {
 	char *asked; /* the working directory that the document names, or NULL */
 	bool looked; /* true if the lookup of ASKED has ended */
 	char *fault; /* the reason why jobs can't run in the directory ASKED, or NULL */
+	bool hangs;  /* true if FAULT is a problem of the disk or file server, which may pass */
 	struct spec_record *rec;
 	char *plan, *snapshot; /* parts of the job's record */
 	struct record *entry;  /* the job's record */
@@ -319,6 +320,7 @@ static void job_dir_found(void *data, void *question)
 	const struct job_dir *p = question;
 
 	s->looked = true;
+	s->hangs = !p || p->err == EIO || p->err == ESTALE || p->err == ETIMEDOUT;
 	if (!p || !p->path)
 		s->fault = text_print("%s: %s; jobs can't run in this directory", s->asked,
 				      p ? strerror(p->err) : "does not respond");
@@ -532,6 +534,9 @@ static void submit_work(void *data)
 	struct spec_terms terms cleanup(spec_terms_clear) = {0};
 
 	s->work.err = parse(s, &app, &terms);
+	/* The dry run of a held job has accepted the document, so launch the job later. */
+	if (s->work.err == -EINVAL && s->hangs && s->rq->held)
+		s->work.err = -EAGAIN;
 	if (s->work.err < 0 || (s->asked && !s->looked))
 		return;
 	s->work.err = choose_id(s, app->name);

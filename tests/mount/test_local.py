@@ -319,6 +319,26 @@ def test_directories_that_hang(make_kx):
         disk.close()
 
 
+def test_held_while_its_directory_hangs(make_kx):
+    """A held job whose directory does not respond when it is released is launched later."""
+    kx = make_kx("grace=1", env={"ASAN_OPTIONS": "detect_leaks=0"})
+    (kx.base / "place").mkdir()
+    disk = Disk(kx, kx.base / "place")
+    try:
+        (kx.base / "disk/dir").mkdir()
+        held = json.loads(in_dir(kx.base / "place/dir", "true"))
+        held["scheduler_args"]["hold"] = True
+        job = kx.submit(json.dumps(held))
+        disk.hang("getattr", "/dir")
+        write_ctl(job, "release")
+        wait_for(lambda: "does not respond" in job.read("why"), what=lambda: job.read("why"))
+        assert job.state() == "PENDING", job.read("status")
+        disk.go_on()
+        job.finish("SUCCEEDED")
+    finally:
+        disk.close()
+
+
 @pytest.mark.parametrize("action", ["cancel", "suspend"])
 def test_action_during_the_start(make_kx, action):
     """If a user cancels or suspends a job while its program is being started, kxfs does that as soon as the program has
