@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The table of parked requests, indexed by ticket. One leaf lock guards the table. The thread that
- * removes a request from the table answers it, so each request is answered exactly once.
+ * removes a request from the table, or marks a held request as answered, answers it. So each
+ * request is answered exactly once.
  *
  * libfuse reports an interrupt on the FUSE thread, while libfuse holds a lock of the request. So
  * the interrupt handler only queues the answer, and park's own thread sends it. Park's thread also
@@ -46,7 +47,8 @@ struct parked {
 	 * queues an answer. Before that, an interrupt only sets EARLY. FUSE thread.
 	 */
 	bool live;
-	bool early; /* true if an interrupt arrived before LIVE was set. FUSE thread */
+	bool early;    /* true if an interrupt arrived before LIVE was set. FUSE thread */
+	bool answered; /* true if park has answered this held request. Under the lock */
 	UT_hash_handle hh;
 };
 
@@ -88,20 +90,23 @@ struct park *park_new(void)
 	return park;
 }
 
-/*
- * Remove the request of TICKET from the table, and return it. Return NULL if it is not in the
- * table. Afterwards only the caller may answer the request. Call this under the lock.
- */
-static struct parked *park_take(struct park *park, uint64_t ticket)
+/* Return the request of TICKET, or NULL if it is not in the table. Call this under the lock. */
+static struct parked *park_find(struct park *park, uint64_t ticket)
 {
 	struct parked *p;
 
 	HASH_FIND(hh, park->table, &ticket, sizeof(ticket), p);
-	if (p) {
-		HASH_DEL(park->table, p);
-		park->count[p->kind]--;
-	}
 	return p;
+}
+
+/*
+ * Remove P from the table. Afterwards only the caller may answer the request. Call this under the
+ * lock.
+ */
+static void park_remove(struct park *park, struct parked *p)
+{
+	HASH_DEL(park->table, p);
+	park->count[p->kind]--;
 }
 
 /*
@@ -119,17 +124,31 @@ static fuse_req_t park_release(struct parked *p)
 }
 
 /*
- * Answer P with ERR, and free P. If P is held, its handler still owns the libfuse request. So reply
- * directly to the FUSE device; the kernel then rejects the handler's own answer.
+ * Answer the request of TICKET with ERR, unless it was already answered. If it is held, its handler
+ * still owns the libfuse request, and may free it at any moment. So leave it in the table, and
+ * reply directly to the FUSE device; the kernel then rejects the handler's own answer.
  */
-static void park_answer(struct parked *p, int err)
+static void park_answer(struct park *park, uint64_t ticket, int err)
 {
-	struct fuse_out_header out = {.len = sizeof(out), .error = -err, .unique = p->unique};
-	int fd = p->fd;
-	fuse_req_t req = park_release(p);
+	struct fuse_out_header out = {.len = sizeof(out), .error = -err};
+	struct parked *p;
+	int fd = -1;
 
+	{
+		lock_scope(&park->lock);
+		p = park_find(park, ticket);
+		if (!p || p->answered)
+			return;
+		if (p->unique) {
+			p->answered = true;
+			out.unique = p->unique;
+			fd = p->fd;
+		} else {
+			park_remove(park, p);
+		}
+	}
 	if (!out.unique)
-		fuse_reply_err(req, err);
+		fuse_reply_err(park_release(p), err);
 	else if (write(fd, &out, sizeof(out)) < 0 && errno != ENOENT)
 		diag(DIAG_DEBUG, "/dev/fuse: %m");
 }
@@ -140,18 +159,17 @@ fuse_req_t park_claim(struct park *park, uint64_t ticket)
 
 	{
 		lock_scope(&park->lock);
-		p = park_take(park, ticket);
+		p = park_find(park, ticket);
+		if (p)
+			park_remove(park, p);
 	}
 	return p ? park_release(p) : NULL;
 }
 
 bool park_waits(struct park *park, uint64_t ticket)
 {
-	struct parked *p;
-
 	lock_scope(&park->lock);
-	HASH_FIND(hh, park->table, &ticket, sizeof(ticket), p);
-	return p;
+	return park_find(park, ticket);
 }
 
 /* Queue the answer ERR to the request of TICKET; park's thread sends it. Call under the lock. */
@@ -242,15 +260,9 @@ static void *park_run(void *data)
 	struct park_answer *a;
 
 	while ((a = park_wait(park, &next_tick))) {
-		struct parked *p;
-
-		{
-			lock_scope(&park->lock);
-			p = park_take(park, a->ticket);
-		}
-		if (p)
-			park_answer(p, a->err);
-		else if (!a->ticket)
+		if (a->ticket)
+			park_answer(park, a->ticket, a->err);
+		else
 			park->hangs(park->hangs_data);
 		free(a);
 	}
@@ -289,30 +301,29 @@ void park_free(struct park *park)
 }
 
 /*
- * Insert P into the table, and return true. From then on, another thread may free P at any time.
- * Return false if the mount is ending.
+ * Insert P into the table. From then on, another thread may free P at any time. Return false if the
+ * mount is ending.
  */
 static bool park_insert(struct park *park, struct parked *p)
 {
 	lock_scope(&park->lock);
-	if (park->ended)
-		return false;
 	HASH_ADD(hh, park->table, ticket, sizeof(p->ticket), p);
 	park->count[p->kind]++;
 	if (p->ticks && !park->ticking) {
 		park->ticking = true;
 		pthread_cond_signal(&park->wakeup);
 	}
-	return true;
+	return !park->ended;
 }
 
 /*
- * Park REQ as P. The caller has set TICKS, UNIQUE and FD in P. Return the ticket, or 0 if REQ was
- * answered immediately.
+ * Park REQ as P. The caller has set TICKS, UNIQUE and FD in P. Return the ticket. Return 0 if REQ
+ * was answered immediately, unless it is held: then its handler claims the ticket in any case.
  */
 static uint64_t park_one(struct park *park, struct parked *p, fuse_req_t req, enum park_kind kind)
 {
 	uint64_t ticket = park->next++;
+	bool held = p->unique, early;
 
 	p->ticket = ticket;
 	p->req = req;
@@ -324,16 +335,12 @@ static uint64_t park_one(struct park *park, struct parked *p, fuse_req_t req, en
 	 * later interrupt, libfuse calls it only after park_one has returned.
 	 */
 	fuse_req_interrupt_func(req, park_on_interrupt, p);
-	if (p->early) {
-		park_answer(p, EINTR);
-		return 0;
-	}
+	early = p->early;
 	p->live = true;
-	if (!park_insert(park, p)) {
-		park_answer(p, ENOTCONN);
-		return 0;
-	}
-	return ticket;
+	if (park_insert(park, p) && !early)
+		return ticket;
+	park_answer(park, ticket, early ? EINTR : ENOTCONN);
+	return held ? ticket : 0;
 }
 
 uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsigned deadline_ms)
@@ -360,20 +367,24 @@ void park_when_held(struct park *park, void (*hangs)(void *data), void *data)
 	park->hangs_data = data;
 }
 
+/* Let nothing more be parked. Return the ticket of an unanswered request, or 0. */
+static uint64_t park_unanswered(struct park *park)
+{
+	const struct parked *p;
+
+	lock_scope(&park->lock);
+	park->ended = true;
+	for (p = park->table; p && p->answered; p = p->hh.next)
+		;
+	return p ? p->ticket : 0;
+}
+
 void park_end(struct park *park)
 {
-	struct parked *p, *next, *all;
+	uint64_t ticket;
 
-	{
-		lock_scope(&park->lock);
-		park->ended = true;
-		all = take_ptr(park->table);
-		memset(park->count, 0, sizeof(park->count));
-	}
-	HASH_ITER(hh, all, p, next) {
-		HASH_DEL(all, p);
-		park_answer(p, ENOTCONN);
-	}
+	while ((ticket = park_unanswered(park)))
+		park_answer(park, ticket, ENOTCONN);
 }
 
 size_t park_count(struct park *park, enum park_kind kind)

@@ -50,9 +50,9 @@ uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsign
 /*
  * Park REQ while its handler waits for a disk. This is like park_add with a deadline of 10 s, but
  * the handler still owns REQ. So park does not answer through libfuse: it writes a reply to request
- * number UNIQUE to the FUSE device FD. When the handler continues, it claims the ticket and answers
- * REQ in any case. If park has already replied, the handler's answer fails with -ENOENT. FUSE
- * thread.
+ * number UNIQUE to the FUSE device FD. When the handler continues, park_claim returns REQ in any
+ * case, and the handler answers it. If park has already replied, the handler's answer fails with
+ * -ENOENT. FUSE thread.
  */
 uint64_t park_hold(struct park *park, fuse_req_t req, int fd, uint64_t unique);
 /*

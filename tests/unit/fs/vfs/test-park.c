@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -17,6 +18,8 @@
 #include "tests/unit/unit.h"
 
 #define MANY 2000
+/* The number of a request that is held, and its offset. */
+#define HELD (MANY + 2)
 
 struct fixture {
 	struct fuse_session *se;
@@ -25,18 +28,32 @@ struct fixture {
 	pthread_t thread;
 	unsigned deadline_ms;
 	uint64_t before_stop; /* time before the stop, in ms */
-	uint64_t tickets[MANY + 16];
+	uint64_t tickets[HELD + 1];
 	size_t n_tickets;
 	pthread_mutex_t lock;
 	pthread_cond_t parked;
+	sem_t go_on; /* lets the handler of a held request go on */
+	/* If true, the next reply of libfuse waits for REPLY. Set this when nothing replies. */
+	bool slow_reply;
+	sem_t replying, reply;
+	fuse_req_t claimed; /* what the handler of a held request has claimed */
 };
 
-/* Park every READ. OFFSET is the index of its ticket. */
+/* The handler of a held request: it answers the request when it has waited for a disk. */
+static void hold(struct fixture *f, fuse_req_t req)
+{
+	sem_wait(&f->go_on);
+	f->claimed = park_claim(f->park, f->tickets[HELD]);
+	fuse_reply_buf(req, "x", 1);
+}
+
+/* Park every READ. OFFSET is the index of its ticket. The READ of the offset HELD is held. */
 static void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		    struct fuse_file_info *fi)
 {
 	struct fixture *f = fuse_req_userdata(req);
-	uint64_t ticket = park_add(f->park, req, PARK_READ, f->deadline_ms);
+	uint64_t ticket = off == HELD ? park_hold(f->park, req, fuse_session_fd(f->se), HELD)
+				      : park_add(f->park, req, PARK_READ, f->deadline_ms);
 
 	(void)ino, (void)size, (void)fi;
 	pthread_mutex_lock(&f->lock);
@@ -44,12 +61,21 @@ static void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	f->n_tickets++;
 	pthread_cond_signal(&f->parked);
 	pthread_mutex_unlock(&f->lock);
+	if (off == HELD)
+		hold(f, req);
 }
 
 static const struct fuse_lowlevel_ops ops = {.read = on_read};
 
 static ssize_t io_writev(int fd, struct iovec *iov, int count, void *data)
 {
+	struct fixture *f = data;
+
+	if (f->slow_reply) {
+		f->slow_reply = false;
+		sem_post(&f->replying);
+		sem_wait(&f->reply);
+	}
 	return writev(fd, iov, count);
 }
 
@@ -143,6 +169,9 @@ static int setup(void **state)
 
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->parked, NULL);
+	sem_init(&f->go_on, 0, 0);
+	sem_init(&f->replying, 0, 0);
+	sem_init(&f->reply, 0, 0);
 	f->park = park_new();
 	assert_int_equal(park_start(f->park), 0);
 	init_session(f);
@@ -311,6 +340,58 @@ static void test_end(void **state)
 	assert_int_equal(unique, 12);
 }
 
+/* --- held requests --- */
+
+static void *ender(void *data)
+{
+	struct fixture *f = data;
+
+	park_end(f->park);
+	return NULL;
+}
+
+/* The handler of a held request may answer it while the mount ends. */
+static void test_held_request_is_answered_during_the_end(void **state)
+{
+	struct fixture *f = *state;
+	pthread_t end;
+	uint64_t unique;
+
+	send_read(f, 10, 0);
+	send_read(f, HELD, HELD);
+	wait_parked(f, 2);
+	f->slow_reply = true;
+	pthread_create(&end, NULL, ender, f);
+	sem_wait(&f->replying);
+	sem_post(&f->go_on);
+	assert_int_equal(receive(f, &unique), 0);
+	assert_int_equal(unique, HELD);
+	assert_non_null(f->claimed);
+	sem_post(&f->reply);
+	pthread_join(end, NULL);
+	assert_int_equal(receive(f, &unique), ENOTCONN);
+	assert_int_equal(unique, 10);
+}
+
+/* The handler of a held request owns it even after park has answered it. */
+static void test_held_request_remains_its_handlers(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t unique;
+
+	send_read(f, HELD, HELD);
+	wait_parked(f, 1);
+	assert_int_equal(park_count(f->park, PARK_DISK), 1);
+	park_end(f->park);
+	assert_int_equal(receive(f, &unique), ENOTCONN);
+	assert_int_equal(unique, HELD);
+	sem_post(&f->go_on);
+	assert_int_equal(receive(f, &unique), 0);
+	assert_int_equal(unique, HELD);
+	assert_non_null(f->claimed);
+	assert_int_equal(park_count(f->park, PARK_DISK), 0);
+}
+
 /* --- interrupts, claims and deadlines at the same time --- */
 
 static void *claimer(void *data)
@@ -385,6 +466,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_deadline_while_all_stands_still, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_held_request_is_answered_during_the_end, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_held_request_remains_its_handlers, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(test_race, setup, teardown),
 	};
 
