@@ -925,6 +925,12 @@ int upload_save_name(struct upload *u, const char *name)
 		err = disk_rename(u->all->dir_fd, u->name, u->all->dir_fd, name);
 	else if (!err && u->ino)
 		err = disk_unlink(u->all->dir_fd, u->name);
+	/* If U is not on disk yet, the file that it replaces may be. */
+	if (!err && !u->ino && name) {
+		err = disk_unlink(u->all->dir_fd, name);
+		if (err == -ENOENT)
+			err = 0;
+	}
 	if (err)
 		return err;
 	snprintf(u->name, sizeof(u->name), "%s", name ? name : "");

@@ -485,6 +485,19 @@ def test_renaming_while_it_is_written(kx):
     launched_once(kx, "x.yaml")
 
 
+def test_replacing_a_file_by_one_that_is_still_open(kx):
+    """A file that was never closed replaces another one. Its close launches it under the new name, and a remount shows
+    its contents."""
+    put(kx, "x.yaml", BAD)
+    fd = opened(kx, "tmp.yaml")
+    os.write(fd, GOOD.encode())
+    os.replace(kx / "submit/tmp.yaml", kx / "submit/x.yaml")
+    os.close(fd)
+    launched_once(kx, "x.yaml")
+    kx.restart()
+    assert kx.read("submit/x.yaml") == GOOD
+
+
 def test_renaming_away_while_it_is_written(kx):
     fd = opened(kx, "x.yaml")
     os.write(fd, GOOD.encode())

@@ -234,6 +234,23 @@ static void test_disk(void **state)
 	unmade(f, u);
 }
 
+/* A file that was never saved gets the name of one that is on disk. */
+static void test_replaces_before_it_is_saved(void **state)
+{
+	struct fixture *f = *state;
+	struct upload *old = made(f, "x.yaml"), *u = made(f, "tmp.yaml");
+
+	put(old, "old", 0);
+	assert_int_equal(upload_save(old), 0);
+	assert_int_equal(upload_save_name(u, "x.yaml"), 0);
+	assert_on_disk(f, "x.yaml", NULL);
+	put(u, "new", 0);
+	assert_int_equal(upload_save(u), 0);
+	assert_on_disk(f, "x.yaml", "new");
+	unmade(f, old);
+	unmade(f, u);
+}
+
 /* If the disk refuses some contents, they are written again completely. */
 static void test_refused_by_the_disk(void **state)
 {
@@ -448,6 +465,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_bounds, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_content, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_disk, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_replaces_before_it_is_saved, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_by_the_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_replace, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_own_contents, setup, teardown),
