@@ -433,6 +433,7 @@ void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 		 * EBUSY means that another process has removed, replaced or renamed the file before
 		 * the launch began.
 		 */
+		save_soon(s, u);
 		fuse_reply_err(req, err ? -err : EBUSY);
 	} else if (req) {
 		launch_wait(s, u, SAVE_BYTES, req);

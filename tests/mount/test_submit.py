@@ -404,6 +404,9 @@ def test_too_big(kx, tool):
     assert p.returncode != 0
     assert "too large" in p.stderr + p.stdout
     refused(kx, "x.yaml", str(MIB))
+    left = kx.read("submit/x.yaml") if "x.yaml" in kx.ls("submit") else None
+    kx.restart()
+    assert left == (kx.read("submit/x.yaml") if "x.yaml" in kx.ls("submit") else None)
 
 
 def test_a_failed_write_is_never_launched(kx):

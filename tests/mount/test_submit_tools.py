@@ -192,7 +192,10 @@ def test_killed_half_way(kx, line, sig):
     (kx.work / "doc.go").touch()
     script(kx, line.format(half=HALF, wait=WAIT, sig=sig), GOOD)
     submitting.refused(kx, "x.yaml", "a signal ended")
-    assert kx.read("submit/x.yaml") and GOOD.startswith(kx.read("submit/x.yaml"))
+    left = kx.read("submit/x.yaml")
+    assert left and GOOD.startswith(left)
+    kx.restart()
+    assert kx.read("submit/x.yaml") == left
     # A later writer replaces the contents, and they are launched.
     assert script(kx, "cp $DOC $F", GOOD)[0] == 0
     submitting.launched_once(kx, "x.yaml")
