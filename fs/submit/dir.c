@@ -304,24 +304,42 @@ static void dir_rename_over(void *data, int err)
 	change_free(c);
 }
 
+/*
+ * Launch the contents under the new name if they are NEW, and return true. Exception: if a process
+ * is writing the file, or a launch is in progress, return false. In that case the writer's close
+ * gets the result of the launch.
+ */
+static bool dir_rename_launches(struct dir_change *c)
+{
+	struct upload *u = c->upload;
+
+	if (!spec_name_submits(c->newname) || upload_size(u, NULL) == 0 ||
+	    upload_state(u) != CONTENT_NEW || upload_is_busy(u))
+		return false;
+	launch_rename(c->s, u, c->newname, c->owner, c->process, c->ticket);
+	upload_close(u);
+	change_free(c);
+	return true;
+}
+
 static void dir_renamed(void *data, int err)
 {
 	struct dir_change *c = data;
 
 	if (!err)
 		launch_renamed(c->s, c->upload, c->newname, c->process, c->ticket);
-	dir_rename_over(c, err);
+	/* A writer that has closed the file meanwhile has not launched it under a scratch name. */
+	if (err || spec_name_submits(c->name) || !dir_rename_launches(c))
+		dir_rename_over(c, err);
 }
 
 /*
  * Called when the bytes of the file are in memory, so the state of its contents is known now.
- * Rename the file.
+ * Launch and rename the file, or only rename it.
  */
 static void dir_rename_go(void *data, int err)
 {
 	struct dir_change *c = data;
-	struct submit *s = c->s;
-	struct upload *u = c->upload;
 
 	if (err) {
 		dir_rename_over(c, err);
@@ -329,20 +347,9 @@ static void dir_rename_go(void *data, int err)
 	}
 	/* Remove the obsolete NAME.error, which explains why the old name does not submit. */
 	if (!spec_name_submits(c->name))
-		(void)names_remove_error(s->names, c->name);
-	/*
-	 * Launch the contents if they are NEW. Exception: if a process is writing the file, or a
-	 * launch is in progress, only rename the file. In that case the writer's close gets the
-	 * result of the launch.
-	 */
-	if (spec_name_submits(c->newname) && upload_size(u, NULL) > 0 &&
-	    upload_state(u) == CONTENT_NEW && !upload_is_busy(u)) {
-		launch_rename(s, u, c->newname, c->owner, c->process, c->ticket);
-		upload_close(u);
-		change_free(c);
-	} else {
-		save_file(s, u, SAVE_RENAME, c->newname, dir_renamed, c);
-	}
+		(void)names_remove_error(c->s->names, c->name);
+	if (!dir_rename_launches(c))
+		save_file(c->s, c->upload, SAVE_RENAME, c->newname, dir_renamed, c);
 }
 
 /*

@@ -16,7 +16,7 @@ import pytest
 from disk import started
 from harness import LIMIT, Job, app, err_of, is_mounted, popen, rmdir, run, wait_for
 from metrics import Metrics
-from submitting import job_of
+from submitting import job_of, launched
 
 # --- Blocked readers --------------------------------------------------------------------------
 # Hundreds of readers block. Meanwhile other requests are answered, Ctrl-C and poll(2) work, and kxfs can be unmounted.
@@ -727,6 +727,27 @@ def test_a_file_that_was_renamed_late(slow):
     os.rename(kx / "submit/x.yaml", kx / "submit/x.yaml~")
     kx.write("submit/x.yaml~", "new")
     assert kx.read("submit/x.yaml~") == "new"
+
+
+def test_a_writer_closes_during_the_rename(slow):
+    """A process renames a scratch file to a submitting name. While the disk renames it, the writer closes the file
+    under its old name. The rename launches it."""
+    kx, disk = slow
+    fd = os.open(kx / "submit/x.tmp", os.O_WRONLY | os.O_CREAT)
+    os.write(fd, harness.app("true").encode())
+    os.fsync(fd)
+    disk.hang("rename", "/submit/x.tmp")
+    renaming = in_background(os.rename, kx / "submit/x.tmp", kx / "submit/x.yaml")
+    harness.wait_for(lambda: disk.hangs("/submit/x.tmp"), what="the rename")
+    closing = in_background(os.close, fd)
+    closing.join(1)
+    disk.go_on()
+    for call in (closing, renaming):
+        call.join(harness.LIMIT)
+        assert call.result == ""
+    kx.job_of("x.yaml").finish()
+    assert kx.ls("submit") == ["x.yaml", "x.yaml.job"]
+    assert len(launched(kx)) == 1
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT])
