@@ -74,8 +74,8 @@ struct backend_events {
 	void (*log)(void *data, struct log *log);
 	/*
 	 * Called when the job that FILE launched is about to be removed, because it was in history/
-	 * for history_keep. DIGEST is the SHA-256 of the job's document. The callback may only
-	 * remember FILE and DIGEST for later.
+	 * for history_keep, unless FILE has launched another job since. DIGEST is the SHA-256 of
+	 * the job's document. The callback may only remember FILE and DIGEST for later.
 	 */
 	void (*expired)(void *data, const char *file, const char *digest);
 	void *data;

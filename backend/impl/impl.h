@@ -230,13 +230,16 @@ static inline void backend_stopped(void *backend)
 	wait_set(&b->stopped, 0, NULL);
 }
 
-/* Call backend_events.expired for the job whose record has the key KEY. */
+/*
+ * Call backend_events.expired for the job whose record has the key KEY, unless its file has launched
+ * another job since.
+ */
 static inline void backend_expired(const struct backend *b, const char *key)
 {
 	const struct record *r = records_by_key(b->records, key);
 	const struct spec_head *head = r ? record_head(r) : NULL;
 
-	if (b->events.expired && head && head->own && *head->file)
+	if (b->events.expired && head && head->own && *head->file && record_is_newest(r))
 		b->events.expired(b->events.data, head->file, head->digest);
 }
 

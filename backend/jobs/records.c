@@ -274,6 +274,11 @@ const struct spec_head *record_head(const struct record *r)
 	return r->head;
 }
 
+bool record_is_newest(const struct record *r)
+{
+	return job_files_is_newest(r->rs->files, &r->launch);
+}
+
 char *record_take_part(struct record *r, enum record_part part)
 {
 	char *text = r->head->more ? take_ptr(r->head->more->parts[part]) : NULL;

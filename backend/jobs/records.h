@@ -78,6 +78,8 @@ void records_stop(struct records *rs, loop_fn fn, void *data);
 
 /* Return the current head of R. The head is valid until the caller returns to the loop. */
 const struct spec_head *record_head(const struct record *r);
+/* True if R is the newest launch of its file; see job_files_is_newest. */
+bool record_is_newest(const struct record *r);
 /*
  * Return the PART of R that records_load has read, malloc'ed. The caller gets ownership of the
  * text. Return NULL if R does not have this part, or if an earlier call has returned it.

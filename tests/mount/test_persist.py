@@ -406,6 +406,26 @@ def test_a_file_goes_with_its_job(make_kx):
         assert kx.ls("submit") == ["forgotten.yaml", "open.yaml", "written.yaml", "written.yaml.error"]
 
 
+def test_a_file_goes_with_its_newest_job(make_kx):
+    """If a file was launched twice, the expiry of the first job does not remove it."""
+    kx = make_kx("history_keep=3s")
+    go = kx.work / "go"
+    text = app(f"while [ ! -e {go} ]; do sleep 0.1; done")
+    go.touch()
+    first = kx.submit(text, "x.yaml")
+    first.finish()
+    first.cancel()
+    go.unlink()
+    second = kx.submit(text, "x.yaml")
+    wait_for(lambda: not kx.history(), what="the expiry of the first job")
+    assert second.state() == "RUNNING"
+    assert kx.read("submit/x.yaml") == text
+    go.touch()
+    second.finish()
+    second.cancel()
+    wait_for(lambda: kx.ls("submit") == [], what="the expiry of the file")
+
+
 def test_state_of_another_version(make_kx):
     """kxfs refuses a state directory of another version, leaves it unchanged, and names the remedy."""
     kx = make_kx(start=False)
