@@ -457,7 +457,8 @@ static void file_on_setattr(struct fs *fs, fuse_req_t req, struct node *node, st
 	struct open_file *h = fi ? handle_of(fi) : NULL;
 	struct sizing z = {s, u, .size = attr->st_size};
 	double timeout = node->live ? 0 : FS_TIMEOUT;
-	int there = upload_open(u, (to_set & FUSE_SET_ATTR_SIZE) && z.size == 0);
+	/* A handle has the bytes that it needs. */
+	int there = upload_open(u, h || ((to_set & FUSE_SET_ATTR_SIZE) && z.size == 0));
 	int err = there == -EAGAIN ? 0 : there;
 
 	if (!err && (to_set & FUSE_SET_ATTR_SIZE) && h) {

@@ -271,6 +271,19 @@ def test_emptied_without_a_close(kx):
     launched_once(kx, "x.yaml")
 
 
+def test_truncated_before_the_close(kx):
+    """A process empties and resizes a file through its descriptor. Until the close, others see the old contents, also
+    if these were only on disk."""
+    put(kx, "x.yaml", GOOD)
+    kx.restart()
+    fd = opened(kx, "x.yaml", os.O_WRONLY | os.O_TRUNC)
+    os.ftruncate(fd, 5)
+    assert kx.read("submit/x.yaml") == GOOD
+    os.pwrite(fd, GOOD.encode(), 0)
+    os.close(fd)
+    assert kx.read("submit/x.yaml") == GOOD
+
+
 def test_readers_and_writers_together(kx):
     """A reader of a file sees the contents that were closed last. A writer sees the contents that it is writing."""
     fd = opened(kx, "x.yaml", os.O_RDWR | os.O_CREAT)
