@@ -522,12 +522,8 @@ struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u)
 	bool fresh;
 	struct node *node = node_get(fs, dir, &file_class, tag, &fresh);
 
-	if (!fresh && (file_upload(node) != u || file_taken(node) != taken)) {
-		/*
-		 * The existing node is out of date: it belongs to a removed file that had the same
-		 * tag, or another process has taken this file from its writers since the node was
-		 * made.
-		 */
+	/* A node is out of date if another process has taken the file from its writers since. */
+	if (!fresh && file_taken(node) != taken) {
 		node_forget_name(fs, node);
 		node_put(fs, node);
 		node = node_get(fs, dir, &file_class, tag, &fresh);

@@ -193,18 +193,6 @@ struct upload *names_file(struct names *all, const char *name)
 	return u;
 }
 
-/*
- * True if a file has the tag TAG. The tag of a file is its first name, so this file was made as TAG
- * and renamed later.
- */
-static bool is_tag(struct names *all, const char *tag)
-{
-	for (const struct name *n = all->files; n; n = n->by_file.next)
-		if (streq(upload_tag(n->file), tag))
-			return true;
-	return false;
-}
-
 int names_make(struct names *all, struct uploads *files, const char *name, mode_t mode,
 	       struct file_owner owner, struct upload **ret)
 {
@@ -215,8 +203,12 @@ int names_make(struct names *all, struct uploads *files, const char *name, mode_
 		return -ENOSPC;
 	if (find(all, name) && find(all, name)->file)
 		return -EEXIST;
+	/*
+	 * A file that was renamed, or that was removed while a process has it open, may still have
+	 * NAME as its tag. Inode numbers are made from tags.
+	 */
 	snprintf(tag, sizeof(tag), "%s", name);
-	while (is_tag(all, tag))
+	while (uploads_have_tag(files, tag))
 		snprintf(tag, sizeof(tag), "%s\n%ju", name, (uintmax_t)++all->tags);
 	*ret = upload_new(files, tag, name, mode, owner);
 	upload_hold(*ret);

@@ -21,12 +21,13 @@
 #include "spec/base/time.h"
 
 struct uploads {
-	struct lock *lock; /* constant, like all members except the counts */
+	struct lock *lock; /* constant, like DIR_FD and US */
 	int dir_fd;
 	struct file_owner us;
-	uint64_t scratch;  /* bytes of all scratch files */
-	uint64_t memory;   /* bytes of all contents in memory */
-	uint64_t versions; /* the newest version of any contents */
+	uint64_t scratch;    /* bytes of all scratch files */
+	uint64_t memory;     /* bytes of all contents in memory */
+	uint64_t versions;   /* the newest version of any contents */
+	struct upload *list; /* all files, also those without a name */
 };
 
 /* The contents that a file shows, or that only one handle uses. Under the lock. */
@@ -69,7 +70,8 @@ enum upload_disk { UPLOAD_SAVED, UPLOAD_CHANGED, UPLOAD_REQUESTED, UPLOAD_SAVING
 
 /* A file. All members are under the lock, except where a comment says otherwise. */
 struct upload {
-	struct uploads *all; /* constant, like TAG */
+	struct uploads *all;	    /* constant, like TAG */
+	struct upload *prev, *next; /* in ALL->list */
 	char *tag;
 	unsigned refs; /* references: names, nodes, handles, launches, saves */
 	/*
@@ -269,6 +271,16 @@ void upload_hold(struct upload *u)
 	u->refs++;
 }
 
+bool uploads_have_tag(const struct uploads *all, const char *tag)
+{
+	const struct upload *u;
+
+	DL_FOREACH(all->list, u)
+		if (streq(u->tag, tag))
+			return true;
+	return false;
+}
+
 uint64_t upload_version(const struct upload *u)
 {
 	return u->shown->version;
@@ -352,6 +364,7 @@ struct upload *upload_new(struct uploads *all, const char *tag, const char *name
 	u->attr.owner = owner;
 	touch(u, true);
 	u->attr.atime = u->attr.mtime;
+	DL_APPEND(all->list, u);
 	return u;
 }
 
@@ -391,6 +404,7 @@ void upload_unref(struct upload *u)
 		if (--u->refs > 0)
 			return;
 		content_unref(u->all, u->shown);
+		DL_DELETE(u->all->list, u);
 	}
 	assert(!u->named && u->charged == 0);
 	free(u->tag);

@@ -94,7 +94,7 @@ void uploads_free(struct uploads *all);
 
 /*
  * Make a new empty file, and return a reference to it. NAME is its name on disk. TAG identifies its
- * node (node_get), and is copied.
+ * node (node_get), and is copied. Call this under the lock.
  */
 struct upload *upload_new(struct uploads *all, const char *tag, const char *name, mode_t mode,
 			  struct file_owner owner);
@@ -271,6 +271,8 @@ bool upload_is_saved(struct upload *u);
 /* --- for names.c; under the lock --- */
 
 void upload_hold(struct upload *u); /* add a reference */
+/* True if a file has the tag TAG, even if the file was removed. */
+bool uploads_have_tag(const struct uploads *all, const char *tag);
 uint64_t upload_version(const struct upload *u);
 /* True if U is on disk and not open. */
 bool upload_is_idle(const struct upload *u);

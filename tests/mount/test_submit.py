@@ -361,6 +361,15 @@ def test_written_anew_while_the_old_one_is_read(kx):
     assert kx.read("submit/x.yaml") == GOOD + "# new\n"
 
 
+def test_written_anew_while_the_old_one_is_open(kx):
+    """A process removes a file that it has open for writing. The close of a new file of that name has a result."""
+    fd = opened(kx, "x.yaml")
+    os.remove(kx / "submit/x.yaml")
+    assert put(kx, "x.yaml", BAD) == "EINVAL"
+    os.close(fd)
+    refused(kx, "x.yaml")
+
+
 def test_attributes(kx):
     put(kx, "x.yaml", GOOD)
     path = kx / "submit/x.yaml"
