@@ -91,11 +91,6 @@ static void fill_roles(struct spec_job *job, const struct spec_job_view *view)
 
 /* --- retries --- */
 
-static bool is_followed(struct spec_placed_pods pods, size_t i)
-{
-	return i + 1 < pods.n && pods.v[i + 1].replica == pods.v[i].replica;
-}
-
 /*
  * Return the retries of a job whose object does not count restarts of containers. After the job's
  * end, the object also counts pods that the controller has deleted; then count the failed pods that
@@ -109,7 +104,7 @@ static unsigned recount(const struct spec_job_view *view, struct spec_placed_pod
 	for (size_t i = 0; i < pods.n; i++) {
 		const struct spec_pod_view *pod = pods.v[i].pod;
 
-		failed += is_followed(pods, i) && spec_pod_end(pod) == SPEC_FAILED;
+		failed += spec_pods_is_followed(pods, i) && spec_pod_end(pod) == SPEC_FAILED;
 		for (size_t k = 0; pod->main_reruns && k < pod->n_containers; k++)
 			restarts += min_of(pod->containers[k].restarts, (unsigned)INT16_MAX);
 	}

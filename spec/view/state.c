@@ -32,11 +32,6 @@ struct ends {
 	int64_t time; /* time of the last end; 0 if unknown */
 };
 
-static bool is_newest(struct spec_placed_pods pods, size_t i)
-{
-	return i + 1 == pods.n || pods.v[i + 1].replica != pods.v[i].replica;
-}
-
 /*
  * Count how the replicas of V ended in the current attempt. Return true if all ended by themselves.
  */
@@ -49,7 +44,7 @@ static bool count_ends(struct spec_placed_pods pods, const struct spec_job_view 
 		const struct spec_container_view *c = spec_pod_main(pod);
 		int end = spec_pod_end(pod);
 
-		if (!is_newest(pods, i))
+		if (spec_pods_is_followed(pods, i))
 			continue;
 		if ((end != SPEC_SUCCEEDED && end != SPEC_FAILED) || !spec_pod_is_settled(pod) ||
 		    spec_pod_is_past(pod, v))
@@ -171,7 +166,7 @@ static bool have_succeeded(const struct spec_job *job, const struct spec_job_vie
 	for (size_t i = 0; i < pods.n; i++) {
 		const struct spec_pod_view *pod = pods.v[i].pod;
 
-		if (is_newest(pods, i) &&
+		if (!spec_pods_is_followed(pods, i) &&
 		    (spec_pod_is_past(pod, view) || (!s->left && !spec_pod_is_settled(pod))))
 			return false;
 	}

@@ -49,6 +49,12 @@ struct spec_placed_pods {
 	size_t n;
 };
 
+/* True if a newer pod of the same replica follows the pod I. */
+static inline bool spec_pods_is_followed(struct spec_placed_pods pods, size_t i)
+{
+	return i + 1 < pods.n && pods.v[i + 1].replica == pods.v[i].replica;
+}
+
 /* Return the main container of POD, or NULL if the server has not reported it yet. */
 const struct spec_container_view *spec_pod_main(const struct spec_pod_view *pod);
 /* True if the pod's node does not respond. It is then unknown whether the pod still runs. */
