@@ -38,7 +38,6 @@
 #include "spec/base/mem.h"
 
 struct local {
-	struct backend *b;
 	struct group group; /* the operations that must end before the backend has stopped */
 	struct local_jobs *jobs;
 	struct saved *saved;
@@ -136,7 +135,6 @@ static int local_init(struct backend *b, char **ret_text)
 	if (err < 0)
 		return err;
 	l = new0(struct local);
-	l->b = b;
 	backend_set_impl(b, l);
 	l->limits = (struct spec_slots){.jobs = b->config.jobs,
 					.gpus = gpus,
