@@ -111,15 +111,10 @@ static int read_any(const struct opened *o, char **ret, uint64_t *ret_sum)
 /* Like read_any, but verify the checksum. */
 static int read_rest(const struct opened *o, char **ret)
 {
-	cleanup_free char *rest = NULL;
 	uint64_t sum;
-	int err = read_any(o, &rest, &sum);
+	int err = read_any(o, ret, &sum);
 
-	if (!err && sum != o->line.rest_sum)
-		err = -EINVAL;
-	if (!err)
-		*ret = take_ptr(rest);
-	return err;
+	return !err && sum != o->line.rest_sum ? -EINVAL : err;
 }
 
 int record_file_read(const char *state_dir, const char *key, struct spec_head **ret)
