@@ -101,11 +101,18 @@ struct publish {
 	size_t n_captured;	   /* number of running jobs whose output is captured */
 };
 
-static struct publish_shown *need(struct publish *p, const char *uid)
+static struct publish_shown *find_shown(const struct publish *p, const char *uid)
 {
 	struct publish_shown *s;
 
 	HASH_FIND_STR(p->all, uid, s);
+	return s;
+}
+
+static struct publish_shown *need(struct publish *p, const char *uid)
+{
+	struct publish_shown *s = find_shown(p, uid);
+
 	if (s)
 		return s;
 	s = new0(struct publish_shown);
@@ -702,14 +709,6 @@ void publish_sampled(void *publish, const struct world_job *job)
 
 	enqueue(p, s);
 	s->change = change;
-}
-
-static struct publish_shown *find_shown(const struct publish *p, const char *uid)
-{
-	struct publish_shown *s;
-
-	HASH_FIND_STR(p->all, uid, s);
-	return s;
 }
 
 bool publish_has_shown(const struct publish *p, const char *uid)
