@@ -340,7 +340,7 @@ static void read_retry_policy(struct app_reader *r, const struct app_path *path,
 			      const struct spec_yaml *node, void *member)
 {
 	enum spec_retry *retry = member;
-	const char *near;
+	cleanup_free char *hint = NULL;
 
 	if (!app_is(r, path, node, SPEC_YAML_SCALAR, ""))
 		return;
@@ -350,10 +350,9 @@ static void read_retry_policy(struct app_reader *r, const struct app_path *path,
 			return;
 		}
 	}
-	near = spec_suggest(node->text, retry_names);
-	app_error(r, path, node, "there is no policy \"%s\"; %s%s%s", node->text,
-		  near ? "did you mean " : "use APPLICATION, REPLICA, ROLE or HOT_SPARE",
-		  near ? near : "", near ? "?" : "");
+	hint = spec_suggestion(node->text, retry_names,
+			       "; use APPLICATION, REPLICA, ROLE or HOT_SPARE");
+	app_error(r, path, node, "there is no policy \"%s\"%s", node->text, hint);
 }
 
 static const struct app_field role_fields[] = {
@@ -425,9 +424,8 @@ static void read_scheduler(struct app_reader *r, const struct app_path *path,
 			   const struct spec_yaml *node, void *member)
 {
 	const char *names[SPEC_MAX_SCHEDULERS + 1] = {NULL};
-	cleanup_free char *all = NULL;
+	cleanup_free char *all = NULL, *hint = NULL;
 	size_t n = r->rules->n_known;
-	const char *near;
 
 	if (!app_is(r, path, node, SPEC_YAML_SCALAR, ""))
 		return;
@@ -439,15 +437,14 @@ static void read_scheduler(struct app_reader *r, const struct app_path *path,
 			*(char **)member = text_copy(known->name);
 			return;
 		}
-		text_set(&all, "%s%s%s", all ? all : "",
+		text_set(&all, "%s%s%s", all ? all : "; use ",
 			 !all	     ? ""
 			 : i + 1 < n ? ", "
 				     : " or ",
 			 names[i]);
 	}
-	near = spec_suggest(node->text, names);
-	app_error(r, path, node, "there is no scheduler \"%s\"; %s%s%s", node->text,
-		  near ? "did you mean " : "use ", near ? near : all, near ? "?" : "");
+	hint = spec_suggestion(node->text, names, all);
+	app_error(r, path, node, "there is no scheduler \"%s\"%s", node->text, hint);
 }
 
 /*

@@ -108,10 +108,11 @@ static const struct {
 static void unknown_field(struct app_reader *r, const struct app_path *path,
 			  const struct spec_yaml *key, const struct app_field *fields)
 {
-	const char *words[MAX_FIELDS + 1], *near;
+	const char *words[MAX_FIELDS + 1];
 	const char *word = key->text;
-	char all[500];
-	size_t n = 0, len = 0;
+	cleanup_free char *hint = NULL;
+	char all[500] = "; the fields here are ";
+	size_t n = 0, len = strlen(all);
 
 	if (is_dropped(r, key))
 		return;
@@ -125,11 +126,8 @@ static void unknown_field(struct app_reader *r, const struct app_path *path,
 	for (size_t i = 0; i < array_size(synonyms); i++)
 		if (streq(word, synonyms[i].theirs))
 			word = synonyms[i].ours;
-	near = spec_suggest(word, words);
-	if (near)
-		app_error(r, path, key, "unknown field; did you mean %s?", near);
-	else
-		app_error(r, path, key, "unknown field; the fields here are %s", all);
+	hint = spec_suggestion(word, words, all);
+	app_error(r, path, key, "unknown field%s", hint);
 }
 
 void app_read_map(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,

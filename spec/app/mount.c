@@ -106,7 +106,8 @@ static void map_field(struct mount_reader *r, const struct mount_kind *kind,
 		      const struct spec_yaml *key, const struct spec_yaml *value,
 		      struct spec_mount *m)
 {
-	const char *words[MOUNT_N + 1], *text;
+	const char *words[MOUNT_N + 1];
+	cleanup_free char *hint = NULL;
 	size_t n = 0;
 	int option = -1;
 	char **field;
@@ -129,9 +130,8 @@ static void map_field(struct mount_reader *r, const struct mount_kind *kind,
 	case MOUNT_PERM:
 		break;
 	default:
-		text = spec_suggest(key->text, words);
-		wrong(r, key, key->text, "unknown field of a %s mount%s%s%s", kind->name,
-		      text ? "; did you mean " : "", text ? text : "", text ? "?" : "");
+		hint = spec_suggestion(key->text, words, "");
+		wrong(r, key, key->text, "unknown field of a %s mount%s", kind->name, hint);
 		return;
 	}
 	field = option == MOUNT_SRC ? &m->src : option == MOUNT_DST ? &m->dst : &m->permissions;
@@ -232,21 +232,17 @@ static int option_of(struct mount_reader *r, const char *word, size_t len)
 {
 	const char *words[array_size(string_options) + 1] = {NULL};
 	cleanup_free char *name = mem_copy(word, len);
-	const char *near;
+	cleanup_free char *hint = NULL;
 
 	for (size_t i = 0; i < array_size(string_options); i++) {
 		words[i] = string_options[i].word;
 		if (strlen(words[i]) == len && memcmp(words[i], word, len) == 0)
 			return (int)string_options[i].option;
 	}
-	near = spec_suggest(name, words);
-	if (near)
-		wrong(r, r->node, "", "unknown mount option \"%s\"; did you mean %s?", name, near);
-	else
-		wrong(r, r->node, "",
-		      "unknown mount option \"%s\": must be one of type, src, source, dst, "
-		      "destination, target, readonly, read_only, perm",
-		      name);
+	hint = spec_suggestion(name, words,
+			       ": must be one of type, src, source, dst, destination, target, "
+			       "readonly, read_only, perm");
+	wrong(r, r->node, "", "unknown mount option \"%s\"%s", name, hint);
 	return -1;
 }
 

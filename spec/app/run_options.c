@@ -76,26 +76,22 @@ static int refuse_unknown(const struct spec_options *o, const char *path, const 
 			  bool in_file, struct spec_errors *e)
 {
 	const char *names[MAX_OPTIONS + SPEC_N_HOLDS + 1] = {NULL};
-	const char *near;
-	cleanup_free char *all = NULL;
+	cleanup_free char *all = NULL, *hint = NULL;
 	size_t n = 0;
 
 	for (; o->table[n].name; n++) {
 		names[n] = o->table[n].name;
 		if (!o->table[n].refusal)
-			text_set(&all, "%s%s%s", all ? all : "", all ? ", " : "", names[n]);
+			text_set(&all, "%s%s%s", all ? all : "; its run options are ",
+				 all ? ", " : "", names[n]);
 	}
 	for (size_t i = 0; in_file && i < SPEC_N_HOLDS; i++) {
 		names[n++] = spec_hold_name(i);
 		text_set(&all, "%s, %s", all, spec_hold_name(i));
 	}
-	near = spec_suggest(name, names);
-	if (near)
-		return spec_errors_add(e, -EINVAL, 0, 0, path,
-				       "%s has no such run option; did you mean %s?", o->whose,
-				       near);
-	return spec_errors_add(e, -EINVAL, 0, 0, path,
-			       "%s has no such run option; its run options are %s", o->whose, all);
+	hint = spec_suggestion(name, names, all);
+	return spec_errors_add(e, -EINVAL, 0, 0, path, "%s has no such run option%s", o->whose,
+			       hint);
 }
 
 static int set_number(struct run_value *v, const struct spec_option *option, int64_t number,

@@ -242,3 +242,10 @@ const char *spec_suggest(const char *word, const char *const *words)
 	}
 	return ret ? ret : part;
 }
+
+char *spec_suggestion(const char *word, const char *const *words, const char *otherwise)
+{
+	const char *near = spec_suggest(word, words);
+
+	return near ? text_print("; did you mean %s?", near) : text_copy(otherwise);
+}

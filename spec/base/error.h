@@ -69,3 +69,5 @@ void spec_errors_key(FILE *out, const char *key, bool first);
  * NULL.
  */
 const char *spec_suggest(const char *word, const char *const *words);
+/* Return "; did you mean X?" with the result of spec_suggest, else OTHERWISE. malloc'ed. */
+char *spec_suggestion(const char *word, const char *const *words, const char *otherwise);

@@ -98,13 +98,12 @@ static void printf_like(2, 3) bad(const struct kindfile_place *p, const char *fm
 static void unknown_key(const struct kindfile_place *p, const struct kindfile_key *keys)
 {
 	const char *words[32] = {NULL};
-	const char *near;
+	cleanup_free char *hint = NULL;
 
 	for (size_t i = 0; keys[i].name && i + 1 < array_size(words); i++)
 		words[i] = keys[i].name;
-	near = spec_suggest(p->node->text, words);
-	bad(p, "no such key%s%s%s", near ? "; did you mean " : "", near ? near : "",
-	    near ? "?" : "");
+	hint = spec_suggestion(p->node->text, words, "");
+	bad(p, "no such key%s", hint);
 }
 
 /* Set the list FIELD from the value at P. The value is a list, or a single item. */
