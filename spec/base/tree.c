@@ -120,6 +120,18 @@ void spec_tree_add_all(struct json_object *o, struct json_object *from)
 		spec_tree_add(o, key, json_object_get(value));
 }
 
+struct json_object *spec_tree_copy_map(struct json_object *map)
+{
+	struct json_object *ret = spec_tree_map();
+
+	if (!map)
+		return ret;
+	json_object_object_foreach(map, key, value)
+		if (value)
+			spec_tree_set(ret, key, json_object_get(value));
+	return ret;
+}
+
 struct json_object *spec_tree_of(const struct spec_value *v)
 {
 	struct json_object *ret;

@@ -96,5 +96,10 @@ void spec_tree_set(struct json_object *o, const char *key, struct json_object *v
  */
 struct json_object *spec_tree_find(struct json_object *value, const char *path);
 
+/*
+ * Return a new map that shares MAP's values. Leave out members that are null, which count as
+ * absent. MAP may be NULL.
+ */
+struct json_object *spec_tree_copy_map(struct json_object *map);
 /* Add all members of FROM, whose keys must be string literals, to O. Both then share the values. */
 void spec_tree_add_all(struct json_object *o, struct json_object *from);

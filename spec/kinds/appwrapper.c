@@ -188,8 +188,8 @@ static struct json_object *make_object(struct wrap *w)
 	const struct spec_build *b = w->build;
 	const char *queue = spec_options_text(b->options, "queue");
 	struct json_object *spec = spec_tree_map(), *notes = spec_tree_map(), *metadata;
-	struct json_object *ret = wrap_object(w, b->kind->api_version, b->kind->kind,
-					      spec_tree_string(b->id), &metadata);
+	struct json_object *ret = spec_build_object(b, b->kind->api_version, b->kind->kind,
+						    spec_tree_string(b->id), &metadata);
 
 	if (queue && *queue)
 		spec_build_queue(b, spec_tree_add(metadata, "labels", spec_tree_map()));
@@ -197,7 +197,6 @@ static struct json_object *make_object(struct wrap *w)
 	spec_tree_add(notes, APPWRAPPER_RETRIES,
 		      spec_tree_format("%lld", (long long)spec_pods_least_retries(b->app)));
 	spec_tree_add(metadata, "annotations", notes);
-	spec_tree_add(ret, "metadata", metadata);
 	spec_tree_add(spec, "components", json_object_get(w->items));
 	spec_tree_add(ret, "spec", spec);
 	return ret;

@@ -82,19 +82,15 @@ static struct json_object *indexed_job(struct spec_pods *p, size_t index, int64_
 static struct json_object *indexed_object(struct spec_pods *p)
 {
 	const struct spec_build *b = p->build;
-	struct json_object *ret = spec_tree_map(), *metadata = spec_tree_map();
-	struct json_object *labels = spec_pods_object_labels(p);
+	struct json_object *labels = spec_pods_object_labels(p), *metadata;
+	struct json_object *ret = spec_build_object(b, b->kind->api_version, b->kind->kind,
+						    spec_tree_string(b->id), &metadata);
 	const char *priority = spec_options_text(b->options, "priority_class");
 
 	spec_build_queue(b, labels);
 	if (priority && *priority)
 		spec_tree_text(labels, SPEC_KUEUE_PRIORITY, priority);
-	spec_tree_text(ret, "apiVersion", b->kind->api_version);
-	spec_tree_text(ret, "kind", b->kind->kind);
-	spec_tree_text(metadata, "name", b->id);
-	spec_tree_text(metadata, "namespace", b->identity->namespace);
 	spec_tree_add(metadata, "labels", labels);
-	spec_tree_add(ret, "metadata", metadata);
 	return ret;
 }
 
@@ -193,17 +189,16 @@ static int jobset_build(struct spec_build *b)
 {
 	struct jobset j cleanup(jobset_clear) = {.build = b};
 	cleanup_free char *first = spec_name_norm(b->app->roles[0].name);
-	int ret = spec_build_name(b, "JobSet");
+	int ret = spec_build_begin(b, "JobSet");
 
 	/* The host name of rank 0's pod is JOB-ROLE-0-0, and its subdomain is JOB. */
 	j.rank0_host = text_print("%s-%s-0-0.%s", b->id, first, b->id);
 	j.jobs = spec_tree_list(b->app->n_roles);
 	indexed_init(&j.pods, b, j.rank0_host);
 	for (size_t i = 0; i < b->app->n_roles; i++) {
-		int err = spec_build_retries(b, i, "JobSet");
-		int err2 = add_job(&j, i);
+		int err = add_job(&j, i);
 
-		ret = ret ? ret : err ? err : err2;
+		ret = ret ? ret : err;
 	}
 	if (ret)
 		return ret;

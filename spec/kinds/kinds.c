@@ -116,16 +116,18 @@ const struct spec_kind *spec_kind_find(const struct spec_kinds *kinds, const cha
 
 /* --- rules for reading AppDefs --- */
 
+bool spec_kind_has_scheduler(const struct spec_kind *kind, const char *scheduler)
+{
+	return streq(kind->name, scheduler) || streq(kind->scheduler, scheduler) ||
+	       streq(kind->also, scheduler);
+}
+
 const struct spec_kind *spec_kind_of_scheduler(const struct spec_kinds *kinds,
 					       const char *scheduler)
 {
-	for (size_t i = 0; i < kinds->n; i++) {
-		const struct spec_kind *kind = kinds->v[i];
-
-		if (kind->build &&
-		    (streq(kind->name, scheduler) || streq(kind->scheduler, scheduler)))
-			return kind;
-	}
+	for (size_t i = 0; i < kinds->n; i++)
+		if (kinds->v[i]->build && spec_kind_has_scheduler(kinds->v[i], scheduler))
+			return kinds->v[i];
 	return NULL;
 }
 

@@ -42,6 +42,8 @@ const struct spec_kind *spec_kind_find(const struct spec_kinds *kinds, const cha
  */
 const struct spec_kind *spec_kind_meant(const struct spec_kinds *kinds, const char *source,
 					size_t i);
+/* True if SCHEDULER, from a document, is a name of KIND. */
+bool spec_kind_has_scheduler(const struct spec_kind *kind, const char *scheduler);
 /* Return the first kind that makes objects from AppDefs with this scheduler, or NULL. */
 const struct spec_kind *spec_kind_of_scheduler(const struct spec_kinds *kinds,
 					       const char *scheduler);

@@ -30,8 +30,6 @@
 #include "spec/kinds/ready_manifest.h"
 #include "spec/pods/pod.h"
 
-#define JSON_FORM (JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
-
 /*
  * kxfs makes an object even if it exceeds the limit, so that the error has its exact size. But kxfs
  * does not make an object that would exceed the limit times this factor.
@@ -180,14 +178,14 @@ static void annotate(struct spec_build *b, const char *text, size_t len)
 static int finish(struct spec_build *b, struct spec_manifest **ret)
 {
 	struct json_object *ttl = spec_tree_find(b->object, "spec.ttlSecondsAfterFinished");
+	cleanup_free char *json = spec_tree_print(b->object);
+	const size_t len = strlen(json);
 	struct spec_manifest *m;
-	size_t len;
-	const char *json = json_object_to_json_string_length(b->object, JSON_FORM, &len);
 
 	if (len > SPEC_MAX_OBJECT)
 		return refuse_size(b->app, len, true, b->errors);
 	m = new0(struct spec_manifest);
-	m->json = mem_copy(json, len);
+	m->json = take_ptr(json);
 	m->json_len = len;
 	m->kind = b->kind;
 	m->id = take_ptr(b->id);
@@ -195,13 +193,6 @@ static int finish(struct spec_build *b, struct spec_manifest **ret)
 	m->ttl = ttl ? max_of(json_object_get_int64(ttl), (int64_t)0) : -1;
 	*ret = m;
 	return 0;
-}
-
-/* True if SCHEDULER, from a document, is a name of KIND. */
-static bool is_meant(const struct spec_kind *kind, const char *scheduler)
-{
-	return streq(kind->name, scheduler) || streq(kind->scheduler, scheduler) ||
-	       (kind->also && streq(kind->also, scheduler));
 }
 
 static const struct spec_kind *refuse_all(struct spec_errors *e)
@@ -256,7 +247,7 @@ static const struct spec_kind *choose_kind(const struct spec_yaml *root,
 
 		if (!kind->build)
 			continue;
-		if (scheduler && is_meant(kind, scheduler->text))
+		if (scheduler && spec_kind_has_scheduler(kind, scheduler->text))
 			return kind;
 		text_set(&all, "%s%s%s", all ? all : "", all ? ", " : "", kind->name);
 	}

@@ -246,11 +246,10 @@ static struct json_object *make_object(struct wrap *w)
 {
 	const struct spec_build *b = w->build;
 	struct json_object *spec = spec_tree_map(), *resources = spec_tree_map(), *metadata;
-	struct json_object *ret = wrap_object(w, b->kind->api_version, b->kind->kind,
-					      spec_tree_string(b->id), &metadata);
+	struct json_object *ret = spec_build_object(b, b->kind->api_version, b->kind->kind,
+						    spec_tree_string(b->id), &metadata);
 	int64_t priority;
 
-	spec_tree_add(ret, "metadata", metadata);
 	if (spec_options_int(b->options, "priority", &priority))
 		spec_tree_number(spec, "priority", priority);
 	put_retries(w, spec);

@@ -538,14 +538,13 @@ static struct json_object *make_object(struct volcano *v)
 static int volcano_build(struct spec_build *b)
 {
 	struct volcano v cleanup(volcano_clear) = {.build = b};
-	int ret = spec_build_name(b, "Volcano");
+	int ret = spec_build_begin(b, "Volcano");
 
 	start(&v);
 	for (size_t i = 0; i < b->app->n_roles; i++) {
-		int err = spec_build_retries(b, i, "Volcano");
-		int err2 = make_tasks(&v, i);
+		int err = make_tasks(&v, i);
 
-		ret = ret ? ret : err ? err : err2;
+		ret = ret ? ret : err;
 	}
 	if (ret)
 		return ret;

@@ -98,7 +98,7 @@ static int check_top(struct json_object *overlay, const char *path, struct spec_
 
 	json_object_object_foreach(overlay, key, value) {
 		const char *field = key_field(key);
-		const char *near = spec_suggest(field, known);
+		cleanup_free char *hint = spec_suggestion(field, known, "");
 		cleanup_free char *at = NULL;
 
 		if (is_type(key, value) || streq_any(field, known))
@@ -106,9 +106,7 @@ static int check_top(struct json_object *overlay, const char *path, struct spec_
 		at = place_text(&(struct overlay_place){.up = &(struct overlay_place){.key = path},
 							.key = key});
 		ret = spec_errors_add(e, -EINVAL, 0, 0, at,
-				      "a pod overlay can have only metadata and spec%s%s%s",
-				      near ? "; did you mean " : "", near ? near : "",
-				      near ? "?" : "");
+				      "a pod overlay can have only metadata and spec%s", hint);
 	}
 	return ret;
 }
@@ -185,18 +183,6 @@ static void refuse(struct merge *m, const struct overlay_place *at, const char *
 	m->err = spec_errors_add(m->errors, -EINVAL, 0, 0, path, "%s", text);
 }
 
-/* Return a new map with MAP's members, except those that are null, which count as absent. */
-static struct json_object *copy_map(struct json_object *map)
-{
-	struct json_object *ret = spec_tree_map();
-
-	json_object_object_foreach(map, key, value) {
-		if (value)
-			spec_tree_set(ret, key, json_object_get(value));
-	}
-	return ret;
-}
-
 static void merge_into(struct merge *m, const struct overlay_place *at, struct json_object *map,
 		       struct json_object *overlay);
 
@@ -208,7 +194,7 @@ static struct json_object *merge_value(struct merge *m, const struct overlay_pla
 				       struct json_object *base, struct json_object *over)
 {
 	if (is_map(over) && (!base || is_map(base))) {
-		struct json_object *ret = base ? copy_map(base) : spec_tree_map();
+		struct json_object *ret = spec_tree_copy_map(base);
 
 		merge_into(m, at, ret, over);
 		return ret;
@@ -271,7 +257,7 @@ static struct json_object *join(struct json_object *list, struct json_object *ov
 	struct json_object *ret = spec_tree_list(json_object_array_length(list));
 
 	for (size_t i = 0; i < json_object_array_length(list); i++)
-		spec_tree_append(ret, copy_map(json_object_array_get_idx(list, i)));
+		spec_tree_append(ret, spec_tree_copy_map(json_object_array_get_idx(list, i)));
 	for (size_t i = 0; i < json_object_array_length(over); i++) {
 		struct json_object *item = json_object_array_get_idx(over, i);
 		size_t at = find_item(list, key, item);
@@ -362,7 +348,7 @@ static void own_map(struct merge *m, const struct overlay_place *at, struct json
 	if (value && !is_map(value))
 		refuse(m, &here, "must be a map");
 	else
-		spec_tree_set(pod, field, value ? copy_map(value) : spec_tree_map());
+		spec_tree_set(pod, field, spec_tree_copy_map(value));
 }
 
 int spec_overlay_apply(struct json_object *base, struct json_object *overlay, const char *path,
@@ -370,7 +356,7 @@ int spec_overlay_apply(struct json_object *base, struct json_object *overlay, co
 {
 	struct merge m = {.errors = e};
 	struct overlay_place at = {.key = path};
-	struct json_object *pod cleanup_json = copy_map(base);
+	struct json_object *pod cleanup_json = spec_tree_copy_map(base);
 
 	merge_into(&m, &at, pod, overlay);
 	if (!m.err) {

@@ -32,19 +32,8 @@ int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, .
 	return spec_errors_add(b->errors, -EINVAL, 0, 0, path, "%s", text);
 }
 
-int spec_build_name(struct spec_build *b, const char *controller)
-{
-	b->id = spec_name_job(b->app->name, b->identity->random[0]);
-	if (*b->id >= '0' && *b->id <= '9')
-		return spec_build_refuse(
-			b, "name",
-			"the job would be named %s, but %s creates a Service with that name, and "
-			"a Service's name must begin with a letter: use another name",
-			b->id, controller);
-	return 0;
-}
-
-int spec_build_retries(struct spec_build *b, size_t index, const char *controller)
+/* Add an error and return -EINVAL if CONTROLLER does not support the retry policy of role INDEX. */
+static int check_retries(struct spec_build *b, size_t index, const char *controller)
 {
 	const struct spec_role *role = &b->app->roles[index];
 	char path[64];
@@ -57,6 +46,22 @@ int spec_build_retries(struct spec_build *b, size_t index, const char *controlle
 				 "%s does not support %s: use APPLICATION or REPLICA, or "
 				 "max_retries: 0",
 				 controller, spec_retry_name(role->retry_policy));
+}
+
+int spec_build_begin(struct spec_build *b, const char *controller)
+{
+	int ret = 0;
+
+	b->id = spec_name_job(b->app->name, b->identity->random[0]);
+	if (*b->id >= '0' && *b->id <= '9')
+		ret = spec_build_refuse(
+			b, "name",
+			"the job would be named %s, but %s creates a Service with that name, and "
+			"a Service's name must begin with a letter: use another name",
+			b->id, controller);
+	for (size_t i = 0; i < b->app->n_roles; i++)
+		ret |= check_retries(b, i, controller);
+	return ret;
 }
 
 /*
@@ -115,6 +120,20 @@ static struct json_object *variable(const char *name, const char *value)
 }
 
 /* --- the job --- */
+
+struct json_object *spec_build_object(const struct spec_build *b, const char *version,
+				      const char *kind, struct json_object *name,
+				      struct json_object **metadata)
+{
+	struct json_object *ret = spec_tree_map();
+
+	spec_tree_text(ret, "apiVersion", version);
+	spec_tree_text(ret, "kind", kind);
+	*metadata = spec_tree_add(ret, "metadata", spec_tree_map());
+	spec_tree_add(*metadata, "name", name);
+	spec_tree_text(*metadata, "namespace", b->identity->namespace);
+	return ret;
+}
 
 struct json_object *spec_pods_object_labels(struct spec_pods *p)
 {
@@ -575,21 +594,14 @@ static int apply_overlay(struct spec_pod_role *r, const struct spec_macros *m,
 /* Set the labels of replica K's pod. TorchX's labels replace those of the overlay. */
 static int set_labels(struct spec_pod_role *r, struct json_object *metadata, unsigned k)
 {
-	struct json_object *labels = spec_tree_map(),
-			   *theirs = json_object_object_get(metadata, "labels");
+	struct json_object *labels, *theirs = json_object_object_get(metadata, "labels");
 	cleanup_free char *path = NULL;
 
 	if (theirs && !json_object_is_type(theirs, json_type_object)) {
-		json_object_put(labels);
 		path = text_print("%s.metadata.labels", r->overlay_path);
 		return spec_build_refuse(r->pods->build, path, "must be a map");
 	}
-	if (theirs) {
-		json_object_object_foreach(theirs, name, value) {
-			if (value)
-				spec_tree_set(labels, name, json_object_get(value));
-		}
-	}
+	labels = spec_tree_copy_map(theirs);
 	json_object_object_foreach(r->labels, key, own)
 		spec_tree_set(labels, key, json_object_get(own));
 	if (!r->pods->replica_id)

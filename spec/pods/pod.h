@@ -46,12 +46,11 @@ int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, .
 	printf_like(3, 4);
 
 /*
- * Choose the job's name. The controller of B's kind, called CONTROLLER, makes a Service with this
- * name, so it must begin with a letter. Return 0, or -EINVAL after adding an error to B's errors.
+ * Choose the job's name, and check it and the roles' retry policies for CONTROLLER, the controller
+ * of B's kind. CONTROLLER makes a Service with this name, so it must begin with a letter. Return 0,
+ * or -EINVAL after adding errors to B's errors.
  */
-int spec_build_name(struct spec_build *b, const char *controller);
-/* Add an error and return -EINVAL if CONTROLLER does not support the retry policy of role INDEX. */
-int spec_build_retries(struct spec_build *b, size_t index, const char *controller);
+int spec_build_begin(struct spec_build *b, const char *controller);
 
 /* If B's options name a queue of Kueue, set Kueue's labels in LABELS, the object's labels. */
 void spec_build_queue(const struct spec_build *b, struct json_object *labels);
@@ -99,6 +98,13 @@ struct spec_pods {
 void spec_pods_init(struct spec_pods *p);
 void spec_pods_clear(struct spec_pods *p);
 
+/*
+ * Make an object with apiVersion VERSION and kind KIND in the namespace of B's job. Take ownership
+ * of NAME, the object's name. Set *METADATA (borrowed) to the object's metadata.
+ */
+struct json_object *spec_build_object(const struct spec_build *b, const char *version,
+				      const char *kind, struct json_object *name,
+				      struct json_object **metadata);
 /* Return the labels that every object of the job has: name, managed-by, instance. */
 struct json_object *spec_pods_object_labels(struct spec_pods *p);
 

@@ -128,19 +128,6 @@ static void add_item(struct wrap *w, struct json_object *object, bool is_pod)
 	spec_tree_append(w->items, w->item(object, is_pod));
 }
 
-struct json_object *wrap_object(struct wrap *w, const char *version, const char *kind,
-				struct json_object *name, struct json_object **metadata)
-{
-	struct json_object *ret = spec_tree_map();
-
-	*metadata = spec_tree_map();
-	spec_tree_text(ret, "apiVersion", version);
-	spec_tree_text(ret, "kind", kind);
-	spec_tree_add(*metadata, "name", name);
-	spec_tree_text(*metadata, "namespace", w->build->identity->namespace);
-	return ret;
-}
-
 static struct json_object *group_name(struct wrap *w, size_t role)
 {
 	return spec_tree_format("%s-pg%zu", w->build->id, role);
@@ -150,12 +137,11 @@ static void add_pod_group(struct wrap *w, size_t index)
 {
 	struct json_object *labels = spec_pods_object_labels(&w->pods), *spec = spec_tree_map(),
 			   *metadata;
-	struct json_object *group = wrap_object(w, "scheduling.sigs.k8s.io/v1alpha1", "PodGroup",
-						group_name(w, index), &metadata);
+	struct json_object *group = spec_build_object(w->build, "scheduling.sigs.k8s.io/v1alpha1",
+						      "PodGroup", group_name(w, index), &metadata);
 
 	spec_tree_text(labels, "appwrapper.workload.codeflare.dev", w->build->id);
 	spec_tree_add(metadata, "labels", labels);
-	spec_tree_add(group, "metadata", metadata);
 	spec_tree_number(spec, "minMember", w->build->app->roles[index].num_replicas);
 	spec_tree_add(group, "spec", spec);
 	add_item(w, group, false);
@@ -182,9 +168,8 @@ static void add_service(struct wrap *w)
 		" \"selector\": {\"app.kubernetes.io/instance\": \"%s\"},"
 		" \"sessionAffinity\": \"None\", \"type\": \"ClusterIP\"}",
 		port, port, id);
-	service = wrap_object(w, "v1", "Service", spec_tree_string(id), &metadata);
+	service = spec_build_object(w->build, "v1", "Service", spec_tree_string(id), &metadata);
 	spec_tree_add(metadata, "labels", spec_pods_object_labels(&w->pods));
-	spec_tree_add(service, "metadata", metadata);
 	spec_tree_add(service, "spec", spec_tree_parse(spec));
 	spec_tree_add(service, "status", spec_tree_parse("{\"loadBalancer\": {}}"));
 	add_item(w, service, false);
@@ -232,12 +217,11 @@ static int add_pod(struct wrap *w, struct spec_pod_role *r, unsigned k)
 	if (!pod)
 		return w->build->errors->err;
 	spec = json_object_object_get(pod, "spec");
-	whole = wrap_object(w, "v1", "Pod", json_object_get(name), &metadata);
+	whole = spec_build_object(w->build, "v1", "Pod", json_object_get(name), &metadata);
 	json_object_object_foreach(json_object_object_get(pod, "metadata"), key, value) {
 		if (!streq(key, "name") && !streq(key, "namespace"))
 			spec_tree_set(metadata, key, json_object_get(value));
 	}
-	spec_tree_add(whole, "metadata", metadata);
 	spec_tree_set(spec, "hostname", json_object_get(name));
 	spec_tree_add(whole, "spec", json_object_get(spec));
 	add_item(w, whole, true);

@@ -45,13 +45,6 @@ struct wrap {
  */
 int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_object *, bool is_pod),
 	       struct json_object *(*object)(struct wrap *w));
-
-/*
- * Make an object with apiVersion VERSION and kind KIND. Set *METADATA to new metadata with the name
- * NAME. The caller adds labels to the metadata, and then the metadata to the object.
- */
-struct json_object *wrap_object(struct wrap *w, const char *version, const char *kind,
-				struct json_object *name, struct json_object **metadata);
 /*
  * Implement spec_reader.job. LIST has the items of an AppWrapper, each with its object under KEY.
  * Each pod is a task; pods in other objects, such as a Job, are not. Also set the app's name in V.
