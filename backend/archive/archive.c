@@ -23,7 +23,6 @@
 #include "backend/base/random.h"
 #include "backend/base/thread.h"
 #include "backend/base/work.h"
-#include "spec/base/time.h"
 
 #define SOON_MS	  1000 /* pause between the end of a job and the start of its copy */
 #define PAUSE_MS  1000 /* first pause after an error; each further error doubles it */

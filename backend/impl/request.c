@@ -16,7 +16,6 @@
 #include "backend/impl/held.h"
 #include "backend/impl/impl.h"
 #include "spec/base/mem.h"
-#include "spec/base/name.h"
 #include "spec/record/head.h"
 
 /* --- answers --- */

@@ -12,7 +12,6 @@
 #include "spec/base/encode.h"
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
-#include "spec/base/name.h"
 #include "spec/base/time.h"
 
 /* Most heads fit into the first read. */

@@ -6,7 +6,6 @@
  */
 #pragma once
 
-#include "backend/client/http.h"
 #include "backend/kube/watches.h"
 
 struct kinds;

@@ -34,7 +34,6 @@
 #include "backend/local/record.h"
 #include "backend/local/request.h"
 #include "backend/local/saved.h"
-#include "spec/base/limits.h"
 #include "spec/base/mem.h"
 
 struct local {

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 
-#include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "spec/kinds/kinds.h"
 #include "spec/kinds/manifest.h"

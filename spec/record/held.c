@@ -8,10 +8,7 @@
 #include <errno.h>
 
 #include "spec/app/app.h"
-#include "spec/base/encode.h"
-#include "spec/base/limits.h"
 #include "spec/base/mem.h"
-#include "spec/base/name.h"
 #include "spec/base/time.h"
 #include "spec/kinds/kinds.h"
 #include "spec/record/record.h"
