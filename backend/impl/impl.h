@@ -144,15 +144,12 @@ struct backend_request {
 	struct backend_request *next; /* the next request that waits for the same job (held.c) */
 };
 
+/* Reply to RQ with RESULT, then free RQ. */
+void backend_reply(struct backend_request *rq, const struct backend_result *result);
 /* Reply to RQ with ERR, ID and TEXT, then free RQ. ID and TEXT may be NULL. */
 void backend_answer(struct backend_request *rq, int err, const char *id, const char *text);
 /* Reply to RQ with ERR and a text, then free RQ. FMT formats the text as in printf. */
 void backend_refuse(struct backend_request *rq, int err, const char *fmt, ...) printf_like(3, 4);
-/* The result of a dry run. All strings are borrowed. */
-struct backend_made {
-	const char *id, *backend, *namespace, *manifest;
-};
-void backend_answer_dry_run(struct backend_request *rq, const struct backend_made *made);
 /* Refuse RQ with -EINVAL, because its action has no effect on a job in PHASE. */
 void backend_answer_no_effect(struct backend_request *rq, const char *phase);
 

@@ -57,7 +57,7 @@ static void request_log_done(const struct backend_request *rq, const char *id)
 	}
 }
 
-static void request_settle(struct backend_request *rq, const struct backend_result *result)
+void backend_reply(struct backend_request *rq, const struct backend_result *result)
 {
 	const char *about = rq->file ? rq->file : rq->id ? rq->id : "";
 
@@ -91,20 +91,7 @@ void backend_answer(struct backend_request *rq, int err, const char *id, const c
 		.manifest = "",
 	};
 
-	request_settle(rq, &result);
-}
-
-void backend_answer_dry_run(struct backend_request *rq, const struct backend_made *made)
-{
-	const struct backend_result result = {
-		.text = "",
-		.id = made->id,
-		.manifest = made->manifest,
-		.backend = made->backend,
-		.namespace = made->namespace,
-	};
-
-	request_settle(rq, &result);
+	backend_reply(rq, &result);
 }
 
 void backend_refuse(struct backend_request *rq, int err, const char *fmt, ...)

@@ -112,7 +112,7 @@ struct requests *requests_new(struct loop *loop, struct http *http, struct group
 void requests_stop(struct requests *all);
 void requests_free(struct requests *all); /* NULL is allowed */
 
-/* Begin R, which handles RQ. Later, call request_answer or request_answer_dry_run. */
+/* Begin R, which handles RQ. Later, call request_answer or request_reply. */
 void request_begin(struct requests *all, struct request *r, struct backend_request *rq,
 		   const struct request_ops *ops);
 /* Set the kind of the jobs that R is about. Call this before the first request_call. */
@@ -136,6 +136,6 @@ void request_call(struct request *r, const char *name, const char *query,
  * REQUEST_FIND_OUT_MS ago, only return false.
  */
 bool request_again(struct request *r, unsigned wait_ms);
-/* Answer R->rq, and free R. */
+/* Answer R->rq with backend_answer or backend_reply, and free R. */
 void request_answer(struct request *r, int err, const char *id, const char *text);
-void request_answer_dry_run(struct request *r, const struct backend_made *made);
+void request_reply(struct request *r, const struct backend_result *result);

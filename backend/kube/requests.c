@@ -106,9 +106,9 @@ void request_answer(struct request *r, int err, const char *id, const char *text
 	request_end(r);
 }
 
-void request_answer_dry_run(struct request *r, const struct backend_made *made)
+void request_reply(struct request *r, const struct backend_result *result)
 {
-	backend_answer_dry_run(take_ptr(r->rq), made);
+	backend_reply(take_ptr(r->rq), result);
 	request_end(r);
 }
 

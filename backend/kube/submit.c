@@ -186,10 +186,11 @@ static void rendered(void *data)
 {
 	struct kube_submit *s = data;
 
-	request_answer_dry_run(&s->r, &(struct backend_made){.id = s->m->id,
-							     .backend = s->kind->name,
-							     .namespace = s->k->namespace,
-							     .manifest = s->text});
+	request_reply(&s->r, &(struct backend_result){.text = "",
+						      .id = s->m->id,
+						      .manifest = s->text,
+						      .backend = s->kind->name,
+						      .namespace = s->k->namespace});
 }
 
 /* --- answers --- */

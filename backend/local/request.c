@@ -476,10 +476,11 @@ static void dry_run_done(void *data)
 	if (s->work.err < 0)
 		backend_answer(s->rq, s->work.err, NULL, s->text);
 	else
-		backend_answer_dry_run(s->rq, &(struct backend_made){.id = s->id ? s->id : "",
-								     .backend = "local",
-								     .namespace = "",
-								     .manifest = s->manifest});
+		backend_reply(s->rq, &(struct backend_result){.text = "",
+							      .id = s->id ? s->id : "",
+							      .manifest = s->manifest,
+							      .backend = "local",
+							      .namespace = ""});
 	submit_free(s);
 }
 

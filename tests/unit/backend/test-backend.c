@@ -66,7 +66,7 @@ static void fake_submit(struct backend *b, struct backend_request *rq)
 static void fake_dry_run(struct backend *b, struct backend_request *rq)
 {
 	snprintf(world.seen, sizeof(world.seen), "dry run %s by %s", rq->file, rq->submitter);
-	backend_answer_dry_run(rq, &(struct backend_made){"dry-1", "local", "", rq->text});
+	backend_reply(rq, &(struct backend_result){0, "", "dry-1", rq->text, "local", ""});
 }
 
 static void fake_cancel(struct backend *b, struct backend_request *rq)

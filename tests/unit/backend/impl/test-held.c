@@ -144,7 +144,7 @@ static void fake_dry_run(struct backend *backend, struct backend_request *rq)
 	if (strstr(rq->text, "impossible"))
 		backend_answer(rq, -EINVAL, NULL, "it is impossible");
 	else
-		backend_answer_dry_run(rq, &(struct backend_made){id, "fake", "", "manifest\n"});
+		backend_reply(rq, &(struct backend_result){0, "", id, "manifest\n", "fake", ""});
 }
 
 static void fake_cancel(struct backend *backend, struct backend_request *rq)

@@ -22,7 +22,7 @@ void backend_answer(struct backend_request *rq, int err, const char *id, const c
 	rig.err = err;
 }
 
-void backend_answer_dry_run(struct backend_request *rq, const struct backend_made *made)
+void backend_reply(struct backend_request *rq, const struct backend_result *result)
 {
 	rig.n_answered++;
 }
