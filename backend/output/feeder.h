@@ -18,7 +18,8 @@
  */
 struct feeder {
 	struct output_log *log;
-	struct file *file;
+	const char *id; /* the job's name, for folder.h */
+	int dir_fd;	/* see folder.h */
 	struct loop *loop;
 	struct room *room; /* where the writer counts the bytes of its table of lines */
 	size_t *pending;   /* number of bytes, of all writers together, that wait for the disk */

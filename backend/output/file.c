@@ -212,11 +212,6 @@ void *file_owner(const struct file *f)
 	return f->all->owner;
 }
 
-int file_dir(const struct file *f)
-{
-	return f->all->dir_fd;
-}
-
 bool file_is_listed(struct file *f)
 {
 	lock_scope(&f->all->lock);

@@ -44,7 +44,6 @@ void file_unref(struct file *f); /* NULL is allowed */
 const char *file_id(const struct file *f);
 const char *file_key(const struct file *f);
 void *file_owner(const struct file *f);
-int file_dir(const struct file *f); /* see files_dir */
 /* True if file_get with F's name still returns F. */
 bool file_is_listed(struct file *f);
 

@@ -443,10 +443,9 @@ void log_when_arrived(struct log *log, void (*fn)(void *data), void *data)
  * if all logs are recorded as complete. That record is written after the mark, and synced together
  * with the folder.
  */
-static int mark(const struct file *f)
+static int mark(int dir, const char *id)
 {
-	cleanup_fd int fd =
-		folder_open(file_dir(f), file_id(f), NULL, UNMERGED, O_WRONLY | O_CREAT);
+	cleanup_fd int fd = folder_open(dir, id, NULL, UNMERGED, O_WRONLY | O_CREAT);
 
 	return min_of(fd, 0);
 }
@@ -454,11 +453,10 @@ static int mark(const struct file *f)
 static void make_work(void *data)
 {
 	struct output_log *l = data;
-	const struct file *f = l->file;
-	int err = mark(f);
+	const char *id = l->job->id;
+	int dir = files_dir(l->job->output->files), err = mark(dir, id);
 	cleanup_fd int fd =
-		err < 0 ? err
-			: folder_open_log(file_dir(f), file_id(f), file_key(f), &l->found_size);
+		err < 0 ? err : folder_open_log(dir, id, file_key(l->file), &l->found_size);
 
 	l->work.err = min_of(fd, 0);
 }
@@ -1152,7 +1150,7 @@ struct feeder output_log_feeder(struct output_job *j, const char *key)
 
 	assert(l);
 	l->fetched = true;
-	return (struct feeder){l, l->file, o->loop, o->room, &o->pending};
+	return (struct feeder){l, j->id, files_dir(o->files), o->loop, o->room, &o->pending};
 }
 
 void output_log_when_open(struct output_log *l, loop_fn fn, void *data)

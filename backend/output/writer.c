@@ -503,16 +503,14 @@ struct log_writer *log_writer_new(struct output_job *j, const char *key,
 				  const struct log_writer_events *events)
 {
 	struct log_writer *w = new0(struct log_writer);
-	const struct file *f;
 
 	w->feeder = output_log_feeder(j, key);
 	w->events = *events;
 	w->fd = -1;
 	loop_timer_init(&w->pause, w->feeder.loop, write_next, w);
 	loop_timer_init(&w->rest, w->feeder.loop, on_rest, w);
-	f = w->feeder.file;
-	w->dir_fd = file_dir(f);
-	w->id = text_copy(file_id(f));
+	w->dir_fd = w->feeder.dir_fd;
+	w->id = text_copy(w->feeder.id);
 	w->key = text_copy(key);
 	w->state = WAITING;
 	output_log_when_open(w->feeder.log, writer_open, w);
