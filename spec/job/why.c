@@ -601,6 +601,13 @@ static void why_unfinished(FILE *out, const struct spec_job *job, unsigned allow
 	}
 }
 
+/* Separate the next sentence from those before it. Last words end with a line of their own. */
+static void put_gap(FILE *out, const struct spec_job *job)
+{
+	if (ftell(out) > 0)
+		fputc(job->state == SPEC_FAILED && *job->last_words ? '\n' : ' ', out);
+}
+
 /* Print that output of the job can't be written to the disk now. */
 static void put_disk(FILE *out, const struct spec_job *job)
 {
@@ -614,17 +621,14 @@ static void put_disk(FILE *out, const struct spec_job *job)
 
 		while (j < r->n_logs && !r->logs[j].disk)
 			j++;
-		if (j == r->n_logs)
-			continue;
-		if (n++ == 0) {
+		if (j < r->n_logs && n++ == 0) {
 			first = r;
 			err = r->logs[j].disk;
 		}
 	}
 	if (!first)
 		return;
-	if (ftell(out) > 0)
-		fputc(job->state == SPEC_FAILED && *job->last_words ? '\n' : ' ', out);
+	put_gap(out, job);
 	fputs("The output of ", out);
 	put_clean(out, first->name);
 	if (n > 1)
@@ -657,8 +661,7 @@ static void put_behind(FILE *out, const struct spec_job *job)
 	}
 	if (!job->behind || n_late + n_running == 0)
 		return;
-	if (ftell(out) > 0)
-		fputc(job->state == SPEC_FAILED && *job->last_words ? '\n' : ' ', out);
+	put_gap(out, job);
 	if (n_running > 0)
 		fprintf(out, "%zu pod%s of the job still run%s, and kxfs captures what %s.%s",
 			n_running, n_running > 1 ? "s" : "", n_running > 1 ? "" : "s",

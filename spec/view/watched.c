@@ -246,7 +246,7 @@ struct spec_queue_view *spec_queue_view_new(const char *name)
 	return v;
 }
 
-int spec_queue_view_parse(const char *json, size_t len, struct spec_queue_view **ret)
+static int parse_queue(const char *json, size_t len, bool local, struct spec_queue_view **ret)
 {
 	cleanup(spec_queue_view_unrefp) struct spec_queue_view *v = NULL;
 	struct spec_value *o cleanup_free = NULL;
@@ -265,18 +265,20 @@ int spec_queue_view_parse(const char *json, size_t len, struct spec_queue_view *
 	spec_amounts_read(&v->allocated, spec_read_map(status, "allocated"));
 	spec_amounts_read(&v->reserved,
 			  spec_read_map(spec_read_map(status, "reservation"), "resource"));
+	if (local)
+		v->local = spec_local_queue_read(o);
 	*ret = take_ptr(v);
 	return 0;
 }
 
+int spec_queue_view_parse(const char *json, size_t len, struct spec_queue_view **ret)
+{
+	return parse_queue(json, len, false, ret);
+}
+
 int spec_local_queue_parse(const char *json, size_t len, struct spec_queue_view **ret)
 {
-	struct spec_value *o cleanup_free = NULL;
-	int err = spec_queue_view_parse(json, len, ret);
-
-	if (!err && spec_value_parse_map(json, len, &o) == 0)
-		(*ret)->local = spec_local_queue_read(o);
-	return err;
+	return parse_queue(json, len, true, ret);
 }
 
 bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_queue_view *b)
