@@ -89,7 +89,7 @@ static void done(void *data)
 		give(next, loop);
 }
 
-static void add(struct work *w, struct loop *loop, struct work_queue *q)
+void work_enqueue(struct work *w, struct loop *loop, struct work_queue *q)
 {
 	bool first = !q || !q->first;
 
@@ -108,10 +108,5 @@ static void add(struct work *w, struct loop *loop, struct work_queue *q)
 
 void work_start(struct work *w, struct loop *loop)
 {
-	add(w, loop, NULL);
-}
-
-void work_enqueue(struct work *w, struct loop *loop, struct work_queue *q)
-{
-	add(w, loop, q);
+	work_enqueue(w, loop, NULL);
 }

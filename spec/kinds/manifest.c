@@ -220,7 +220,7 @@ static const struct spec_kind *choose_ready(const struct spec_yaml *root,
 	for (size_t i = 0; i < n; i++)
 		if (kinds[i] == kind)
 			return kind;
-	spec_ready_refuse(root, kinds, n, " here", e);
+	spec_ready_refuse(root, kinds, n, e);
 	return kinds[0];
 }
 

@@ -53,7 +53,7 @@ static const char *need_text(const struct spec_yaml *root, const char *key, stru
 }
 
 void spec_ready_refuse(const struct spec_yaml *root, const struct spec_kind *const *kinds, size_t n,
-		       const char *where, struct spec_errors *e)
+		       struct spec_errors *e)
 {
 	const char *version = need_text(root, "apiVersion", e);
 	const char *name = need_text(root, "kind", e);
@@ -70,8 +70,8 @@ void spec_ready_refuse(const struct spec_yaml *root, const struct spec_kind *con
 			 kinds[i]->kind, kinds[i]->api_version);
 	spec_errors_add(
 		e, -EINVAL, at->line, at->column, "kind",
-		"is %s of %s, which kxfs can't submit%s: write an AppDef, or a manifest of %s%s",
-		name, version, where, all,
+		"is %s of %s, which kxfs can't submit here: write an AppDef, or a manifest of %s%s",
+		name, version, all,
 		streq(name, "CronJob") ? "; copy spec.jobTemplate.spec of the CronJob to a Job"
 				       : "");
 }

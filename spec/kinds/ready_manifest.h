@@ -14,10 +14,10 @@ const struct spec_kind *spec_ready_kind(const struct spec_kinds *known,
 
 /*
  * Add an error, because ROOT is a manifest of a kind that can't be submitted. The error lists the N
- * KINDS that can be submitted. WHERE is a part of its text: the place (" here").
+ * KINDS that can be submitted.
  */
 void spec_ready_refuse(const struct spec_yaml *root, const struct spec_kind *const *kinds, size_t n,
-		       const char *where, struct spec_errors *e);
+		       struct spec_errors *e);
 
 /*
  * Check the manifest ROOT for B's kind and identity. Make B's object from it, without the fields
