@@ -454,15 +454,6 @@ static void await_pods(struct publish *p, struct publish_shown *s, const struct 
 		loop_timer_set(&p->waiting, AWAIT_MS);
 }
 
-/* True if any replica of JOB is running. */
-static bool runs(const struct spec_job *job)
-{
-	for (size_t i = 0; i < job->n_replicas; i++)
-		if (job->replicas[i].state == SPEC_RUNNING)
-			return true;
-	return false;
-}
-
 /*
  * Save the snapshot of S. SAMPLED is true if only the usage has changed. Only the next mount needs
  * samples on disk. So in this case save the snapshot at most once in SAMPLED_MS.
@@ -569,7 +560,9 @@ static void show(struct publish *p, struct publish_shown *s, const struct world_
 	 * controller ends the pods together with the job.
 	 */
 	capture_update(c->capture, snapshot, captured && !folder.dropped, !job->kind->build);
-	count(s, has_left(s) || !runs(snapshot) ? 0 : IN_RUNNING | (captured ? IN_CAPTURED : 0));
+	count(s, has_left(s) || !spec_job_any(snapshot, SPEC_RUNNING)
+			 ? 0
+			 : IN_RUNNING | (captured ? IN_CAPTURED : 0));
 	/*
 	 * Save the end of a job even if its output is not captured now, because the cluster may no
 	 * longer have the job when the next mount starts.

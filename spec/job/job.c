@@ -602,6 +602,14 @@ const struct spec_replica *spec_job_first_failed(const struct spec_job *job, siz
 	return first;
 }
 
+bool spec_job_any(const struct spec_job *job, enum spec_state state)
+{
+	for (size_t i = 0; i < job->n_replicas; i++)
+		if (job->replicas[i].state == state)
+			return true;
+	return false;
+}
+
 const struct spec_replica *spec_job_first_waiting(const struct spec_job *job, size_t *ret_n)
 {
 	const struct spec_replica *first = NULL;

@@ -375,6 +375,8 @@ bool spec_replica_waits_for_gang(const struct spec_replica *r);
  * has no known time counts as the last. *RET_N (may be NULL) is the number of failed replicas.
  */
 const struct spec_replica *spec_job_first_failed(const struct spec_job *job, size_t *ret_n);
+/* True if any replica of JOB is in this STATE. */
+bool spec_job_any(const struct spec_job *job, enum spec_state state);
 /*
  * Return the first replica that waits with a reason of its own, or NULL. `status` and `why` name it
  * if no replica has failed. *RET_N (may be NULL) is the number of replicas with the same reason.

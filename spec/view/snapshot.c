@@ -357,11 +357,8 @@ static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
 static void fill_obstacle(struct spec_job *job, const struct spec_view_context *ctx)
 {
 	cleanup_free char *text = spec_status_obstacle(job);
-	bool runs = false;
 
-	for (size_t i = 0; i < job->n_replicas; i++)
-		runs |= job->replicas[i].state == SPEC_RUNNING;
-	if (spec_kueue_lets_run(ctx) && (*text || runs))
+	if (spec_kueue_lets_run(ctx) && (*text || spec_job_any(job, SPEC_RUNNING)))
 		spec_set(&job->obstacle, text);
 	else if (ctx->before)
 		spec_set(&job->obstacle, ctx->before->obstacle);

@@ -113,14 +113,6 @@ struct spec_standing spec_standing_of(const struct spec_job_view *view,
 
 /* --- when the replicas are known --- */
 
-static bool any(const struct spec_job *job, enum spec_state state)
-{
-	for (size_t i = 0; i < job->n_replicas; i++)
-		if (job->replicas[i].state == state)
-			return true;
-	return false;
-}
-
 static bool all(const struct spec_job *job, enum spec_state state)
 {
 	for (size_t i = 0; i < job->n_replicas; i++)
@@ -185,7 +177,7 @@ static enum spec_state state_of(const struct spec_job *job, const struct spec_jo
 		return SPEC_SUCCEEDED;
 	if (s->left)
 		return SPEC_CANCELLED;
-	if (s->phase && any(job, SPEC_RUNNING) && !view->firm)
+	if (s->phase && spec_job_any(job, SPEC_RUNNING) && !view->firm)
 		return SPEC_RUNNING;
 	if (s->phase && s->phase->state == SPEC_RUNNING && s->ending && !view->hidden &&
 	    !has_begun(job))
@@ -193,13 +185,13 @@ static enum spec_state state_of(const struct spec_job *job, const struct spec_jo
 	if (s->phase && (all(job, SPEC_PENDING) || (view->from_pods && !job->n_replicas)) &&
 	    ((s->phase->by_pods && !view->firm && !s->unseen) || any_loops(job)))
 		return SPEC_PENDING;
-	if (s->phase && s->phase->between && !any(job, SPEC_FAILED))
+	if (s->phase && s->phase->between && !spec_job_any(job, SPEC_FAILED))
 		return SPEC_PENDING;
 	if (s->phase)
 		return s->phase->state;
 	if (*view->phase)
 		return SPEC_UNKNOWN;
-	if (any(job, SPEC_RUNNING) || all(job, SPEC_SUCCEEDED))
+	if (spec_job_any(job, SPEC_RUNNING) || all(job, SPEC_SUCCEEDED))
 		return SPEC_RUNNING;
 	return pods.n > 0 ? SPEC_PENDING : SPEC_SUBMITTED;
 }
