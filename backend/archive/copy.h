@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Copies one job into the archive. All functions may block: on the disk of the state directory, and
- * on the archive directory, which may be on a file server. After an error they return a negative errno, and set *WHY or C->why, malloc'ed, to a sentence about the error.
+ * on the archive directory, which may be on a file server. After an error they return a negative
+ * errno, and set *WHY or C->why, malloc'ed, to a sentence about the error.
  */
 #pragma once
 

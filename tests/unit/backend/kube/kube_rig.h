@@ -35,7 +35,7 @@ static struct {
 	char dir[64];
 	char kubeconfig[96];
 	enum backend_capture capture;
-	uint64_t spool_limit; /* 0: no limit in practice */
+	uint64_t spool_limit;	      /* 0: no limit in practice */
 	const struct spec_pair *args; /* a run option of the mount, or NULL */
 	bool mine;
 	struct backend *b;
