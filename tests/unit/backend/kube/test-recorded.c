@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Replays the recordings of real operators in tests/kinds/recordings. tests/kinds/golden.txt lists
- * each change that the world and a snapshot show.
+ * each change that the world and a snapshot show, and the text of `why` in the end.
  *
  * The final state must be the same in whichever order jobs, parts and pods arrive. It must also be
  * the same whether parts are only watched or are shown as jobs of another kind. A part is never
@@ -16,6 +16,7 @@
 #include "backend/base/diag.h"
 #include "backend/kube/world.h"
 #include "spec/base/mem.h"
+#include "spec/job/status.h"
 #include "spec/kinds/kinds.h"
 #include "tests/unit/spec/kindfile/mutants.h"
 #include "tests/unit/spec/kinds/describe.h"
@@ -183,7 +184,9 @@ static void tell(FILE *out, const struct spec_kind *kind, const struct story *st
 		/* Parts that are already gone connect later pods with their job. */
 		{"o", "p", "j"},
 		{"jo", "p", ""}};
+	cleanup_free char *why = NULL;
 	char first[4096] = "";
+	size_t len;
 
 	for (size_t i = 0; i < (every ? 2 * array_size(orders) : 1); i++) {
 		/* BEGIN shows JobSets as another kind. */
@@ -205,6 +208,8 @@ static void tell(FILE *out, const struct spec_kind *kind, const struct story *st
 			fprintf(out, "  in the end: %s  reason %s; %s\n", rig.line,
 				*rig.last->reason ? rig.last->reason : "-",
 				*rig.last->message ? rig.last->message : "-");
+			spec_status_why(rig.last, ~0u, &why, &len);
+			fprintf(out, "  why %s", *why ? why : "-\n");
 		}
 		sort_words(rig.line);
 		if (i == 0)
