@@ -227,7 +227,9 @@ static struct spec_cause refused(const struct facts *f, const char *text)
 static struct spec_cause refused_by(const struct facts *f, const struct spec_event_view *e)
 {
 	static const char plain[] = "Error creating: ";
-	cleanup_free char *text = text_copy(e->message);
+	/* client-go adds this prefix when the messages of a series of events differ. */
+	const char *message = behind(e->message, "(combined from similar events): ");
+	cleanup_free char *text = text_copy(message);
 
 	if (strncmp(text, plain, strlen(plain)) == 0)
 		return refused(f, text + strlen(plain));
