@@ -204,7 +204,13 @@ static void put_failure(FILE *out, const struct spec_job *job, const struct spec
 static void put_retries(FILE *out, const struct spec_job *job, bool again)
 {
 	bool none = job->max_retries == 0 && job->retries == 0;
+	bool unknown = job->uncounted;
 
+	/* For example, a RayJob does not count the retries of its submitter. */
+	for (size_t i = 0; none && i < job->n_replicas; i++)
+		unknown |= job->replicas[i].attempt > 0;
+	if (unknown)
+		return;
 	if (none && !again)
 		fputs(" There was no retry, because max_retries is 0.", out);
 	else if (!none)

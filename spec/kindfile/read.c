@@ -174,6 +174,7 @@ static void read_attempts(const struct kind_attempts *a, const struct spec_value
 	v->max_retries = (unsigned)(v->alone ? alone : allowed);
 	v->retry_limit = a->failed.n && !v->alone ? v->max_retries + 1 : 0;
 	v->restarts = v->max_retries > 0 || alone > 0 || pods;
+	v->uncounted = !v->alone && (a->restarted.n ? pods : !a->failed.n);
 }
 
 static size_t read_job(const struct spec_reader *reader, const struct spec_value *object,

@@ -90,6 +90,7 @@ static void copy_spec(struct spec_job_view *v, const struct spec_job_view *from)
 {
 	v->max_retries = from->max_retries;
 	v->retry_limit = from->retry_limit;
+	v->uncounted = from->uncounted;
 	v->minimum = from->minimum;
 	v->time_limit = from->time_limit;
 	v->restarts = from->restarts;

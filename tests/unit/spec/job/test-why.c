@@ -83,6 +83,21 @@ static void test_last_words(void **state)
 		"trainer-0 ended with exit code 3. There was no retry, because max_retries is 0.\n");
 }
 
+/* `why` does not deny retries that were not counted. */
+static void test_uncounted_retries(void **state)
+{
+	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
+	struct spec_replica *r = failed(job, 0, 300, 3, 0);
+
+	job->replicas[1].state = job->replicas[2].state = SPEC_CANCELLED;
+	r->attempt = 1;
+	assert_why(job, "trainer-0 ended with exit code 3. Its output is in trainer-0/log.\n");
+	r->attempt = 0;
+	job->uncounted = true;
+	job->max_retries = 1;
+	assert_why(job, "trainer-0 ended with exit code 3. Its output is in trainer-0/log.\n");
+}
+
 /*
  * If a replica is known to have printed nothing, kxfs does not look for its last lines. Lost output
  * is a different case.
@@ -485,6 +500,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_to_say),
 		cmocka_unit_test(test_last_words),
+		cmocka_unit_test(test_uncounted_retries),
 		cmocka_unit_test(test_silent),
 		cmocka_unit_test(test_first_failure),
 		cmocka_unit_test(test_signal_and_retries),

@@ -204,6 +204,23 @@ static void test_retried_alone(void **state)
 	world_clear(&w);
 }
 
+/* Jobs of a JobSet retry single pods, and no object counts that. So `why` mentions no retries. */
+static void test_uncounted_retries(void **state)
+{
+	struct world w = {.kind = test_kind("jobset")};
+	const char *spec = "'replicatedJobs':[" TASK("a", "1", "'backoffLimit':3") "]";
+	char *why cleanup_free = NULL;
+	size_t len;
+
+	job(&w, "", spec, "'restarts':0");
+	pod(&w, "a0", "a", 0, 1, 0, 0, "Failed");
+	job(&w, "", spec,
+	    world_json("'restarts':0,'conditions':[" CONDITION "]", "Failed", "True"));
+	spec_status_why(w.last, ~0u, &why, &len);
+	assert_string_equal(why, "a-0 ended with exit code 3.\n");
+	world_clear(&w);
+}
+
 /*
  * JobSets that others created: several Jobs from one template with several pods each, and one
  * single Job.
@@ -287,15 +304,11 @@ static void test_hostile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recordings),
-		cmocka_unit_test(test_restarts),
-		cmocka_unit_test(test_succeeded_too_late),
-		cmocka_unit_test(test_retried_alone),
-		cmocka_unit_test(test_of_others),
-		cmocka_unit_test(test_suspended),
-		cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_failed_without),
-		cmocka_unit_test(test_no_word),
+		cmocka_unit_test(test_recordings),	   cmocka_unit_test(test_restarts),
+		cmocka_unit_test(test_succeeded_too_late), cmocka_unit_test(test_retried_alone),
+		cmocka_unit_test(test_uncounted_retries),  cmocka_unit_test(test_of_others),
+		cmocka_unit_test(test_suspended),	   cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_failed_without),	   cmocka_unit_test(test_no_word),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

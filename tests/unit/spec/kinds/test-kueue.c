@@ -586,7 +586,7 @@ static void test_failed_before(void **state)
 	static const char job[] =
 		"{'metadata':{'name':'j','uid':'u','labels':{'kueue.x-k8s.io/queue-name':'team'}},"
 		"'spec':{'suspend':%s,'failurePolicy':{'maxRestarts':%d},'replicatedJobs':[{'name':'w',"
-		"'template':{'spec':{'completions':1}}}]},'status':{'conditions':[" CONDITION(
+		"'template':{'spec':{'completions':1,'backoffLimit':0}}}]},'status':{'conditions':[" CONDITION(
 			"Suspended", "%s", "r", "m") "]}}";
 	static const char workload[] =
 		"{'metadata':{'name':'wl','uid':'w','ownerReferences':[{'kind':'JobSet','uid':'u',"
