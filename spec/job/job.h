@@ -213,6 +213,7 @@ struct spec_job {
 	 * has whole sentences.
 	 */
 	bool given_up;
+	bool exact;	  /* true if REASON or MESSAGE explains a failure better than replicas do */
 	bool uncounted;	  /* true if nothing counts some of the retries; RETRIES lacks them */
 	bool unexplained; /* true if the job has failed, and its pods may still show why */
 	/* True if the job is suspended. Its state is final, but it may resume and print more. */

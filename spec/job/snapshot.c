@@ -55,6 +55,7 @@ static const struct spec_field job_fields[] = {
 	JOB(history, SPEC_FIELD_BOOL),
 	JOB(suspended, SPEC_FIELD_BOOL),
 	JOB(given_up, SPEC_FIELD_BOOL, .optional = true, .hidden = true),
+	JOB(exact, SPEC_FIELD_BOOL, .optional = true, .hidden = true),
 	JOB(uncounted, SPEC_FIELD_BOOL, .optional = true, .hidden = true),
 	JOB(dropped, SPEC_FIELD_BOOL, .optional = true, .hidden = true),
 	JOB(retries, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),

@@ -243,6 +243,7 @@ static void explain_end(const struct kindfile_reading *r, const struct kind_stat
 		spec_read_copy(&v->message, values_text(&r->file->message, r->object),
 			       READ_MAX_MESSAGE);
 	v->vague = is_vague(state, v);
+	v->exact = (state->exact.n || state->exact_message.n) && !v->vague;
 }
 
 static void explain_suspended(const struct kindfile_reading *r, const struct kind_state *state,

@@ -420,6 +420,7 @@ static void fill_head(struct spec_job *job, const struct spec_job_view *view,
 	job->has_appdef = view->has_appdef;
 	job->retries = view->retries;
 	job->max_retries = view->max_retries;
+	job->exact = view->exact;
 	job->uncounted = view->uncounted;
 	job->time_limit = view->time_limit;
 	job->created = view->meta.created;

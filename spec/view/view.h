@@ -159,6 +159,7 @@ struct spec_job_view {
 	int time_limit;
 	/* true if REASON and MESSAGE only report that pods have failed; the pods then show more */
 	bool vague;
+	bool exact;	 /* true if REASON or MESSAGE explains a failure better than pods do */
 	bool uncounted;	 /* true if nothing counts some of the retries */
 	bool used_up;	 /* true if the controller ended the job because no retries were left */
 	bool has_appdef; /* true if the object contains the AppDef (see spec_object_appdef) */

@@ -378,6 +378,21 @@ static void test_late_retries(void **state)
 	world_clear(&w);
 }
 
+/* A deadline ends the job while a failed replica is retried. `why` then names the deadline. */
+static void test_deadline(void **state)
+{
+	struct world w = {.kind = test_kind("job")};
+
+	job(&w, "", SPEC_OF(",'completionMode':'Indexed'"), "'active':2");
+	pod(&w, "a", 10, "'batch.kubernetes.io/job-completion-index':'0'", "Failed", false);
+	assert_non_null(strstr(why(&w), "c-0 ended with exit code 3."));
+	job(&w, "", SPEC_OF(",'completionMode':'Indexed'"),
+	    "'failed':2,'conditions':[" CONDITION("Failed", "True", "DeadlineExceeded") "]");
+	assert_string_equal(w.last->reason, "DeadlineExceeded");
+	assert_string_equal(why(&w), "The job failed: m.\n");
+	world_clear(&w);
+}
+
 /*
  * The failed indexes are shown as ranges: while the job is running, and at its end whatever the
  * controller reports.
@@ -620,12 +635,13 @@ static void test_hostile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recordings), cmocka_unit_test(test_ranges),
-		cmocka_unit_test(test_restarts),   cmocka_unit_test(test_late_retries),
-		cmocka_unit_test(test_reasons),	   cmocka_unit_test(test_unnumbered),
-		cmocka_unit_test(test_work_queue), cmocka_unit_test(test_owned),
-		cmocka_unit_test(test_injected),   cmocka_unit_test(test_quota),
-		cmocka_unit_test(test_requests),   cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_recordings),   cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_deadline),     cmocka_unit_test(test_restarts),
+		cmocka_unit_test(test_late_retries), cmocka_unit_test(test_reasons),
+		cmocka_unit_test(test_unnumbered),   cmocka_unit_test(test_work_queue),
+		cmocka_unit_test(test_owned),	     cmocka_unit_test(test_injected),
+		cmocka_unit_test(test_quota),	     cmocka_unit_test(test_requests),
+		cmocka_unit_test(test_hostile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

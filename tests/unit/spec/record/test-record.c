@@ -229,7 +229,7 @@ static bool may_be_missing(const char *key)
 					   "ttl",	    "evictions",   "gpus",
 					   "cluster_queue", "flavors",	   "priority_class",
 					   "priority",	    "owner",	   "starts",
-					   "last_code",	    "uncounted"};
+					   "last_code",	    "uncounted",   "exact"};
 
 	for (size_t i = 0; i < array_size(keys); i++)
 		if (streq(keys[i], key))
