@@ -141,6 +141,21 @@ static bool is_other(const struct spec_event_view *v, const struct spec_event_vi
 	       (spec_event_view_is_old(last, began) && !spec_event_view_is_old(v, began));
 }
 
+/*
+ * True if V shows that the volumes of a pod are mounted and the pod's last event about volumes was
+ * that they can't be, or the reverse.
+ */
+static bool turns_mounts(const struct event_job *job, const struct spec_event_view *v)
+{
+	int last = 0, now = spec_event_view_mounts(v);
+	const struct event *e;
+
+	DL_FOREACH(job->list, e)
+		if (streq(e->v->about, v->about) && spec_event_view_mounts(e->v))
+			last = spec_event_view_mounts(e->v);
+	return last * now < 0;
+}
+
 /* Add E to the lists of JOB. E must not be in any list. Return true if `why` may change. */
 static bool put_event(struct events *ev, struct event_job *job, int64_t began, struct event *e)
 {
@@ -151,6 +166,7 @@ static bool put_event(struct events *ev, struct event_job *job, int64_t began, s
 	/* If E is noise, `why` changes only if E is the first event with its object and reason. */
 	if (last && spec_event_view_is_noise(e->v))
 		changes = false;
+	changes |= turns_mounts(job, e->v);
 	if (old) {
 		/* E is a newer version of OLD. */
 		spec_event_view_unref(old->v);

@@ -319,12 +319,6 @@ const char *spec_cause_probe(const struct spec_pod_view *pod, const struct spec_
 
 /* --- volumes --- */
 
-static bool is_mount_failure(const struct spec_event_view *e)
-{
-	return streq(e->reason, SPEC_EVENT_FAILED_MOUNT) ||
-	       streq(e->reason, SPEC_EVENT_FAILED_ATTACH);
-}
-
 /*
  * Return the replica whose pod E is about. Return NULL if E is not about a pod, if the pod was
  * deleted, or if the replica has started or ended.
@@ -344,14 +338,11 @@ static const struct spec_replica *replica_of(const struct facts *f, const struct
 /* True if an event after FAILURE, a failed mount, shows that the pod's volumes are mounted now. */
 static bool is_mounted(const struct facts *f, const struct spec_event_view *failure)
 {
-	static const char *const later[] = {
-		"SuccessfulAttachVolume", "Pulling", "Pulled", "Created", "Started", NULL};
-
 	for (size_t i = 0; i < f->ctx->n_events; i++) {
 		const struct spec_event_view *e = f->ctx->events[i];
 
 		if (streq(e->about, failure->about) && e->last >= failure->last &&
-		    streq_any(e->reason, later))
+		    spec_event_view_mounts(e) > 0)
 			return true;
 	}
 	return false;
@@ -379,8 +370,9 @@ static struct spec_cause find_mount(const struct facts *f)
 
 	for (size_t i = 0; i < f->ctx->n_events; i++) {
 		const struct spec_event_view *e = f->ctx->events[i];
-		const struct spec_replica *r =
-			is_mount_failure(e) && !is_mounted(f, e) ? replica_of(f, e) : NULL;
+		const struct spec_replica *r = spec_event_view_mounts(e) < 0 && !is_mounted(f, e)
+						       ? replica_of(f, e)
+						       : NULL;
 
 		if (r && (!replica || r < replica || (r == replica && e->last >= first->last))) {
 			replica = r;

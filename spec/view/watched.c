@@ -164,12 +164,18 @@ bool spec_event_view_same(const struct spec_event_view *a, const struct spec_eve
 
 bool spec_event_view_explains(const struct spec_event_view *v)
 {
-	static const char *const reasons[] = {SPEC_EVENT_UNSCHEDULABLE, SPEC_EVENT_FAILED_CREATE,
-					      SPEC_EVENT_FAILED_MOUNT, SPEC_EVENT_FAILED_ATTACH,
-					      NULL};
-
-	return streq_any(v->reason, reasons) ||
+	return streq(v->reason, SPEC_EVENT_UNSCHEDULABLE) ||
+	       streq(v->reason, SPEC_EVENT_FAILED_CREATE) || spec_event_view_mounts(v) < 0 ||
 	       (streq(v->reason, SPEC_EVENT_KILLING) && strstr(v->message, " probe"));
+}
+
+int spec_event_view_mounts(const struct spec_event_view *v)
+{
+	static const char *const failed[] = {"FailedMount", "FailedAttachVolume", NULL};
+	static const char *const later[] = {
+		"SuccessfulAttachVolume", "Pulling", "Pulled", "Created", "Started", NULL};
+
+	return streq_any(v->reason, later) - streq_any(v->reason, failed);
 }
 
 bool spec_event_view_is_old(const struct spec_event_view *v, int64_t began)

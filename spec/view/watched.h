@@ -14,8 +14,6 @@ struct spec_local_queue; /* kueue.h */
 /* Reasons of events that `why` uses. */
 #define SPEC_EVENT_UNSCHEDULABLE "Unschedulable"
 #define SPEC_EVENT_FAILED_CREATE "FailedCreate"
-#define SPEC_EVENT_FAILED_MOUNT	 "FailedMount"
-#define SPEC_EVENT_FAILED_ATTACH "FailedAttachVolume"
 #define SPEC_EVENT_KILLING	 "Killing"   /* the kubelet ends a container */
 #define SPEC_EVENT_UNHEALTHY	 "Unhealthy" /* a probe has failed */
 
@@ -80,6 +78,11 @@ void spec_event_view_unref(struct spec_event_view *v); /* NULL is allowed */
 bool spec_event_view_same(const struct spec_event_view *a, const struct spec_event_view *b);
 /* True if the text of `why` may depend on V. */
 bool spec_event_view_explains(const struct spec_event_view *v);
+/*
+ * Return -1 if V reports that a volume of a pod can't be mounted, 1 if V shows that the volumes are
+ * mounted, otherwise 0.
+ */
+int spec_event_view_mounts(const struct spec_event_view *v);
 /*
  * True if V last happened before BEGAN (ns, by the server's clock), when the job's attempt began.
  */

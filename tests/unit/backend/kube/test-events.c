@@ -108,6 +108,27 @@ static void test_noise(void **state)
 	events_free(ev);
 }
 
+/*
+ * After a volume could not be mounted, the first event that shows that it is mounted is new. If the
+ * same failure then occurs again, it is new, too. Each start of a pod has such events.
+ */
+static void test_mounts(void **state)
+{
+	struct events *ev = events_new();
+
+	assert_false(events_put(ev, "j", 0, event("p", "Pulling", "image", 1)));
+	assert_true(events_put(ev, "j", 0, event("p", "FailedMount", "no volume", 2)));
+	assert_false(events_put(ev, "j", 0, event("p", "FailedMount", "no volume", 3)));
+	assert_false(events_put(ev, "j", 0, event("q", "Pulling", "image", 4)));
+	assert_false(events_put(ev, "j", 0, event("p", "Killing", "container", 5)));
+	assert_true(events_put(ev, "j", 0, event("p", "SuccessfulAttachVolume", "volume", 6)));
+	assert_false(events_put(ev, "j", 0, event("p", "Pulled", "image", 7)));
+	assert_true(events_put(ev, "j", 0, event("p", "FailedMount", "no volume", 8)));
+	assert_true(events_put(ev, "j", 0, event("p", "Pulled", "image", 9)));
+	assert_false(events_put(ev, "j", 0, event("p", "Started", "container", 10)));
+	events_free(ev);
+}
+
 static void test_bounds(void **state)
 {
 	struct events *ev = events_new();
@@ -167,11 +188,9 @@ static void test_before_its_object(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_newest),
-		cmocka_unit_test(test_of_a_further_try),
-		cmocka_unit_test(test_noise),
-		cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_before_its_object),
+		cmocka_unit_test(test_newest), cmocka_unit_test(test_of_a_further_try),
+		cmocka_unit_test(test_noise),  cmocka_unit_test(test_mounts),
+		cmocka_unit_test(test_bounds), cmocka_unit_test(test_before_its_object),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
