@@ -129,6 +129,20 @@ static const struct spec_event_view *newest(const struct facts *f, const char *u
 	return ret;
 }
 
+/* Return the newest event about a failure to create pods, or NULL. */
+static const struct spec_event_view *newest_refusal(const struct facts *f)
+{
+	const struct spec_event_view *ret = NULL;
+
+	for (size_t i = 0; i < f->ctx->n_events; i++) {
+		const struct spec_event_view *e = f->ctx->events[i];
+
+		if (spec_event_view_is_refusal(e) && (!ret || e->last >= ret->last))
+			ret = e;
+	}
+	return ret;
+}
+
 static bool any_about(const struct facts *f, const char *uid)
 {
 	for (size_t i = 0; i < f->ctx->n_events; i++)
@@ -238,7 +252,7 @@ static struct spec_cause refused_by(const struct facts *f, const struct spec_eve
 
 static struct spec_cause find_unmade(const struct facts *f)
 {
-	const struct spec_event_view *e = newest(f, f->view->meta.uid, SPEC_EVENT_FAILED_CREATE);
+	const struct spec_event_view *e = newest_refusal(f);
 	struct spec_cause ret;
 
 	/* MCAD creates no events, but quotes the server's message in the job's object. */
@@ -279,7 +293,7 @@ struct spec_cause spec_cause_given_up(const struct spec_job *job, const struct s
 				      const struct spec_view_context *ctx)
 {
 	const struct facts f = {job, view, pods, ctx};
-	const struct spec_event_view *e = newest(&f, view->meta.uid, SPEC_EVENT_FAILED_CREATE);
+	const struct spec_event_view *e = newest_refusal(&f);
 	cleanup_free char *text = NULL;
 	struct spec_cause ret = none();
 	unsigned n = 0;
@@ -290,11 +304,9 @@ struct spec_cause spec_cause_given_up(const struct spec_job *job, const struct s
 	if (!*ret.reason)
 		return ret;
 	/* Count how often the controller tried to create the pods. */
-	for (size_t i = 0; i < ctx->n_events; i++) {
-		e = ctx->events[i];
-		if (streq(e->about, view->meta.uid) && streq(e->reason, SPEC_EVENT_FAILED_CREATE))
-			n += min_of(e->count, 1000000u);
-	}
+	for (size_t i = 0; i < ctx->n_events; i++)
+		if (spec_event_view_is_refusal(ctx->events[i]))
+			n += min_of(ctx->events[i]->count, 1000000u);
 	text = text_print("Volcano gave up after %u tr%s: %s.%s", n, n == 1 ? "y" : "ies",
 			  behind(ret.text, CANT), advice_after(&ret));
 	spec_unset(&ret.text);

@@ -164,9 +164,15 @@ bool spec_event_view_same(const struct spec_event_view *a, const struct spec_eve
 
 bool spec_event_view_explains(const struct spec_event_view *v)
 {
-	return streq(v->reason, SPEC_EVENT_UNSCHEDULABLE) ||
-	       streq(v->reason, SPEC_EVENT_FAILED_CREATE) || spec_event_view_mounts(v) < 0 ||
+	return streq(v->reason, SPEC_EVENT_UNSCHEDULABLE) || spec_event_view_is_refusal(v) ||
+	       spec_event_view_mounts(v) < 0 ||
 	       (streq(v->reason, SPEC_EVENT_KILLING) && strstr(v->message, " probe"));
+}
+
+bool spec_event_view_is_refusal(const struct spec_event_view *v)
+{
+	/* Kubeflow's training operator writes the second one. */
+	return streq(v->reason, "FailedCreate") || streq(v->reason, "FailedCreatePod");
 }
 
 int spec_event_view_mounts(const struct spec_event_view *v)

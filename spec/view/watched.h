@@ -13,7 +13,6 @@ struct spec_local_queue; /* kueue.h */
 
 /* Reasons of events that `why` uses. */
 #define SPEC_EVENT_UNSCHEDULABLE "Unschedulable"
-#define SPEC_EVENT_FAILED_CREATE "FailedCreate"
 #define SPEC_EVENT_KILLING	 "Killing"   /* the kubelet ends a container */
 #define SPEC_EVENT_UNHEALTHY	 "Unhealthy" /* a probe has failed */
 
@@ -78,6 +77,8 @@ void spec_event_view_unref(struct spec_event_view *v); /* NULL is allowed */
 bool spec_event_view_same(const struct spec_event_view *a, const struct spec_event_view *b);
 /* True if the text of `why` may depend on V. */
 bool spec_event_view_explains(const struct spec_event_view *v);
+/* True if V reports that a controller could not create pods. */
+bool spec_event_view_is_refusal(const struct spec_event_view *v);
 /*
  * Return -1 if V reports that a volume of a pod can't be mounted, 1 if V shows that the volumes are
  * mounted, otherwise 0.

@@ -82,6 +82,7 @@ static void test_of_a_further_try(void **state)
 		events_put(ev, "j", first + 30000000000, event("j", "FailedCreate", "quota", 50)));
 	assert_false(
 		events_put(ev, "j", first + 30000000000, event("j", "FailedCreate", "quota", 51)));
+	assert_true(events_put(ev, "j", 0, event("j", "FailedCreatePod", "quota", 52)));
 	events_free(ev);
 }
 

@@ -552,27 +552,30 @@ static void test_injected(void **state)
 
 /*
  * The job's pods can't be created, and the controller retries without end. The server's message may
- * end after the name of the quota. The event recorder combines similar events.
+ * end after the name of the quota. The event recorder combines similar events. Kubeflow's training
+ * operator has its own reason. The event may be about a part of the job, such as a launcher's Job.
  */
 static void test_quota(void **state)
 {
 	static const struct {
-		const char *prefix, *amounts, *shown;
+		const char *about, *reason, *prefix, *amounts, *shown;
 	} cases[] = {
-		{"", " requested: pods=1, used: pods=1, limited: pods=1",
+		{"u", "FailedCreate", "", " requested: pods=1, used: pods=1, limited: pods=1",
 		 " (requested: pods=1, used: pods=1, limited: pods=1)"},
-		{"", "", ""},
-		{"(combined from similar events): ", "", ""},
+		{"u", "FailedCreate", "", "", ""},
+		{"u", "FailedCreate", "(combined from similar events): ", "", ""},
+		{"u", "FailedCreatePod", "", "", ""},
+		{"of-a-part", "FailedCreate", "", "", ""},
 	};
 
 	for (size_t i = 0; i < array_size(cases); i++) {
 		struct world w = {.kind = test_kind("job"), .events_known = true};
 		cleanup_free char *event = text_print(
 			"{'metadata':{'name':'e','uid':'e1'},'involvedObject':{'kind':'Job','name':"
-			"'j','uid':'u'},'reason':'FailedCreate','type':'Warning','lastTimestamp':"
+			"'j','uid':'%s'},'reason':'%s','type':'Warning','lastTimestamp':"
 			"'1970-01-01T00:00:30Z','message':'%sError creating: pods \\'j-0-\\' is "
 			"forbidden: exceeded quota: few,%s'}",
-			cases[i].prefix, cases[i].amounts);
+			cases[i].about, cases[i].reason, cases[i].prefix, cases[i].amounts);
 		cleanup_free char *want =
 			text_print("The job waits: its pods can't be created: quota few is "
 				   "exhausted%s. It continues automatically when quota becomes "
