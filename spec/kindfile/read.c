@@ -205,8 +205,11 @@ static const char *phase_of(const struct kindfile_reading *r, const struct kind_
 {
 	const char *phase = value_text(&r->file->phase, r->object);
 
+	/* A Go client creates objects with a status of empty values. */
+	if (!state && (*phase || r->file->phase.text))
+		return phase;
 	if (!state)
-		return r->status && r->status->n > 0 ? *phase ? phase : "Unknown" : "";
+		return r->status && r->status->n > 0 ? "Unknown" : "";
 	if (state->shown)
 		return state->shown;
 	if (r->condition)

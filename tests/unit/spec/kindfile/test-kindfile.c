@@ -277,6 +277,38 @@ static void test_workflow_ctl(void **state)
 	world_clear(&w);
 }
 
+/*
+ * Statuses that no recording contains: of a TrainJob resumed before its JobSet exists, and of
+ * objects that a Go client created, before their controller has acted.
+ */
+static void test_early_status(void **state)
+{
+	static const struct {
+		const char *kind, *status, *want;
+	} cases[] = {
+		{"trainjob", "'conditions':[{'type':'Suspended','status':'False'}]", "PENDING"},
+		{"workflow", "'startedAt':null,'finishedAt':null", "SUBMITTED"},
+		{"sparkapplication", "'applicationState':{'state':''},'driverInfo':{}",
+		 "SUBMITTED"},
+		{"workflow", "'phase':'New'", "UNKNOWN"},
+		{"pytorchjob", "'conditions':[{'type':'Suspended','status':'False'}]", "PENDING"},
+		{"mpijob", "'conditions':[{'type':'Suspended','status':'False'}]", "PENDING"},
+		{"jobset", "'conditions':[{'type':'Suspended','status':'False'}]", "PENDING"},
+	};
+
+	for (size_t i = 0; i < array_size(cases); i++) {
+		struct world w = {.kind = test_kind(cases[i].kind)};
+
+		world_job(&w,
+			  world_json("{'metadata':{'name':'j','uid':'u'},'spec':{"
+				     "'replicatedJobs':[{'name':'a'}]},'status':{%s}}",
+				     cases[i].status),
+			  false);
+		assert_string_equal(spec_state_name(w.last->state), cases[i].want);
+		world_clear(&w);
+	}
+}
+
 static int see_object(void *data, const char *json, size_t len, int wrong)
 {
 	assert_string_equal(json, data);
@@ -378,6 +410,7 @@ int main(void)
 		cmocka_unit_test(test_from_pods),     cmocka_unit_test(test_grows),
 		cmocka_unit_test(test_from_pods_one), cmocka_unit_test(test_ignored),
 		cmocka_unit_test(test_mutants),	      cmocka_unit_test(test_workflow_ctl),
+		cmocka_unit_test(test_early_status),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
