@@ -583,6 +583,29 @@ bool spec_replica_waits_for_gang(const struct spec_replica *r)
 					    strstr(r->message, "pod group is not ready"));
 }
 
+/*
+ * True if another role is a later attempt of R's role. Argo names the attempts of a step NAME(0),
+ * NAME(1), and a step inside of an attempt NAME(0)[0].STEP.
+ */
+static bool is_retried(const struct spec_job *job, const struct spec_replica *r)
+{
+	const char *name = job->roles[r->role].name;
+
+	/* The roles of local jobs may have any names. */
+	for (const char *p = name; *job->namespace && (p = strchr(p, '(')); p++) {
+		char *end;
+		unsigned long k = strtoul(p + 1, &end, 10);
+		cleanup_free char *next = text_print("%.*s(%lu)", (int)(p - name), name, k + 1);
+
+		/* Roles are in the order of their first pods, so the next attempt is usually near. */
+		for (unsigned i = 1; *end == ')' && i < job->n_roles; i++)
+			if (strncmp(job->roles[(r->role + i) % job->n_roles].name, next,
+				    strlen(next)) == 0)
+				return true;
+	}
+	return false;
+}
+
 const struct spec_replica *spec_job_first_failed(const struct spec_job *job, size_t *ret_n)
 {
 	const struct spec_replica *first = NULL;
@@ -590,12 +613,13 @@ const struct spec_replica *spec_job_first_failed(const struct spec_job *job, siz
 
 	for (size_t i = 0; i < job->n_replicas; i++) {
 		const struct spec_replica *r = &job->replicas[i];
+		bool sooner = !first ||
+			      (r->finished && (!first->finished || r->finished < first->finished));
 
-		if (r->state != SPEC_FAILED)
+		if (r->state != SPEC_FAILED || !(sooner || ret_n) || is_retried(job, r))
 			continue;
 		n++;
-		if (!first || (r->finished && (!first->finished || r->finished < first->finished)))
-			first = r;
+		first = sooner ? r : first;
 	}
 	if (ret_n)
 		*ret_n = n;

@@ -374,7 +374,8 @@ const struct spec_replica *spec_job_replica(const struct spec_job *job, const ch
 bool spec_replica_waits_for_gang(const struct spec_replica *r);
 /*
  * Return the replica that failed first, which `status` and `why` name, or NULL. A replica whose end
- * has no known time counts as the last. *RET_N (may be NULL) is the number of failed replicas.
+ * has no known time counts as the last. Ignore attempts of a step of a Workflow if another attempt
+ * followed. *RET_N (may be NULL) is the number of failed replicas.
  */
 const struct spec_replica *spec_job_first_failed(const struct spec_job *job, size_t *ret_n);
 /* True if any replica of JOB is in this STATE. */

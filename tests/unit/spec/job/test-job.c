@@ -164,6 +164,33 @@ static void test_first_failed(void **state)
 }
 
 /*
+ * Each attempt of a step of a Workflow is a role. An attempt that was followed by another one did
+ * not make the job fail. Items of a loop are no attempts.
+ */
+static void test_first_failed_step(void **state)
+{
+	static const char *const names[] = {"main(0)", "main(1)", "loop(0:a)(0)",
+					    "loop(0:a)(1)[0].in", "loop(1:b)"};
+	struct spec_job *job cleanup_job = spec_job_new(array_size(names), array_size(names));
+	size_t n;
+
+	spec_set(&job->namespace, "ns");
+	for (unsigned i = 0; i < array_size(names); i++) {
+		spec_set(&job->roles[i].name, names[i]);
+		job->replicas[i].role = i;
+		job->replicas[i].finished = 10 + i;
+	}
+	job->replicas[0].state = job->replicas[2].state = job->replicas[4].state = SPEC_FAILED;
+	assert_ptr_equal(spec_job_first_failed(job, &n), &job->replicas[4]);
+	assert_int_equal(n, 1);
+	job->replicas[1].state = SPEC_FAILED;
+	assert_ptr_equal(spec_job_first_failed(job, NULL), &job->replicas[1]);
+	/* The roles of a local job may have any names. */
+	spec_set(&job->namespace, "");
+	assert_ptr_equal(spec_job_first_failed(job, NULL), &job->replicas[0]);
+}
+
+/*
  * The first replica with a cause of its own for waiting. A replica that waits for others, or for a
  * restart, does not count.
  */
@@ -403,6 +430,7 @@ int main(void)
 		cmocka_unit_test(test_pack),
 		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_first_failed),
+		cmocka_unit_test(test_first_failed_step),
 		cmocka_unit_test(test_first_waiting),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_text),
