@@ -249,10 +249,12 @@ struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_j
 	/*
 	 * A published final state does not change. A job published as removed remains CANCELLED,
 	 * although it may have ended unseen. A published end remains although the object's phase is
-	 * not final, such as Terminating during the removal.
+	 * not final, such as Terminating during the removal. A suspended job has not ended, unless
+	 * it is being removed.
 	 */
 	bool settled = (ctx->history || standing->ending) && before &&
 		       spec_state_is_final(before->state) &&
+		       (!before->suspended || ctx->history || view->meta.deleted) &&
 		       ((before->history && before->state == SPEC_CANCELLED) ||
 			!(phase && spec_state_is_final(phase->state)));
 	struct spec_judgement v = {.state = settled ? before->state

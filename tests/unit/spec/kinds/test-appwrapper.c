@@ -266,6 +266,10 @@ static void test_suspended_after_success(void **state)
 	assert_job(&w, SPEC_RUNNING, false, "", "");
 	job(&w, "", "'suspend':true,'components':[" POD("j-0", "") "]", "'phase':'Suspended'");
 	assert_job(&w, SPEC_CANCELLED, true, "Suspended", "");
+	/* A removed job does not run again. */
+	job(&w, "},'deletionTimestamp':'1970-01-01T00:00:30Z','annotations':{",
+	    "'suspend':true,'components':[" POD("j-0", "") "]", "'phase':'Terminating'");
+	assert_job(&w, SPEC_CANCELLED, false, "Deleted", "it was removed from the cluster");
 	world_clear(&w);
 }
 

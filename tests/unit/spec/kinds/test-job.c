@@ -378,6 +378,35 @@ static void test_late_retries(void **state)
 	world_clear(&w);
 }
 
+/*
+ * While no mount runs, a suspended job is resumed and begins to fail. It is not CANCELLED any more,
+ * unless it is being removed.
+ */
+static void test_resumed_unseen(void **state)
+{
+	struct world w = {.kind = test_kind("job")};
+	const char *target =
+		"'conditions':[" CONDITION("Suspended", "False",
+					   "JobResumed") "," CONDITION("FailureTarget", "True",
+								       "BackoffLimitExceeded") "]";
+
+	job(&w, "", SPEC_OF(",'suspend':true"),
+	    "'conditions':[" CONDITION("Suspended", "True", "JobSuspended") "]");
+	assert_int_equal(w.last->state, SPEC_CANCELLED);
+	assert_true(w.last->suspended);
+	job(&w, ",'deletionTimestamp':'1970-01-01T00:00:30Z'", SPEC_OF(""), target);
+	assert_int_equal(w.last->state, SPEC_CANCELLED);
+	world_clear(&w);
+	job(&w, "", SPEC_OF(",'suspend':true"),
+	    "'conditions':[" CONDITION("Suspended", "True", "JobSuspended") "]");
+	job(&w, "", SPEC_OF(""), target);
+	assert_false(spec_state_is_final(w.last->state));
+	job(&w, "", SPEC_OF(""),
+	    "'conditions':[" CONDITION("Failed", "True", "BackoffLimitExceeded") "]");
+	assert_int_equal(w.last->state, SPEC_FAILED);
+	world_clear(&w);
+}
+
 /* A deadline ends the job while a failed replica is retried. `why` then names the deadline. */
 static void test_deadline(void **state)
 {
@@ -638,13 +667,13 @@ static void test_hostile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recordings),   cmocka_unit_test(test_ranges),
-		cmocka_unit_test(test_deadline),     cmocka_unit_test(test_restarts),
-		cmocka_unit_test(test_late_retries), cmocka_unit_test(test_reasons),
-		cmocka_unit_test(test_unnumbered),   cmocka_unit_test(test_work_queue),
-		cmocka_unit_test(test_owned),	     cmocka_unit_test(test_injected),
-		cmocka_unit_test(test_quota),	     cmocka_unit_test(test_requests),
-		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_recordings), cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_deadline),   cmocka_unit_test(test_resumed_unseen),
+		cmocka_unit_test(test_restarts),   cmocka_unit_test(test_late_retries),
+		cmocka_unit_test(test_reasons),	   cmocka_unit_test(test_unnumbered),
+		cmocka_unit_test(test_work_queue), cmocka_unit_test(test_owned),
+		cmocka_unit_test(test_injected),   cmocka_unit_test(test_quota),
+		cmocka_unit_test(test_requests),   cmocka_unit_test(test_hostile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
