@@ -22,7 +22,6 @@
 #define EFA		  "vpc.amazonaws.com/efa"
 #define RESERVED_MILLICPU 100
 #define RESERVED_MB	  1024
-#define KUEUE_START_S	  300	    /* allowed for the start of an attempt's pods, in seconds */
 #define LOCAL_IMAGE	  "sha256:" /* prefix of the ids of images in a local Docker */
 
 int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, ...)
@@ -64,26 +63,12 @@ int spec_build_begin(struct spec_build *b, const char *controller)
 	return ret;
 }
 
-/*
- * Kueue's time limit applies to all attempts together, from the job's admission. The pods' time
- * limit applies to each attempt, and gives a clearer reason when it ends the job. So set Kueue's
- * limit to a time within which all attempts fit.
- */
 void spec_build_queue(const struct spec_build *b, struct json_object *labels)
 {
 	const char *queue = spec_options_text(b->options, "queue");
-	int64_t limit, retries = 0;
 
-	if (!queue || !*queue)
-		return;
-	spec_tree_text(labels, SPEC_KUEUE_QUEUE, queue);
-	if (!spec_options_int(b->options, "time_limit", &limit))
-		return;
-	for (size_t i = 0; i < b->app->n_roles; i++)
-		retries = max_of(retries, b->app->roles[i].max_retries);
-	limit = (limit + KUEUE_START_S) * (min_of(retries, (int64_t)INT32_MAX) + 1);
-	spec_tree_add(labels, SPEC_KUEUE_MAX_TIME,
-		      spec_tree_format("%lld", (long long)min_of(limit, (int64_t)INT32_MAX)));
+	if (queue && *queue)
+		spec_tree_text(labels, SPEC_KUEUE_QUEUE, queue);
 }
 
 void spec_build_ttl(const struct spec_build *b, struct json_object *spec)

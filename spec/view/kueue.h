@@ -11,7 +11,6 @@
 /* The label of a job, of any kind, that names the job's LocalQueue. */
 #define SPEC_KUEUE_QUEUE "kueue.x-k8s.io/queue-name"
 
-#define SPEC_KUEUE_MAX_TIME "kueue.x-k8s.io/max-exec-time-seconds"
 #define SPEC_KUEUE_PRIORITY "kueue.x-k8s.io/priority-class"
 
 /* The API group of Kueue's objects, and the group of the API that reports positions of jobs. */

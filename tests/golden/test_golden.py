@@ -214,7 +214,6 @@ def test_scheduler_args(name, kind):
 # time_limit and ttl: everything that they change in the manifest of each kind.
 
 INPUT = Input("005-multi-role").path
-KUEUES = "kueue.x-k8s.io/max-exec-time-seconds"
 
 
 def make_limited(kind, options):
@@ -247,8 +246,6 @@ def test_limits_of_time(kind, queue):
         spec["activeDeadlineSeconds"] = 14400
     if has_ttl:
         wanted["spec"]["ttlSecondsAfterFinished"] = 86400
-    if queue and kind != "volcano":
-        wanted["metadata"]["labels"][KUEUES] = str(14400 + 300)
     assert len(pods(kind, wanted)) > 1
     assert make_limited(kind, {**base, "time_limit": "4h", **({"ttl": "1d"} if has_ttl else {})}) == wanted
 
@@ -264,18 +261,7 @@ def test_limits_of_a_job(tmp_path, queue):
     wanted, limited = (load(json.dumps(tree).replace(tree["metadata"]["name"], "the-job")) for tree in made)
     wanted["spec"]["template"]["spec"]["activeDeadlineSeconds"] = 14400
     wanted["spec"]["ttlSecondsAfterFinished"] = 86400
-    if queue:
-        wanted["metadata"]["labels"][KUEUES] = limited["metadata"]["labels"][KUEUES]
     assert limited == wanted
-
-
-def test_kueue_counts_all_attempts(tmp_path):
-    path = tmp_path / "app.yaml"
-    path.write_text("name: a\nroles: [{name: r, image: i, entrypoint: e, max_retries: 2}]\n"
-                    "scheduler_args: {queue: q, time_limit: 10s}\n")
-    status, out, errors = run("jobset", path)
-    assert status == 0, errors
-    assert load(out)["metadata"]["labels"][KUEUES] == str(3 * (10 + 300))
 
 
 @pytest.mark.parametrize("kind", ["mcad", "appwrapper"])
