@@ -277,10 +277,13 @@ static int make(const struct spec_yaml *root, const char *text, size_t len,
 	struct spec_app_rules rules;
 	bool bare;
 
-	for (size_t i = 0; i < rq->n_options; i++)
-		/* On a mount of several kinds, skip options that this kind does not have. */
-		if (rq->kind || spec_option_find(kind->options, rq->options[i].key))
+	for (size_t i = 0; i < rq->n_options; i++) {
+		const struct spec_option *o = spec_option_find(kind->options, rq->options[i].key);
+
+		/* On a mount of several kinds, skip options that this kind can't have. */
+		if (rq->kind || (o && !o->refusal))
 			spec_options_set(options, rq->options[i].key, rq->options[i].value, e);
+	}
 	if (spec_app_is_manifest(root)) {
 		if (spec_ready_read(root, &b) < 0)
 			return e->err;

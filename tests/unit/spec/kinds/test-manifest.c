@@ -281,7 +281,8 @@ static void test_several_kinds(void **state)
 		{"scheduler: kubernetes_mcad\n", "AppWrapper"},
 	};
 	struct spec_pair options[] = {{(char[]){"queue"}, (char[]){"q"}},
-				      {(char[]){"coscheduler_name"}, (char[]){"c"}}};
+				      {(char[]){"coscheduler_name"}, (char[]){"c"}},
+				      {(char[]){"ttl"}, (char[]){"1d"}}};
 
 	rq.kinds = kinds;
 	rq.n_kinds = array_size(kinds);
