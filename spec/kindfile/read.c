@@ -7,6 +7,7 @@
 
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
+#include "spec/base/name.h"
 #include "spec/kindfile/file.h"
 #include "spec/view/kueue.h"
 
@@ -423,11 +424,12 @@ static void read_pod(const struct spec_reader *reader, const struct spec_value *
 	const struct kind_pod *row = row_of(f, object);
 	const char *role = values_text(&row->role, object);
 	const char *container = row->main.n ? values_text(&row->main, object) : role;
+	cleanup_free char *main = spec_name_norm(container); /* a label may have the role's name */
 	int index = values_number(&row->index, object, -1);
 	cleanup_free char *trimmed = NULL;
 	char task[READ_MAX_WORD + 1];
 
-	spec_read_copy(&v->main, spec_pod_choose_main(object, container), READ_MAX_WORD);
+	spec_read_copy(&v->main, spec_pod_choose_main(object, main), READ_MAX_WORD);
 	if (row->trim) {
 		trimmed = trim(role, object, v->main);
 		role = trimmed;

@@ -571,11 +571,12 @@ static void test_injected(void **state)
 	job(&w, "", SPEC_OF(""), "'active':1");
 	world_pod(&w,
 		  world_json("{'metadata':{'name':'j-0','uid':'p','ownerReferences':[{'uid':'u',"
-			     "'controller':true}],'labels':{'torchx.pytorch.org/role-name':'c'},"
-			     "'annotations':{'batch.kubernetes.io/job-completion-index':'0'}},"
-			     "'spec':{'containers':[{'name':'proxy'},{'name':'c'}]}}"),
+			     "'controller':true}],'labels':{'torchx.pytorch.org/role-name':"
+			     "'Data_Loader'},'annotations':{"
+			     "'batch.kubernetes.io/job-completion-index':'0'}},"
+			     "'spec':{'containers':[{'name':'proxy'},{'name':'dataloader'}]}}"),
 		  false);
-	assert_string_equal(w.pods[0]->main, "c");
+	assert_string_equal(w.pods[0]->main, "dataloader");
 	world_clear(&w);
 }
 
