@@ -626,15 +626,12 @@ static void help_row(FILE *out, const struct option_def *d)
 {
 	char head[64];
 
-	if (d->letter >= OPTION_LONG_ONLY)
-		snprintf(head, sizeof(head), "--%s%s%s", d->name, d->arg ? "=" : "",
-			 d->arg ? d->arg : "");
-	else if (d->letter)
+	if (d->letter && d->letter < OPTION_LONG_ONLY)
 		snprintf(head, sizeof(head), "-%c%s%s%s%s", d->letter, d->name ? ", --" : "",
 			 d->name ? d->name : "", d->arg ? " " : "", d->arg ? d->arg : "");
 	else
-		snprintf(head, sizeof(head), "%s%s%s", d->name, d->arg ? "=" : "",
-			 d->arg ? d->arg : "");
+		snprintf(head, sizeof(head), "%s%s%s%s", d->letter ? "--" : "", d->name,
+			 d->arg ? "=" : "", d->arg ? d->arg : "");
 	fprintf(out, "  %-35s %s\n", head, d->help);
 	if (d->def)
 		fprintf(out, "  %-35s (default %s)\n", "", d->def);
