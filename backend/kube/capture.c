@@ -20,8 +20,7 @@
 /* descriptors of each followed log: its file and, with HTTP/1.1, its connection */
 #define STREAM_FDS 2
 /* descriptors for everything else: connections, files of readers, urgent logs */
-#define OTHER_FDS  256
-#define PREFIX_MAX 300
+#define OTHER_FDS 256
 
 struct captured {
 	struct follow *follow;
@@ -155,19 +154,12 @@ static int need_output(struct capture_job *job)
 }
 
 /*
- * Return the prefix "ROLE/K " that the lines of log L of R have in the merged log. It is in BUF.
- * ROLE is the name of the replica's directory without the number at the end, because the replica's
- * label may contain any bytes. Return NULL if L is not the log of the replica's own container,
- * because the merged log has only those logs.
+ * Return the prefix that the lines of log L of R have in the merged log, malloc'ed. Return NULL if
+ * L is not the log of the replica's own container, because the merged log has only those logs.
  */
-static const char *prefix_of(const struct spec_replica *r, const struct spec_log *l,
-			     char buf[PREFIX_MAX])
+static char *prefix_of(const struct spec_replica *r, const struct spec_log *l)
 {
-	if (*l->container)
-		return NULL;
-	snprintf(buf, PREFIX_MAX, "%.*s/%u ", (int)(strrchr(r->name, '-') - r->name), r->name,
-		 r->id);
-	return buf;
+	return *l->container ? NULL : spec_replica_log_prefix(r);
 }
 
 /*
@@ -180,9 +172,9 @@ static struct follow *follow_log(struct capture *c, const struct spec_job *snaps
 				 const struct spec_replica *r, size_t j, bool first)
 {
 	const struct spec_log *l = &r->logs[j];
-	char buf[PREFIX_MAX];
+	cleanup_free char *prefix = prefix_of(r, l);
 	struct captured *log;
-	struct follow_run f = {.key = l->key, .prefix = prefix_of(r, l, buf), .first = first};
+	struct follow_run f = {.key = l->key, .prefix = prefix, .first = first};
 	struct capture_job *job;
 	struct run run;
 	int err;
@@ -341,9 +333,9 @@ static struct capture_job *need_earlier(struct capture *c, const struct spec_job
 static void merge_rest(struct capture_job *job, const struct spec_replica *r,
 		       const struct spec_log *l)
 {
-	char buf[PREFIX_MAX];
+	cleanup_free char *prefix = prefix_of(r, l);
 
-	if (job->output && output_log_begin(job->output, l->key, prefix_of(r, l, buf), false) == 0)
+	if (job->output && output_log_begin(job->output, l->key, prefix, false) == 0)
 		output_log_end(job->output, l->key, NULL, NULL);
 }
 

@@ -127,7 +127,7 @@ char *local_replica_error_file(const struct local_replica *rep)
 static int log_begin(struct local_replica *rep)
 {
 	cleanup_free char *key = key_of(rep);
-	cleanup_free char *prefix = spec_record_log_prefix(rep->rec);
+	cleanup_free char *prefix = spec_replica_log_prefix(rep->rec);
 	int err = rep->begun ? 0 : output_log_begin(rep->job->output, key, prefix, true);
 
 	if (err == 0)
@@ -692,7 +692,7 @@ void local_replica_find_attempt(struct tasks *tasks, const char *dir, const stru
 /* Reopen the log of attempt A of REP, written by an earlier daemon. Return false on failure. */
 static bool reopen_log(struct local_replica *rep, unsigned a)
 {
-	cleanup_free char *prefix = spec_record_log_prefix(rep->rec);
+	cleanup_free char *prefix = spec_replica_log_prefix(rep->rec);
 	cleanup_free char *key = spec_record_log_key(rep->rec, a);
 	int err = output_log_begin(rep->job->output, key, prefix, false);
 

@@ -481,7 +481,7 @@ static void merge_again(struct saved *saved, const struct spec_job *job)
 
 	for (size_t i = 0; j && i < job->n_replicas; i++) {
 		const struct spec_replica *rep = &job->replicas[i];
-		cleanup_free char *prefix = spec_record_log_prefix(rep);
+		cleanup_free char *prefix = spec_replica_log_prefix(rep);
 
 		for (size_t a = 0; a < rep->n_logs; a++)
 			if (output_log_begin(j, rep->logs[a].key, prefix, false) == 0)

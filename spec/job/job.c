@@ -184,6 +184,11 @@ void spec_replica_add_log(struct spec_replica *r, const char *key, const char *c
 	spec_replica_copy_log(r, &log);
 }
 
+char *spec_replica_log_prefix(const struct spec_replica *r)
+{
+	return text_print("%.*s/%u ", (int)(strrchr(r->name, '-') - r->name), r->name, r->id);
+}
+
 size_t spec_replica_logs_end(const struct spec_replica *r, size_t first)
 {
 	size_t end = first + 1;

@@ -332,6 +332,11 @@ void spec_replica_add_log(struct spec_replica *r, const char *key, const char *c
 /* Add a copy of LOG to R, without WAITING and DISK, as the newest log of its container. */
 void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *log);
 
+/*
+ * Return the prefix of the lines of R's log in the merged log ("trainer/0 "), malloc'ed. It begins
+ * with the role's part of R's name, because the role's own name may contain any bytes.
+ */
+char *spec_replica_log_prefix(const struct spec_replica *r);
 /* R's logs are grouped by container. Return the end of the group that begins at the index FIRST. */
 size_t spec_replica_logs_end(const struct spec_replica *r, size_t first);
 /*

@@ -301,12 +301,6 @@ char *spec_record_log_key(const struct spec_replica *rep, unsigned attempt)
 	return text_print("%s.%u", rep->name, attempt);
 }
 
-char *spec_record_log_prefix(const struct spec_replica *rep)
-{
-	return text_print("%.*s/%u ", (int)(strrchr(rep->name, '-') - rep->name), rep->name,
-			  rep->id);
-}
-
 struct spec_job *spec_record_job(const struct spec_record *r)
 {
 	struct spec_job *job = spec_job_copy(r->job);

@@ -91,12 +91,8 @@ void spec_record_yaml(const struct spec_record *r, char **ret, size_t *ret_len);
 
 /* Begin attempt N of replica I of R. */
 void spec_record_attempt(struct spec_record *r, size_t i, unsigned n);
-/*
- * Return the key of the log of ATTEMPT ("trainer-0.1"), and the prefix of the log's lines
- * ("trainer/0 "), malloc'ed.
- */
+/* Return the key of the log of ATTEMPT ("trainer-0.1"), malloc'ed. */
 char *spec_record_log_key(const struct spec_replica *rep, unsigned attempt);
-char *spec_record_log_prefix(const struct spec_replica *rep);
 
 /*
  * Return the snapshot of R to publish. The state of a Suspended job is CANCELLED. The phase decides

@@ -480,10 +480,10 @@ static void test_log_names(void **state)
 	text = spec_record_log_key(&r->job->replicas[2], 0);
 	assert_string_equal(text, "myreader-0.0");
 	free(text);
-	text = spec_record_log_prefix(&r->job->replicas[1]);
+	text = spec_replica_log_prefix(&r->job->replicas[1]);
 	assert_string_equal(text, "trainer/1 ");
 	free(text);
-	text = spec_record_log_prefix(&r->job->replicas[2]);
+	text = spec_replica_log_prefix(&r->job->replicas[2]);
 	assert_string_equal(text, "myreader/0 ");
 	free(text);
 	spec_record_free(r);
