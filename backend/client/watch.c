@@ -245,12 +245,7 @@ static void back_off(struct watch *w, unsigned at_least)
 /* Handle a failed request: notify the owner, and retry later. */
 static void failed(struct watch *w, const struct http_reply *reply)
 {
-	const struct spec_asked asked = {
-		.verb = w->verb,
-		.resource = w->resource,
-		.namespace = w->namespace,
-		.name = "",
-	};
+	const struct spec_asked asked = spec_asked_of(w->verb, w->resource, w->namespace);
 	bool forbidden = w->config.optional && !reply->err && reply->status == 403;
 	cleanup_free char *text = NULL;
 	int err = http_refusal(reply, &asked, &text);

@@ -103,12 +103,7 @@ static void enter(struct examine *e, enum state state)
 static void print_refusal(const struct examine *e, const struct http_reply *reply,
 			  const char *resource)
 {
-	const struct spec_asked asked = {
-		.verb = "get",
-		.resource = resource,
-		.namespace = "",
-		.name = "",
-	};
+	const struct spec_asked asked = spec_asked_of("get", resource, "");
 	cleanup_free char *text = NULL;
 	int err = http_refusal(reply, &asked, &text);
 

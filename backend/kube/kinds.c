@@ -154,12 +154,7 @@ static void on_probed(void *data, const struct http_reply *reply)
 	struct kinds *k = at->k;
 	const struct spec_kind *kind = at->served;
 	cleanup_free char *resource = spec_asked_resource(kind->plural, kind->api_version);
-	const struct spec_asked asked = {
-		.verb = "list",
-		.resource = resource,
-		.namespace = k->access.namespace,
-		.name = "",
-	};
+	const struct spec_asked asked = spec_asked_of("list", resource, k->access.namespace);
 	char *text = NULL;
 	bool refused = !reply->err && reply->status == 403;
 	bool absent = !reply->err && reply->status == 404;
@@ -223,12 +218,7 @@ static void on_groups(void *data, const struct http_reply *reply)
 {
 	struct kinds *k = data;
 	const struct spec_kind *served[SPEC_MAX_KINDS];
-	const struct spec_asked asked = {
-		.verb = "get",
-		.resource = "/apis",
-		.namespace = "",
-		.name = "",
-	};
+	const struct spec_asked asked = spec_asked_of("get", "/apis", "");
 	bool closed = !reply->err && (reply->status == 403 || reply->status == 404);
 	cleanup_free char *text = NULL;
 	int err = -EINVAL;

@@ -201,10 +201,7 @@ static void set_refused(const struct kueue *k, const char *text)
 /* Called when a request for positions has failed. Forget the positions, and retry after a while. */
 static void positions_failed(struct kueue *k, const struct http_reply *reply)
 {
-	const struct spec_asked asked = {.verb = "get",
-					 .resource = resource,
-					 .namespace = k->access.namespace,
-					 .name = ""};
+	const struct spec_asked asked = spec_asked_of("get", resource, k->access.namespace);
 	cleanup_free char *text = NULL;
 	bool forbidden = !reply->err && reply->status == 403;
 	bool away = !reply->err && reply->status >= 502 && reply->status <= 504;

@@ -96,10 +96,7 @@ static void set_source(struct samples *l, const char *version, const char *text,
 /* Handle the failure of a request. WHY is the reason; if it is NULL, REPLY contains the reason. */
 static void failed(struct samples *l, const struct http_reply *reply, const char *why)
 {
-	const struct spec_asked asked = {.verb = "list",
-					 .resource = resource,
-					 .namespace = l->access.namespace,
-					 .name = ""};
+	const struct spec_asked asked = spec_asked_of("list", resource, l->access.namespace);
 	bool away = reply->err && watches_stale_since(l->access.watches);
 	cleanup_free char *text = NULL;
 	int err = why ? 0 : http_refusal(reply, &asked, &text);

@@ -14,6 +14,13 @@ struct spec_asked {
 	size_t sent;
 };
 
+/* Describe a request that names no object. */
+static inline struct spec_asked spec_asked_of(const char *verb, const char *resource,
+					      const char *namespace)
+{
+	return (struct spec_asked){verb, resource, namespace, "", 0};
+}
+
 /*
  * Return the full name of a resource, malloc'ed: "jobs.batch.volcano.sh" for "jobs" and
  * "batch.volcano.sh/v1alpha1"; "pods" for "pods" and "v1".
