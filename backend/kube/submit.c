@@ -627,23 +627,23 @@ static bool keep_kind(struct kube_submit *s, const char *name)
 void kube_submit(struct backend *b, struct backend_request *rq)
 {
 	const struct kube_parts *k = kube_parts_of(b);
-	cleanup_free char *offline = watches_offline(k->watches), *text = NULL;
+	cleanup_free char *offline = watches_offline(k->watches);
 	struct kube_submit *s;
 
 	if (offline) {
-		text = text_print("%s: %s; nothing was launched\n", rq->file, offline);
-		backend_answer(rq, -EHOSTUNREACH, NULL, text);
+		backend_refuse(rq, -EHOSTUNREACH, "%s: %s; nothing was launched\n", rq->file,
+			       offline);
 		return;
 	}
 	s = new0(struct kube_submit);
 	s->k = k;
 	s->n_kinds = world_kinds(k->world, s->kinds);
 	if (rq->backend && !keep_kind(s, rq->backend)) {
-		text = text_print(
+		free(s);
+		backend_refuse(
+			rq, -EHOSTUNREACH,
 			"%s: this mount shows no jobs of kind %s now; nothing was launched\n",
 			rq->file, rq->backend);
-		free(s);
-		backend_answer(rq, -EHOSTUNREACH, NULL, text);
 		return;
 	}
 	s->held = rq->held && rq->kind == BACKEND_SUBMIT;

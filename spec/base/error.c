@@ -121,14 +121,10 @@ int spec_errors_add(struct spec_errors *e, int err, unsigned line, unsigned colu
 		    const char *path, const char *fmt, ...)
 {
 	struct spec_error new = {.line = line, .column = column, .path = printable(path)};
-	cleanup_free char *text = NULL;
-	va_list ap;
+	cleanup_free char *text = text_of_args(fmt);
 
 	if (!e->err || err == -EFBIG)
 		e->err = err;
-	va_start(ap, fmt);
-	text = text_vprint(fmt, ap);
-	va_end(ap);
 	new.text = printable(text);
 	insert(e, &new);
 	return err;
