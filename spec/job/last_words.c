@@ -143,7 +143,7 @@ const struct spec_log *spec_last_log(const struct spec_job *job)
 	const struct spec_replica *r = spec_job_first_failed(job, NULL);
 	const struct spec_log *ret = NULL, *before = NULL;
 
-	for (size_t i = 0; r && i < r->n_logs; i++) {
+	for (size_t i = 0; r && !job->exact && i < r->n_logs; i++) {
 		if (!streq(r->logs[i].container, r->blamed))
 			continue;
 		before = ret;

@@ -320,7 +320,6 @@ static void why_failed(FILE *out, const struct spec_job *job)
 {
 	size_t n;
 	const struct spec_replica *r = spec_job_first_failed(job, &n);
-	bool policy = streq(job->reason, SPEC_REASON_FAILURE_POLICY);
 
 	if (job->given_up) {
 		put_end(out, job->message);
@@ -339,7 +338,7 @@ static void why_failed(FILE *out, const struct spec_job *job)
 		put_output(out, job, r);
 		return;
 	}
-	if (!r || !is_explained(r) || (job->exact && !policy) || streq(job->phase, "Terminated")) {
+	if (!r || !is_explained(r) || job->exact || streq(job->phase, "Terminated")) {
 		fputs(streq(job->phase, "Terminated") ? "The job was ended: " : "The job failed: ",
 		      out);
 		put_end(out, *job->message ? job->message : job->reason);
@@ -348,7 +347,7 @@ static void why_failed(FILE *out, const struct spec_job *job)
 	put_clean(out, r->name);
 	put_failure(out, job, r);
 	put_failed(out, job, n);
-	if (policy)
+	if (streq(job->reason, SPEC_REASON_FAILURE_POLICY))
 		put_policy(out, job, r);
 	else
 		put_retries(out, job, false);

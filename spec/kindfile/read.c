@@ -247,7 +247,9 @@ static void explain_end(const struct kindfile_reading *r, const struct kind_stat
 		spec_read_copy(&v->message, values_text(&r->file->message, r->object),
 			       READ_MAX_MESSAGE);
 	v->vague = is_vague(state, v);
-	v->exact = (state->exact.n || state->exact_message.n) && !v->vague;
+	/* A pod failure policy acts on the end of a pod, so the pod explains more. */
+	v->exact = (state->exact.n || state->exact_message.n) && !v->vague &&
+		   !streq(v->reason, SPEC_REASON_FAILURE_POLICY);
 }
 
 static void explain_suspended(const struct kindfile_reading *r, const struct kind_state *state,

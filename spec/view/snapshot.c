@@ -326,7 +326,7 @@ static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
 	const struct spec_replica *r = spec_job_first_failed(job, NULL);
 	const struct spec_replica *was = before ? spec_job_first_failed(before, NULL) : NULL;
 
-	if (job->state != SPEC_FAILED || !r)
+	if (job->state != SPEC_FAILED || !r || job->exact)
 		return;
 	if (was && was->attempt == r->attempt && streq(was->name, r->name) &&
 	    streq(was->pod, r->pod))

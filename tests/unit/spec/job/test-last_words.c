@@ -105,6 +105,8 @@ static void test_log(void **state)
 	assert_string_equal(spec_last_log(job)->key, "1");
 	spec_set(&job->replicas[2].blamed, "side");
 	assert_string_equal(spec_last_log(job)->key, "side");
+	job->exact = true;
+	assert_null(spec_last_log(job));
 }
 
 int main(void)

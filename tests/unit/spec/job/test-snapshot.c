@@ -20,7 +20,7 @@ static struct spec_job *sample(void)
 	spec_set(&job->last_words, "one\n  two");
 	job->state = SPEC_FAILED;
 	job->created = 1763715600123456789;
-	job->own = job->history = true;
+	job->own = job->history = job->exact = job->uncounted = true;
 	job->object = spec_text_new(OBJECT, strlen(OBJECT));
 	for (unsigned i = 0; i < 3; i++) {
 		static const char *const names[] = {"ps-0", "trainer-0", "trainer-1"};
@@ -71,6 +71,7 @@ static void test_same(void **state)
 	spec_status_yaml(read, &status_again, &len);
 	assert_string_equal(status_again, status);
 	assert_string_equal(read->object->text, OBJECT);
+	assert_true(read->exact && read->uncounted);
 	assert_string_equal(read->replicas[1].logs[1].container, "side");
 	assert_true(read->replicas[1].logs[1].complete);
 	assert_int_equal(read->replicas[1].logs[1].gap, 3);

@@ -98,6 +98,18 @@ static void test_uncounted_retries(void **state)
 	assert_why(job, "trainer-0 ended with exit code 3. Its output is in trainer-0/log.\n");
 }
 
+/* The failed replica does not matter if the job has an exact reason. */
+static void test_exact(void **state)
+{
+	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
+
+	failed(job, 0, 300, 3, 0);
+	spec_set(&job->reason, "DeadlineExceeded");
+	spec_set(&job->message, "too late");
+	job->exact = true;
+	assert_why(job, "The job failed: too late.\n");
+}
+
 /*
  * If a replica is known to have printed nothing, kxfs does not look for its last lines. Lost output
  * is a different case.
@@ -501,6 +513,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_to_say),
 		cmocka_unit_test(test_last_words),
 		cmocka_unit_test(test_uncounted_retries),
+		cmocka_unit_test(test_exact),
 		cmocka_unit_test(test_silent),
 		cmocka_unit_test(test_first_failure),
 		cmocka_unit_test(test_signal_and_retries),
