@@ -25,10 +25,10 @@ static bool is_over(const struct spec_job_view *job)
 	return job->over || job->meta.deleted;
 }
 
-/* True if JOB is in a queue of Kueue. Its Workload then decides whether JOB is suspended. */
+/* True if Kueue manages JOB. JOB's Workload then determines whether JOB is suspended. */
 static bool in_queue(const struct spec_control_job *job)
 {
-	return *job->view->queue;
+	return *job->view->queue || job->kueue->workload;
 }
 
 /* True if a user has suspended JOB. */

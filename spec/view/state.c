@@ -14,10 +14,10 @@ static const struct spec_phase *phase_of(const struct spec_job_view *view,
 					 const struct spec_view_context *ctx)
 {
 	/*
-	 * Kueue suspends every job that waits in its queue. A user has suspended such a job only if
-	 * its Workload is deactivated.
+	 * Kueue suspends every job that waits in its queue, even a job without a queue if Kueue
+	 * manages all jobs. A user has suspended such a job only if its Workload is deactivated.
 	 */
-	bool asked = view->asked || spec_kueue_is_off(ctx);
+	bool asked = ctx->kueue.workload ? spec_kueue_is_off(ctx) : view->asked;
 
 	for (const struct spec_phase *p = view->rows; spec_phase_is(view, p); p++)
 		if (!p->asked || asked)

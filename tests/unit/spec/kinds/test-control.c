@@ -275,12 +275,13 @@ static void test_queued_fixed(void **state)
 	const struct spec_kueue_facts fixed = {.known = true, .workload = &on, .fixed = true};
 	const struct spec_control_job job = {&v, &fixed};
 	const struct spec_job_view alone = wrapper("Running", false, "");
+	const struct spec_kueue_facts none = {.known = true, .fixed = true};
 	const char *why;
 
 	assert_int_equal(WRAPPER->actions(&job), 0);
 	assert_int_equal(WRAPPER->refusal(&job, SPEC_SUSPEND, &why), -EOPNOTSUPP);
 	assert_non_null(strstr(why, "no right to patch workloads.kueue.x-k8s.io"));
-	assert_int_equal(WRAPPER->actions(&(struct spec_control_job){&alone, &fixed}),
+	assert_int_equal(WRAPPER->actions(&(struct spec_control_job){&alone, &none}),
 			 1u << SPEC_SUSPEND);
 }
 

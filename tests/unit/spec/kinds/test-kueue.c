@@ -513,6 +513,38 @@ static void test_owned(void **state)
 }
 
 /*
+ * Kueue manages all jobs, also those without a queue. Nobody has requested to suspend this one. It
+ * waits until a user names a queue.
+ */
+static void test_managed(void **state)
+{
+	struct world w = {.kind = test_kind("job"),
+			  .since = INT64_MAX / 2,
+			  .kueue = {.known = true}};
+	static const char workload[] =
+		"{'metadata':{'name':'job-j','uid':'w','ownerReferences':[{'kind':'Job','uid':'u',"
+		"'controller':true}]},'spec':{'queueName':'','active':%s},'status':{'conditions':"
+		"[" CONDITION("QuotaReserved", "False", "Inadmissible",
+			      "LocalQueue  is missing") "]}}";
+
+	world_job(&w,
+		  world_json("{'metadata':{'name':'j','uid':'u'},'spec':{'suspend':true,"
+			     "'template':{'spec':{}}},'status':{'conditions':[" CONDITION(
+				     "Suspended", "True", "JobSuspended", "m") "]}}"),
+		  false);
+	assert_int_equal(w.last->state, SPEC_CANCELLED);
+	assert_true(w.last->suspended);
+	world_workload(&w, world_json(workload, "true"), false);
+	assert_int_equal(w.last->state, SPEC_PENDING);
+	assert_false(w.last->suspended);
+	assert_int_equal(w.last->actions & 1u << SPEC_RESUME, 0);
+	world_workload(&w, world_json(workload, "false"), false);
+	assert_int_equal(w.last->state, SPEC_CANCELLED);
+	assert_true(w.last->suspended);
+	world_clear(&w);
+}
+
+/*
  * Something kept the pods of an admitted job from running, so Kueue evicted the job. `why` still
  * names that problem.
  */
@@ -672,6 +704,7 @@ int main(void)
 		cmocka_unit_test(test_out_for_good),
 		cmocka_unit_test(test_kept),
 		cmocka_unit_test(test_owned),
+		cmocka_unit_test(test_managed),
 		cmocka_unit_test(test_place),
 		cmocka_unit_test(test_evictions),
 		cmocka_unit_test(test_quota),
