@@ -23,6 +23,7 @@
 #include "backend/base/random.h"
 #include "backend/base/thread.h"
 #include "backend/base/work.h"
+#include "backend/output/output.h"
 
 #define SOON_MS	  1000 /* pause between the end of a job and the start of its copy */
 #define PAUSE_MS  1000 /* first pause after an error; each further error doubles it */
@@ -211,7 +212,8 @@ static bool is_settled(const struct archive *a, const struct spec_job *job)
 {
 	return (job->history ||
 		(spec_job_is_over(job) && !job->unexplained && !job->stale_since)) &&
-	       a->config.is_settled(a->config.data, job);
+	       a->config.is_settled(a->config.data, job) &&
+	       (job->dropped || output_is_merged(a->config.output, spec_job_key(job)));
 }
 
 /* --- a copy --- */

@@ -245,7 +245,7 @@ static void log_need_reading(struct output_log *l)
 	log_queue(l);
 }
 
-static struct output_job *find_job(struct output *o, const char *id)
+static struct output_job *find_job(const struct output *o, const char *id)
 {
 	struct output_job *j;
 
@@ -744,6 +744,7 @@ static void unmark_done(void *data)
 	j->unmarking = false;
 	for (struct output_log *l = j->logs; l; l = l->hh.next)
 		log_queue(l);
+	job_wake(j);
 }
 
 bool output_is_unmerged(const struct output *o, const char *id)
@@ -1034,6 +1035,13 @@ void output_job_end(struct output_job *j)
 	if (j->end == END_NONE)
 		j->end = END_REQUESTED;
 	job_wake(j);
+}
+
+bool output_is_merged(const struct output *o, const char *id)
+{
+	const struct output_job *j = find_job(o, id);
+
+	return !j || (job_is_whole(j) && j->end != END_REQUESTED);
 }
 
 void output_job_resume(struct output_job *j)
@@ -1344,7 +1352,10 @@ static void stop_now(void *data)
 	return o->over(o->over_data);
 }
 
-/* Finish the stop if no output waits for the disk, except output that can't be written. */
+/*
+ * Finish the stop if no output waits for the disk, and the merged logs of all finished jobs are
+ * complete. Don't wait for a disk that has failed.
+ */
 static void stop_if_drained(void *data)
 {
 	struct output *o = data;
@@ -1352,7 +1363,8 @@ static void stop_if_drained(void *data)
 	for (const struct output_job *j = o->jobs; j && o->stopping; j = j->hh.next)
 		if (j->state == JOB_OPEN && j->trouble != TROUBLE_FAILING &&
 		    (order_waits(j->order) ||
-		     index_written(j->index)->records < index_appended(j->index)))
+		     index_written(j->index)->records < index_appended(j->index) ||
+		     (j->end == END_REQUESTED && !loop_timer_is_set(&j->retry))))
 			return;
 	if (o->stopping && !o->stopped)
 		return stop_now(o);

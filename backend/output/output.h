@@ -107,6 +107,11 @@ void output_job_resume(struct output_job *j);
  */
 bool output_is_unmerged(const struct output *o, const char *id);
 /*
+ * True if kxfs is not adding output to the merged log of job ID: the job is not open, or the merged
+ * log has all output of the logs that have begun.
+ */
+bool output_is_merged(const struct output *o, const char *id);
+/*
  * Close J. Its files remain, and its readers can continue. Functions passed to output_log_end are
  * not called any more. J may be NULL.
  */

@@ -3,7 +3,7 @@
  * Checks of the archive, a directory beside the state directory. A job's directory in the archive
  * must be complete and never change, whatever fails and whenever kxfs is killed or the machine
  * loses power. It is complete if it has all files and all output of each run, except output that
- * the job's status reports as missing.
+ * the job's status reports as missing. The merged log has all lines of the newest runs.
  *
  * At the end kxfs reports no error of the archive, and no job has disappeared from the archive. The
  * archive has all output that was read earlier and is no longer in the state directory (reader.c).
@@ -43,12 +43,26 @@ static char *file_of(const char *dir, const char *name)
 	return bytes ? mem_copy((const char *)bytes, n) : NULL;
 }
 
+/*
+ * Check that MERGED, the merged log in PATH, has each line of TEXT, the log of a run. A power cut
+ * may have damaged both.
+ */
+static void check_merged(const char *path, const char *merged, const char *text)
+{
+	for (const char *nl; !sim_faults.power_cut && (nl = strchr(text, '\n')); text = nl + 1) {
+		cleanup_free char *line = mem_copy(text, (size_t)(nl + 1 - text));
+
+		if (!strstr(merged, line))
+			sim_fail("%s/log lacks the line %s", path, line);
+	}
+}
+
 /* Check that PATH, the directory ID in the archive, is complete. */
 static void check_whole(const char *path, const char *id)
 {
 	static const char *const names[] = {"uid",	   "state", "status",
 					    "status.json", "why",   "manifest.yaml"};
-	cleanup_free char *status = NULL, *uid = NULL;
+	cleanup_free char *status = NULL, *uid = NULL, *merged = file_of(path, "log");
 	cleanup_free char *job = mem_copy(id, strcspn(id, "~"));
 	const char *name;
 
@@ -66,8 +80,10 @@ static void check_whole(const char *path, const char *id)
 		cleanup_free char *dir = text_print("%s/%s", path, name);
 		cleanup_free char *text = file_of(dir, "log");
 
-		if (text)
+		if (text) {
 			readers_archived(job, log, text, status);
+			check_merged(path, merged ? merged : "", text);
+		}
 	}
 	sim_log("archive", "%s has all of %.*s", path, (int)strcspn(uid, "\n"), uid);
 }

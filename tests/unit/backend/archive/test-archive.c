@@ -279,15 +279,27 @@ static void test_not_settled(void **state)
 	assert_false(there("gone", ""));
 }
 
-static void merge(void *data)
+static void begin_log(void *data)
 {
 	struct output_job **j = data;
 
 	*j = output_job_open(rig.output, "u1");
 	assert_non_null(*j);
 	assert_int_equal(output_log_begin(*j, "key", "main/0 ", false), 0);
-	output_log_end(*j, "key", NULL, NULL);
-	output_job_end(*j);
+}
+
+static void end_log(void *data)
+{
+	output_log_end(data, "key", NULL, NULL);
+	output_job_end(data);
+}
+
+static void merge(void *data)
+{
+	struct output_job **j = data;
+
+	begin_log(j);
+	end_log(*j);
 }
 
 static void close_job(void *data)
@@ -300,6 +312,23 @@ static bool is_merged(void)
 	struct log_stat st;
 
 	return output_log_stat(rig.output, "u1", NULL, LOG_PLAIN, &st) == 0 && st.size > 0;
+}
+
+/* While the merged log lacks output, the job is not archived. */
+static void test_not_merged(void **state)
+{
+	struct output_job *j = NULL;
+
+	run_on(rig.loop, begin_log, &j);
+	add("job", "u1");
+	add("other", "u2");
+	until(there("other", ""));
+	usleep(1200000);
+	assert_false(there("job", ""));
+	run_on(rig.loop, end_log, j);
+	until(there("job", ""));
+	assert_file("job", "log", "main/0 printed\n");
+	run_on(rig.loop, close_job, j);
 }
 
 /* After a power loss, the index of a merged log may exist although its logs were removed. */
@@ -356,6 +385,7 @@ int main(void)
 		archive_test(test_names),
 		archive_test(test_one_fails),
 		archive_test(test_not_settled),
+		archive_test(test_not_merged),
 		archive_test(test_log_is_gone),
 		archive_test(test_another_directory),
 		archive_test(test_output_is_removed),

@@ -344,6 +344,30 @@ static void test_refused_at_the_end(void **state)
 	assert_false(is_there("job/unmerged"));
 }
 
+/* A job ends just before the stop. The stop waits until its merged log is complete. */
+static void test_stop_after_the_end(void **state)
+{
+	char path[200];
+
+	output_set_fetch(rig.output, NULL, NULL);
+	begin("a", "r/0 ");
+	fake_run();
+	snprintf(path, sizeof(path), "%s/output/job/logs/a", rig.dir);
+	append(path, "one\n");
+	output_log_end(rig.job, "a", NULL, NULL);
+	output_job_end(rig.job);
+	output_job_close(take_ptr(rig.job));
+	assert_false(output_is_merged(rig.output, "job"));
+	output_stop(rig.output, fake_nothing, NULL);
+	fake_run();
+	assert_true(output_is_merged(rig.output, "job"));
+	merged_is("r/0 one\n");
+	assert_false(is_there("job/unmerged"));
+	fake_forget_timers();
+	output_free(rig.output);
+	up();
+}
+
 /* A log ends, and begins again while its end is being read. What it prints then is merged, too. */
 static void test_begun_while_read(void **state)
 {
@@ -425,6 +449,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_begun_while_read, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stop_after_the_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mark_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unmark_hangs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
