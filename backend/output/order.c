@@ -208,6 +208,11 @@ bool order_is_full(const struct order_source *s)
 	return s->n >= WAITING_MAX;
 }
 
+bool order_has_space(const struct order_source *s)
+{
+	return s->n <= WAITING_MAX / 2;
+}
+
 bool order_is_empty(const struct order_source *s)
 {
 	return s->n == 0;

@@ -43,6 +43,8 @@ void order_feed(struct order_source *s, const struct chunk *p);
  * chunks from disk later.
  */
 bool order_is_full(const struct order_source *s);
+/* True if S has space for so many chunks that it is worth reading them from disk. */
+bool order_has_space(const struct order_source *s);
 /* True if no chunk of S waits. */
 bool order_is_empty(const struct order_source *s);
 /*

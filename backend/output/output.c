@@ -665,11 +665,16 @@ static void log_finish(struct output_log *l)
 	log_call_ended(l);
 }
 
-/* True if a part of L must be read from disk, and the order has space for it. */
+/*
+ * True if a part of L must be read from disk, and the order has space for it. In a fetched log, each
+ * line may be a chunk. A read of a few MiB is then useless unless the order has much space.
+ */
 static bool log_is_behind(const struct output_log *l)
 {
 	if (order_is_full(l->source))
 		return false;
+	if (l->fetched && l->seen < l->size)
+		return order_has_space(l->source);
 	return l->seen < l->size || (l->readings < l->due && !l->fetched) ||
 	       (l->ending && l->writers == 0);
 }

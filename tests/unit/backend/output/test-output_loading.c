@@ -444,6 +444,61 @@ static void test_unmark_hangs(void **state)
 	assert_true(is_there("job/logs/b"));
 }
 
+/* Write N lines to the log KEY. They were printed 10 ms apart. */
+static void print_many(const char *key, unsigned n)
+{
+	const struct log_writer_events events = {.opened = output_print_opened,
+						 .written = output_print_written};
+	struct log_writer *w = log_writer_new(rig.job, key, &events);
+
+	fake_run();
+	for (unsigned i = 1; i <= n; i++)
+		log_writer_add(w, i * INT64_C(10000000), "a line of output\n", 17);
+	log_writer_flush(w);
+	fake_run();
+	log_writer_close(w);
+	fake_run();
+}
+
+/*
+ * Much output of many logs arrives at the same time, so that kxfs can't keep all of it in memory.
+ * It reads the rest from the disk a few times, and not once for each few lines.
+ */
+static void test_few_reads(void **state)
+{
+	enum { LOGS = 16, LINES = 30000, INDEX_WRITES = LOGS * LINES / 1000 };
+	struct log_stat st;
+	unsigned n = 0;
+	char key[16];
+
+	rig.job = output_job_open(rig.output, "job");
+	assert_non_null(rig.job);
+	for (unsigned i = 0; i < LOGS; i++) {
+		begin_number(i);
+		snprintf(key, sizeof(key), "k%u", i);
+		output_log_expect(rig.job, key, true);
+	}
+	for (unsigned i = 0; i < LOGS; i++) {
+		snprintf(key, sizeof(key), "k%u", i);
+		print_many(key, LINES);
+	}
+	for (unsigned i = 0; i < LOGS; i++) {
+		snprintf(key, sizeof(key), "k%u", i);
+		output_log_expect(rig.job, key, false);
+		output_log_end(rig.job, key, NULL, NULL);
+	}
+	output_job_end(rig.job);
+	while (!output_is_merged(rig.output, "job")) {
+		if (fake_step(&fake.posted))
+			continue;
+		assert_true(fake_step(&fake.pool));
+		assert_true(++n < INDEX_WRITES + LOGS * 20);
+	}
+	assert_int_equal(output_log_stat(rig.output, "job", NULL, LOG_PLAIN, &st), 0);
+	assert_int_equal(st.size, 10 * LINES * strlen("r/0 a line of output\n") +
+					  (LOGS - 10) * LINES * strlen("r/10 a line of output\n"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -453,6 +508,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_mark_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unmark_hangs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_few_reads, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_after_a_crash, setup, teardown),
