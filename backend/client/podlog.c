@@ -161,14 +161,18 @@ static int on_output(void *data, int64_t ns, const char *bytes, size_t n)
 	return 0;
 }
 
-/* Finish after a clean end of the stream. */
+/*
+ * Finish after a clean end of the stream. A message after output means that the kubelet could not
+ * read the rest of the log. But a stream that follows the log also ends with a message if the
+ * container is removed while the kubelet waits for more output.
+ */
 static void finish_stream(struct podlog *p)
 {
 	int err = spec_logline_end(p->l, on_output, p);
 	const char *text = spec_logline_text(p->l);
 
 	p->config.paused(p->config.data);
-	if (*text)
+	if (*text && !(p->config.follow && spec_logline_has_lines(p->l)))
 		finish(p, PODLOG_MESSAGE, 0, text);
 	else if (err == -ESTALE)
 		finish(p, PODLOG_OTHER, 0, "");

@@ -9,7 +9,7 @@
  * PODLOG_LESS       the stream ended within the known output      there may be more
  * PODLOG_OTHER      the stream does not repeat the known end      end rotated away, or another run
  * PODLOG_AGAIN      too much held output, or wrong comparison     retry immediately
- * PODLOG_MESSAGE    a text without a time (TEXT)                  the kubelet has no log now
+ * PODLOG_MESSAGE    a text without a time (TEXT)                  the log can't be read now
  * PODLOG_NEVER_RAN  204                                           the pod was on no node
  * PODLOG_NO_RUN     400 (TEXT)                                    no such run, or it has not begun
  * PODLOG_GONE       404 for the pod (TEXT)                        there is no such pod

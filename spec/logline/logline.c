@@ -52,7 +52,7 @@ struct spec_logline {
 	size_t n_prefix;
 	char second[SECOND_CHARS]; /* the last timestamp, up to its seconds */
 	int64_t second_ns;
-	char text[TEXT_MAX];
+	char text[TEXT_MAX]; /* the message after the last line */
 	size_t n_text;
 };
 
@@ -93,18 +93,24 @@ bool spec_logline_gap(const struct spec_logline *l)
 	return l->gap;
 }
 
+bool spec_logline_has_lines(const struct spec_logline *l)
+{
+	return l->any;
+}
+
 const char *spec_logline_text(const struct spec_logline *l)
 {
-	return l->any ? "" : l->text;
+	return l->text;
 }
 
 static void add_text(struct spec_logline *l, const char *bytes, size_t n)
 {
-	for (size_t i = 0; !l->any && i < n && l->n_text + 1 < sizeof(l->text); i++) {
+	for (size_t i = 0; i < n && l->n_text + 1 < sizeof(l->text); i++) {
 		unsigned char c = (unsigned char)bytes[i];
 
 		l->text[l->n_text++] = c == '\n' || (c >= ' ' && c < 0x7f) ? (char)c : '?';
 	}
+	l->text[l->n_text] = '\0';
 }
 
 /* --- lines and their contents --- */
@@ -147,6 +153,8 @@ static int begin_line(struct spec_logline *l, int64_t ns, bool part, const char 
 	l->state = CONTENT;
 	l->entry = 0;
 	l->any = true;
+	l->n_text = 0;
+	l->text[0] = '\0';
 	if (!l->overlap)
 		return 0;
 	if (l->force && l->past->blind && overlap_is_newer(l->overlap, l->line_ns))
@@ -421,8 +429,9 @@ int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data)
 			return -EAGAIN;
 		if (!l->overlap)
 			return release_prefix(l, fn, data);
+	} else {
+		add_text(l, l->prefix, l->n_prefix);
 	}
-	add_text(l, l->prefix, l->n_prefix);
 	if (!l->overlap)
 		return 0;
 	if (!overlap_is_found(l->overlap))

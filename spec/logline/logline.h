@@ -127,5 +127,10 @@ int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data);
 
 /* True if output before the delivered output was lost; with FORCE, if it may have been lost. */
 bool spec_logline_gap(const struct spec_logline *l);
-/* If the stream had a message instead of output, return the message's beginning; else "". */
+/* True if the stream had the beginning of a line. */
+bool spec_logline_has_lines(const struct spec_logline *l);
+/*
+ * If the stream had a message after its last line, or instead of lines, return the message's
+ * beginning; else "". A time that the end of the stream cuts off also counts as a message.
+ */
 const char *spec_logline_text(const struct spec_logline *l);

@@ -303,6 +303,28 @@ static void test_message(void **state)
 	assert_string_equal(rig.text, "unable to retrieve container logs");
 }
 
+/*
+ * The kubelet fails to read the rest of a log, and returns a message after the output. A stream that
+ * follows the log may have a message at its end because the container was removed meanwhile.
+ */
+static void test_message_after_output(void **state)
+{
+	static const char body[] =
+		T("40") "one\n" T("41") "two\n"
+					"failed to read log file: input/output error";
+
+	begin((struct podlog_config){.known = known("one\n", STARTED, 0)});
+	fake_answer(fake.requests, 200, body);
+	is_over(PODLOG_MESSAGE, true);
+	assert_string_equal(rig.text, "failed to read log file: input/output error");
+	holds("two\n");
+	setup(state);
+	begin((struct podlog_config){.follow = true, .known = known("one\n", STARTED, 0)});
+	fake_answer(fake.requests, 200, body);
+	is_over(PODLOG_ALL, true);
+	holds("two\n");
+}
+
 static const char no_pod[] = "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"code\":404,"
 			     "\"message\":\"pods \\\"pod\\\" not found\","
 			     "\"details\":{\"name\":\"pod\",\"kind\":\"pods\"}}";
@@ -646,6 +668,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_force_of_other, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_force_without_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_message, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_message_after_output, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_broken, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow, setup, teardown),

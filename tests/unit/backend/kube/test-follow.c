@@ -547,6 +547,23 @@ static void test_refused_again(void **state)
 	holds("one\ntwo\nthree\n");
 }
 
+/* The node can't read the rest of the log now. kxfs requests that rest again. */
+static void test_refused_in_the_middle(void **state)
+{
+	ended_after_one(false);
+	fake_answer(request("timestamps=true"), 200,
+		    T("01") "one\n" T("02") "two\nfailed to read log file: input/output error");
+	run();
+	assert_false(is_done());
+	holds("one\ntwo\n");
+	fake_pass(8000);
+	fake_answer(request("timestamps=true"), 200, T("01") "one\n" T("02") "two\n" T("03") "x\n");
+	run();
+	assert_true(is_done());
+	assert_int_equal(result(), 0);
+	holds("one\ntwo\nx\n");
+}
+
 /*
  * The kubelet reports that it has no log. kxfs accepts that for the run before the current one. For
  * another run, it asks again, because the kubelet should have that log.
@@ -1476,6 +1493,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_denied, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused_in_the_middle, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_for_good, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_while_going, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_while_running, setup, teardown),

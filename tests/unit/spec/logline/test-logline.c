@@ -298,6 +298,9 @@ static int stream_window(struct reader *r, const struct kubelet *k, enum how how
 	err = feed(r, l, text, how == WHOLE ? n : any(n + 1));
 	if (err == 0 && how != CUT)
 		err = end(r, l);
+	/* Output is not mistaken for a message. */
+	if (err == 0 && how == WHOLE && spec_logline_has_lines(l))
+		assert_string_equal(spec_logline_text(l), "");
 	r->gaps += spec_logline_gap(l);
 	spec_logline_free(l);
 	return err;
@@ -534,6 +537,7 @@ static void test_cut_time(void **state)
 		assert_int_equal(feed(&r, l, text, head + ENTRY + i), 0);
 		assert_int_equal(end(&r, l), -EAGAIN);
 		assert_int_equal(r.n, ENTRY);
+		assert_string_equal(spec_logline_text(l), "");
 		spec_logline_free(l);
 	}
 	follow(&r, &k);
@@ -867,6 +871,12 @@ static void test_messages(void **state)
 	assert_memory_equal(r.got, "out\nput\n", 8);
 	assert_string_equal(spec_logline_text(l), "");
 	assert_int_equal(r.last_ns, START + SECOND / 5);
+	assert_true(spec_logline_has_lines(l));
+	/* The kubelet ends the stream with a message. */
+	assert_int_equal(feed(&r, l, gone, 6), 0);
+	assert_int_equal(end(&r, l), 0);
+	assert_string_equal(spec_logline_text(l), "unable");
+	assert_int_equal(r.n, 8);
 	spec_logline_free(l);
 	/* No byte of the log exists any more. */
 	l = begin(&r, false, r.window);
