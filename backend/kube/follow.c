@@ -145,15 +145,15 @@ enum printed { EXPECTED, FETCHED, ARRIVED };
 
 /*
  * The state of the job, according to its controller. OUTLIVED: the run has not ended a minute after
- * the job. Unless the pod is being deleted, the next request then fetches only the existing output.
+ * the job. Unless the pod is being deleted, a request of kind FIRST then ends the log.
  */
 enum job_end { JOB_RUNS, JOB_OVER, JOB_OUTLIVED };
 
 enum kind {
 	STREAM, /* the existing output and, while the run continues, all later output */
-	/* only the existing output, for a waiting reader; the next request is a STREAM */
+	/* only the existing output: for a waiting reader, or if the run has outlived its job */
 	FIRST,
-	REST,	  /* only the existing output of a run that has ended, or has outlived its job */
+	REST,	  /* the rest of a run that has ended */
 	PREVIOUS, /* the rest of a run that has ended, if the container was started again */
 	/* the log of the previous run, to find out whether the log on disk belongs to that run */
 	PROBE,
@@ -388,6 +388,12 @@ void follow_fill(struct follow_context *context)
 static bool has_ended(const struct follow *f)
 {
 	return f->run != RUN_RUNNING;
+}
+
+/* True if the run continues although its job has ended a minute ago, and its pod remains. */
+static bool is_outlived(const struct follow *f)
+{
+	return f->job_end == JOB_OUTLIVED && !has_ended(f) && !f->slot.leaving;
 }
 
 static bool is_over(const struct follow *f)
@@ -749,11 +755,6 @@ void follow_job_ended(struct follow *f, bool over, bool outlived)
 		return;
 	if (!over) {
 		loop_timer_stop(&f->outlived);
-		/* The rest of the log may now be longer than what this request returns. */
-		if (f->job_end == JOB_OUTLIVED && f->podlog && f->kind == REST && !has_ended(f)) {
-			stop_request(f);
-			pause_shortly(f);
-		}
 	} else if (!has_ended(f) && !is_over(f)) {
 		await_rest(f, ENDED_MS);
 		if (outlived)
@@ -768,7 +769,7 @@ static void on_outlived(void *data)
 
 	loop_timer_stop(&f->outlived);
 	f->job_end = JOB_OUTLIVED;
-	if (f->podlog && f->kind == STREAM && !has_ended(f) && !f->slot.leaving) {
+	if (f->podlog && f->kind <= FIRST && is_outlived(f)) {
 		stop_request(f);
 		pause_shortly(f);
 	}
@@ -890,7 +891,8 @@ static void got_all(struct follow *f, const struct podlog_result *r)
 		f->all_ms = loop_now_ms();
 	if (f->kind == FIRST && f->printed == EXPECTED)
 		f->printed = FETCHED;
-	if (f->kind >= REST || (f->kind == STREAM && f->run == RUN_GONE)) {
+	if (f->kind >= REST || (f->kind == FIRST && is_outlived(f)) ||
+	    (f->kind == STREAM && f->run == RUN_GONE)) {
 		finish(f, 0, "");
 		return;
 	}
@@ -1135,9 +1137,7 @@ static void ask(struct follow *f, const struct spec_logline_known *known)
 	};
 
 	f->kind = next_kind[f->run][f->fit];
-	if (f->kind == STREAM && f->job_end == JOB_OUTLIVED && !f->slot.leaving)
-		f->kind = REST;
-	if (f->kind == STREAM && f->slot.first && f->printed == EXPECTED)
+	if (f->kind == STREAM && (is_outlived(f) || (f->slot.first && f->printed == EXPECTED)))
 		f->kind = FIRST;
 	f->fit = f->fit == DOUBTED ? FITS : f->fit;
 	f->from = known->from;

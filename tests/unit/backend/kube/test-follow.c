@@ -435,6 +435,27 @@ static void test_outlived_unread(void **state)
 	}
 }
 
+/* The run ends while kxfs fetches the output of a pod that outlives its job. It prints more then. */
+static void test_outlived_ends(void **state)
+{
+	start(false);
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n");
+	follow_job_ended(rig.f, true, true);
+	fake_pass(61000);
+	head(request("timestamps=true"));
+	bytes(fake.requests, T("01") "one\n");
+	ended(RUN_LAST);
+	fake_end(request("timestamps=true"), &(struct http_reply){.status = 200});
+	run();
+	assert_false(is_done());
+	wait_for_request();
+	assert_true(fetched(T("01") "one\n" T("02") "two\n"));
+	assert_true(is_done());
+	assert_false(follow_state(rig.f).outlived);
+	holds("one\ntwo\n");
+}
+
 /*
  * End the run after one line was received. kxfs then requests the rest. AGAIN: the log was refused
  * too often before.
@@ -1490,6 +1511,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_never_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_outlived, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_outlived_unread, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_outlived_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_denied, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_again, setup, teardown),
