@@ -393,14 +393,16 @@ static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 {
 	struct spec_asked asked = request_asked(&s->r, "create", s->m->id);
 	bool unknown = !is_dry(s) && http_is_unknown(reply);
+	bool again = !is_dry(s) && reply->again;
 	cleanup_free char *text = NULL;
 
 	asked.sent = s->m->json_len;
 	s->err = http_refusal(reply, &asked, &text);
 	if (s->err == -EEXIST && !unknown) {
 		/* An earlier POST of this call may have created the object; no UUID shows that. */
-		if (reply->again && !has_uuid(s))
+		if (again && !has_uuid(s))
 			tried(s, TRIED_LOST);
+		s->r.unclear = s->tried || again;
 		s->err = 0;
 		ask_holder(s);
 		return;
@@ -428,7 +430,8 @@ static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 	 * After an earlier POST without a clear reply, don't trust a refusal, because a proxy for
 	 * Kubernetes may also reply with a Status.
 	 */
-	if (s->tried || (reply->again && !is_dry(s)))
+	s->r.unclear = s->tried || again;
+	if (s->r.unclear)
 		ask_holder(s);
 	else
 		refuse(s, s->err);
