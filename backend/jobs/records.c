@@ -616,7 +616,9 @@ static void write_done(void *data)
 			done(arg, err);
 		LL_FOREACH_SAFE(rest, q, next) {
 			if (q->done)
-				q->done(q->data, q->kind == REQUEST_REMOVE ? 0 : err);
+				q->done(q->data, q->kind == REQUEST_REMOVE ? 0
+						 : err			   ? err
+									   : -ENOENT);
 			request_free(q);
 		}
 		return;

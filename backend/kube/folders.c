@@ -34,6 +34,7 @@ struct folder_entry {
 	char *key, *uid;
 	struct folder_removal *removals; /* a queue; the first removal is in progress */
 	bool full;			 /* true if output is on disk now */
+	bool dropped;			 /* true if kxfs has removed output to free space */
 	bool unmerged;			 /* see folder.unmerged */
 	/* true if kxfs can't make the job's record, and has already reported this error */
 	bool refused;
@@ -146,7 +147,7 @@ static struct folder describe(const struct record *r, const struct folder_entry 
 			.dropped = head->dropped,
 		};
 	else if (e)
-		ret = (struct folder){.key = e->key, .uid = e->uid, .dropped = !e->full};
+		ret = (struct folder){.key = e->key, .uid = e->uid, .dropped = e->dropped};
 	ret.output = e;
 	ret.unmerged = e && e->unmerged;
 	return ret;
@@ -317,7 +318,7 @@ static void make_record(struct folders *f, const struct spec_job *job)
 	spec_set(&head->more->namespace, job->namespace);
 	head->created = job->created;
 	head->state = RECORD_LIVE;
-	head->dropped = !find(f, job->uid)->full;
+	head->dropped = find(f, job->uid)->dropped;
 	m->f = f;
 	m->key = text_copy(job->uid);
 	records_make(f->config.records, head, &(struct record_rest){.document = ""}, NULL, on_made,
@@ -445,8 +446,10 @@ static void on_drop_recorded(void *data, int err)
 	}
 	if (err && !file_is_full(err))
 		return removal_ended(r, err);
-	if (e)
+	if (e) {
 		e->full = false;
+		e->dropped = true;
+	}
 	r->recorded = !err;
 	output_job_remove(r->f->config.output, r->key, on_output_dropped, r);
 }

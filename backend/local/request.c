@@ -319,7 +319,8 @@ static void job_dir_found(void *data, void *question)
 	const struct job_dir *p = question;
 
 	s->looked = true;
-	s->hangs = !p || p->err == EIO || p->err == ESTALE || p->err == ETIMEDOUT;
+	s->hangs = !p || p->err == EIO || p->err == ESTALE || p->err == ETIMEDOUT ||
+		   p->err == ENOTCONN || p->err == EHOSTDOWN || p->err == EHOSTUNREACH;
 	if (!p || !p->path)
 		s->fault = text_print("%s: %s; jobs can't run in this directory", s->asked,
 				      p ? strerror(p->err) : "does not respond");
