@@ -17,7 +17,10 @@
 
 struct process_stat {
 	pid_t parent; /* 0 if the parent is not visible to kxfs */
-	/* True if the process has ended, but its parent has not waited for it yet (a zombie). */
+	/*
+	 * True if the first thread has ended, and the parent has not waited for the process yet (a
+	 * zombie). Other threads may still run.
+	 */
 	bool remains;
 	/*
 	 * The signal that has ended the process, or 0. PROCESS_HIDDEN: either a signal has ended

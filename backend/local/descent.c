@@ -38,7 +38,8 @@ static size_t list_processes(struct process **ret)
 		long pid = strtol(entry->d_name, &end, 10);
 		struct process_stat stat;
 
-		if (*end || pid <= 1 || process_stat((pid_t)pid, &stat) < 0 || stat.remains)
+		/* Keep zombies: other threads of the process may still run. */
+		if (*end || pid <= 1 || process_stat((pid_t)pid, &stat) < 0)
 			continue;
 		*ret = mem_more(*ret, n, sizeof(**ret));
 		(*ret)[n++] = (struct process){.pid = (pid_t)pid, .parent = stat.parent};

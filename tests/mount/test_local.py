@@ -427,6 +427,28 @@ def test_daemons_do_not_outlive_the_replica(kx):
     assert job.log() == b"done\n"
 
 
+def test_headless_daemon_does_not_outlive_the_replica(kx):
+    """A remaining process whose first thread has ended is killed, too."""
+    job = kx.submit(python_app("""
+import ctypes, os, threading, time
+if os.fork() == 0:
+    os.setsid()
+    threading.Thread(target=time.sleep, args=(1000,)).start()
+    print(os.getpid(), flush=True)
+    ctypes.CDLL(None).pthread_exit(None)
+while not os.path.exists("go"):
+    time.sleep(0.05)
+"""))
+    pid = pid_from(job)
+    wait_for(lambda: not alive(pid), what="the first thread to end")
+    (kx.work / "go").touch()
+    try:
+        job.finish()
+        assert not os.path.exists(f"/proc/{pid}")
+    finally:
+        harness.kill(pid)
+
+
 def test_who_is_not_of_the_job_holds_nothing_back(kx):
     """A process that does not belong to the job has the job's output open. The job ends anyway, and .kxfs/log
     reports what became of the output."""

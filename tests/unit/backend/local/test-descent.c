@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding the descendants of this process, and adding up the memory and CPU time that they use. */
+/*
+ * Finding the descendants of this process, sending them signals, and adding up the memory and CPU
+ * time that they use.
+ */
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backend/base/process.h"
 #include "backend/local/descent.h"
 #include "tests/unit/unit.h"
 
@@ -133,6 +138,54 @@ static void test_time(void **state)
 	close(fds[1]);
 }
 
+static void *wait_forever(void *data)
+{
+	for (;;)
+		pause();
+	return data;
+}
+
+/* Start a process, and a child of it. The first thread of the process ends, another one waits. */
+static pid_t start_headless(void)
+{
+	struct process_stat stat = {0};
+	pthread_t thread;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		if (fork() == 0)
+			wait_forever(NULL);
+		if (pthread_create(&thread, NULL, wait_forever, NULL) != 0)
+			_exit(1);
+		pthread_exit(NULL);
+	}
+	for (int tries = 0; tries < 1000 && !stat.remains; tries++) {
+		poll(NULL, 0, 20);
+		assert_int_equal(process_stat(pid, &stat), 0);
+	}
+	assert_true(stat.remains);
+	return pid;
+}
+
+/* Signals reach a process whose first thread has ended, and the children of that process. */
+static void test_first_thread_ended(void **state)
+{
+	pid_t pid = start_headless();
+	int n = 0;
+
+	descent_signal(getpid(), SIGKILL);
+	for (int tries = 0; tries < 1000 && n < 2; tries++) {
+		n += waitpid(-1, NULL, WNOHANG) > 0;
+		poll(NULL, 0, 20);
+	}
+	if (n < 2) {
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+	end_family();
+	assert_int_equal(n, 2);
+}
+
 static int setup(void **state)
 {
 	return prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -144,6 +197,7 @@ int main(void)
 		cmocka_unit_test(test_private),
 		cmocka_unit_test(test_shared),
 		cmocka_unit_test(test_time),
+		cmocka_unit_test(test_first_thread_ended),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);
