@@ -674,9 +674,11 @@ static void plan(struct local_job *job)
 	}
 }
 
-/* Continue to end a job that the last daemon was ending. */
-static void go_on_ending(struct local_job *job)
+/* Continue to end or to restart a job, as was decided before kxfs was in charge. */
+static void go_on(struct local_job *job)
 {
+	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
+		local_replica_go_on(job->reps[i]);
 	if (job->rec->goal != SPEC_GOAL_RUN)
 		local_job_end(job, job->rec->goal);
 }
@@ -764,7 +766,7 @@ void local_jobs_take_charge(struct local_jobs *jobs)
 	local_replicas_begin(jobs->replicas);
 	post_slots(jobs);
 	HASH_ITER(hh, jobs->all, job, next)
-		go_on_ending(job);
+		go_on(job);
 }
 
 void local_jobs_free(struct local_jobs *jobs)

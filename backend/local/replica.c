@@ -446,7 +446,8 @@ static void on_grace_over(void *data)
 
 static void terminate(struct local_replica *rep)
 {
-	if (rep->terminated)
+	/* Before kxfs may end programs, only the record has what was decided. */
+	if (rep->terminated || !rep->job->all->begun)
 		return;
 	rep->terminated = true;
 	local_replica_signal(rep, SIGTERM);
@@ -487,6 +488,12 @@ void local_replica_restart(struct local_replica *rep, unsigned delay_ms)
 		unplan(rep);
 	rep->rec->state = SPEC_PENDING;
 	rep->rec->finished = 0;
+}
+
+void local_replica_go_on(struct local_replica *rep)
+{
+	if (is_up(rep) && rep->plan->again)
+		terminate(rep);
 }
 
 /* --- ended --- */

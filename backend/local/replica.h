@@ -55,7 +55,7 @@ struct local_replicas *local_replicas_new(struct loop *loop, struct tasks *tasks
 					  unsigned grace_ms);
 /* Call this after all replicas are freed. */
 void local_replicas_free(struct local_replicas *all);
-/* Begin to start the replicas in the queue. */
+/* Begin to start the replicas in the queue, and to end programs. */
 void local_replicas_begin(struct local_replicas *all);
 /* Print metrics for .kxfs/metrics. Any thread. */
 void local_replicas_metrics(struct local_replicas *all, FILE *out);
@@ -86,6 +86,8 @@ void local_replica_end(struct local_replica *rep);
  * REP, all replicas of REP's role, or all replicas of the job are no longer live.
  */
 void local_replica_restart(struct local_replica *rep, unsigned delay_ms);
+/* If REP is to be restarted and its program still runs, end the program. */
+void local_replica_go_on(struct local_replica *rep);
 /* Drop the planned start of REP. Its program continues, and a later daemon takes it over. */
 void local_replica_let_go(struct local_replica *rep);
 /* Send SIG to the program of REP, if it runs. */

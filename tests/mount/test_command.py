@@ -196,6 +196,49 @@ def test_read_only(make_kx):
     is_left(kx, job, pid)
 
 
+# Replica 0 fails. Replica 1 shows that it runs.
+ONE_FAILS = """
+echo $$
+[ "$N" = 1 ] && while :; do [ ! -e ping ] || touch pong; sleep 0.02; done
+while [ ! -e go ]; do sleep 0.02; done
+exit 3
+"""
+
+
+@pytest.mark.parametrize("policy, retries", [("APPLICATION", 0), ("APPLICATION", 1), ("ROLE", 1)])
+@pytest.mark.parametrize("how", ["refused", "before ro", "during ro"])
+def test_other_replica_has_failed(make_kx, how, policy, retries):
+    """If a replica has failed, kxfs ends the job's other replica only when a writable mount is up."""
+    kx = make_kx("grace=1")
+    job = kx.submit(app(ONE_FAILS, num_replicas=2, max_retries=retries, retry_policy=policy, env={"N": "${replica_id}"}))
+    for name in ("main-0", "main-1"):
+        job.until_logged("\n", name)
+    pids = [int(job.log(name)) for name in ("main-0", "main-1")]
+    crashed(kx)
+    kx.options = "grace=1" if how == "refused" else "ro,grace=1"
+    if how == "during ro":
+        kx.start()
+    (kx.work / "go").touch()
+    wait_for(lambda: not alive(pids[0]), what="replica 0 to fail")
+    if how == "refused":
+        refused(kx, command=[*NO_RIGHT, *kx.command()])
+    else:
+        if how == "before ro":
+            kx.start()
+        wait_for(lambda: job.replica("main-0")["exit_code"] == 3, what="the failure to be shown")
+        assert job.replica("main-1")["state"] == "RUNNING"
+        assert kx.end() == 0
+    (kx.work / "ping").touch()
+    wait_for(lambda: (kx.work / "pong").exists(), what="replica 1 to answer")
+    assert alive(pids[1])
+    kx.options = "grace=1"
+    kx.start()
+    job.finish("FAILED")
+    assert not alive(pids[1]) and job.status()["retries"] == retries
+    assert "main-0 ended with exit code 3" in job.read("why")
+    assert job.replica("main-1")["state"] == "CANCELLED"
+
+
 def test_then_it_ends_them(make_kx):
     """Once it is up, a mount controls the jobs that it has found, so unmounting it ends them."""
     kx = make_kx("grace=1")
