@@ -683,6 +683,36 @@ static void go_on(struct local_job *job)
 		local_job_end(job, job->rec->goal);
 }
 
+/* An attempt that an earlier daemon has started. */
+struct adopted {
+	size_t i;
+	int64_t end; /* the time at which the attempt ended; INT64_MAX if it is unknown */
+};
+
+static int by_end(const void *a, const void *b)
+{
+	const struct adopted *x = a, *y = b;
+
+	if (x->end != y->end)
+		return x->end < y->end ? -1 : 1;
+	return x->i < y->i ? -1 : 1;
+}
+
+/* Record how attempts ended without a daemon. The first failure decides what becomes of the job. */
+static void take_ends(struct local_job *job, const struct task_found *found)
+{
+	const size_t n = job->rec->job->n_replicas;
+	cleanup_free struct adopted *all = new0_n(struct adopted, n);
+
+	for (size_t i = 0; i < n; i++)
+		all[i] = (struct adopted){i, found[i].state == TASK_OVER && found[i].end.finished
+						     ? found[i].end.finished
+						     : INT64_MAX};
+	qsort(all, n, sizeof(*all), by_end);
+	for (size_t i = 0; i < n; i++)
+		local_replica_adopted(job->reps[all[i].i], &found[all[i].i]);
+}
+
 void local_job_take_over(struct local_job *job, const struct task_found *found)
 {
 	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
@@ -691,8 +721,7 @@ void local_job_take_over(struct local_job *job, const struct task_found *found)
 	local_record_publish(job->record);
 	if (job->rec->goal == SPEC_GOAL_RUN)
 		plan(job);
-	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
-		local_replica_adopted(job->reps[i], &found[i]);
+	take_ends(job, found);
 	post_slots(job->jobs);
 }
 

@@ -459,7 +459,6 @@ static void terminate(struct local_replica *rep)
 static void cancelled(struct local_replica *rep)
 {
 	rep->rec->state = SPEC_CANCELLED;
-	rep->rec->finished = loop_time_ns();
 	spec_set(&rep->rec->reason, "Cancelled");
 	rep->plan->again = false;
 }
@@ -472,8 +471,10 @@ void local_replica_end(struct local_replica *rep)
 	}
 	if (rep->step != CONCLUDING)
 		unplan(rep);
-	if (!spec_state_is_final(rep->rec->state))
-		cancelled(rep);
+	if (spec_state_is_final(rep->rec->state))
+		return;
+	rep->rec->finished = loop_time_ns();
+	cancelled(rep);
 }
 
 void local_replica_restart(struct local_replica *rep, unsigned delay_ms)
@@ -550,7 +551,7 @@ static void judge(struct local_replica *rep, const struct task_end *end)
 	rec->finished = end->finished ? end->finished : loop_time_ns();
 	spec_set(&rec->reason, program_end_reason(rep->plan->again, end));
 	spec_set(&rec->message, text);
-	if (rep->plan->again) {
+	if (rep->plan->again && runs) {
 		rec->state = SPEC_PENDING;
 		rec->finished = 0;
 	} else if (well && runs) {

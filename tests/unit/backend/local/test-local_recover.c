@@ -214,6 +214,41 @@ static void test_crash_and_ended(void **state)
 }
 
 /*
+ * Two attempts failed while no daemon was running. The one that failed first is the reason of the
+ * job's failure, and each has the time at which it ended.
+ */
+static void test_crash_and_ended_in_order(void **state)
+{
+	struct world *w = *state;
+	cleanup_job const struct spec_job *job = NULL;
+	struct timespec now;
+	char id[64];
+	pid_t daemon;
+
+	world_stop(w);
+	daemon = daemon_run(w,
+			    "echo up; while ! [ -e go-$KXFS_REPLICA ]; do sleep 0.02; done; "
+			    "[ $KXFS_REPLICA = main-0 ] && exit 5; exit 7",
+			    id);
+	until(file_has(w, id, "logs/main-0.0", "up") && file_has(w, id, "logs/main-1.0", "up"));
+	daemon_kill(daemon);
+	touch(w, "go-main-1");
+	until(exists(w, "state/output/%s/tasks/1.0", folder_key(w->state, id)));
+	touch(w, "go-main-0");
+	until(exists(w, "state/output/%s/tasks/0.0", folder_key(w->state, id)));
+	clock_gettime(CLOCK_REALTIME, &now);
+	assert_int_equal(world_start(w), 0);
+	until(has_state(w, id, SPEC_FAILED));
+	job = job_of(w, id);
+	assert_string_equal(job->message, "main-1: exit code 7");
+	assert_int_equal(job->replicas[1].state, SPEC_FAILED);
+	assert_int_equal(job->replicas[0].state, SPEC_CANCELLED);
+	assert_int_equal(job->replicas[0].exit_code, 5);
+	assert_true(job->replicas[1].finished <= job->replicas[0].finished);
+	assert_true(job->replicas[0].finished <= now.tv_sec * INT64_C(1000000000) + now.tv_nsec);
+}
+
+/*
  * A helper was killed while no daemon was running. Its program is killed too, and kxfs reports
  * that.
  */
@@ -498,6 +533,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		world_test(test_crash),
 		world_test(test_crash_and_ended),
+		world_test(test_crash_and_ended_in_order),
 		world_test(test_crash_and_killed),
 		world_test(test_linger),
 		world_test(test_crash_keeps_what_is_over),
