@@ -66,6 +66,17 @@ static int by_key_and_order(const void *a, const void *b)
 	return x->order < y->order ? -1 : 1;
 }
 
+/*
+ * True if the variable KEY changes which GPUs are numbered, or their order. For a replica with
+ * GPUs, only the daemon's environment may set such variables, so that each number means the same
+ * GPU for all jobs.
+ */
+static bool is_numbering(const char *key)
+{
+	return streq(key, "CUDA_DEVICE_ORDER") || streq(key, "ROCR_VISIBLE_DEVICES") ||
+	       streq(key, "GPU_DEVICE_ORDINAL");
+}
+
 /* Keep only the last setting of each variable. */
 static void make_unique(struct program_strings *s)
 {
@@ -112,6 +123,8 @@ void program_make(struct program *p, const struct spec_record *rec, const struct
 	for (size_t i = 0; i < role->env.n; i++) {
 		cleanup_free char *value = expand(role->env.v[i].value, &m);
 
+		if (rep->gpus && is_numbering(role->env.v[i].key))
+			continue;
 		add(&env, text_print("%s=%s", role->env.v[i].key, value));
 		has_handle |= streq(role->env.v[i].key, JOB_ID) && spec_name_is_handle(value);
 	}

@@ -610,6 +610,17 @@ def test_why(make_kx):
     assert [a.log(f"main-{k}") for k in range(7)] == [f"{k} {k}\n".encode() for k in range(7)]
 
 
+@pytest.mark.parametrize("n", [0, 1])
+def test_gpus_are_numbered_alike(make_kx, n):
+    """The AppDef of a job with GPUs can't change what their numbers mean."""
+    kx = make_kx("gpus=1", env={"CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
+    names = ("CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
+    job = kx.submit(app("echo " + " ".join(f"${{{name}-unset}}" for name in names),
+                        env=dict.fromkeys(names, "mine"), resource=gpus(n)))
+    job.finish()
+    assert job.log() == (b"PCI_BUS_ID unset unset\n" if n else b"mine mine mine\n")
+
+
 # Use each assigned GPU by creating its directory, which only one process can do.
 USE = """
 echo $KXFS_JOB/$KXFS_REPLICA >> started
