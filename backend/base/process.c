@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The format of /proc/PID/stat is "PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ... UTIME
- * STIME CUTIME CSTIME ... RSS ... EXIT_CODE"; see proc(5).
+ * STIME CUTIME CSTIME ... STARTTIME ... RSS ... EXIT_CODE"; see proc(5).
  *
  * kxfs raises its limit of descriptors, but starts other programs with the old limit. So kxfs
  * stores the old limit first. When kxfs starts a program, a pipe shows whether the exec succeeded:
@@ -16,6 +16,7 @@
 #include <spawn.h>
 #include <stdatomic.h>
 #include <sys/signalfd.h>
+#include <time.h>
 
 #include "spec/base/mem.h"
 
@@ -51,6 +52,7 @@ int process_parse_stat(const char *text, struct process_stat *ret)
 	const char *p = strrchr(text, ')');
 	unsigned long user = 0, system = 0;
 	long waited_user = 0, waited_system = 0, pages = 0;
+	unsigned long long started = 0;
 	char state;
 	int parent;
 	unsigned flags;
@@ -59,8 +61,8 @@ int process_parse_stat(const char *text, struct process_stat *ret)
 	if (!p ||
 	    sscanf(p + 1,
 		   " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %lu %lu %ld %ld %*d %*d %*d %*d "
-		   "%*u %*u %ld",
-		   &state, &parent, &flags, &user, &system, &waited_user, &waited_system,
+		   "%llu %*u %ld",
+		   &state, &parent, &flags, &user, &system, &waited_user, &waited_system, &started,
 		   &pages) < 3)
 		return -EINVAL;
 	*ret = (struct process_stat){
@@ -68,6 +70,7 @@ int process_parse_stat(const char *text, struct process_stat *ret)
 		.ticks = user + system + (unsigned long)max_of(waited_user, 0L) +
 			 (unsigned long)max_of(waited_system, 0L),
 		.pages = (unsigned long)max_of(pages, 0L),
+		.started = started,
 		.remains = state == 'Z' || state == 'X',
 		.signal = ended_by(flags, p),
 	};
@@ -100,6 +103,16 @@ int process_stat(pid_t pid, struct process_stat *ret)
 			ret->signal = 0;
 	}
 	return 0;
+}
+
+unsigned long long process_clock(void)
+{
+	const unsigned long long ticks = (unsigned long long)sysconf(_SC_CLK_TCK);
+	struct timespec ts;
+
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return (unsigned long long)ts.tv_sec * ticks +
+	       (unsigned long long)ts.tv_nsec * ticks / 1000000000;
 }
 
 void process_boot(char ret[37])

@@ -33,7 +33,8 @@ struct process_stat {
 	 * waited. The unit is a tick; a second has sysconf(_SC_CLK_TCK) ticks.
 	 */
 	unsigned long ticks;
-	unsigned long pages; /* resident pages of memory */
+	unsigned long pages;	    /* resident pages of memory */
+	unsigned long long started; /* time of the start, by process_clock */
 };
 
 /*
@@ -47,6 +48,8 @@ int process_parse_stat(const char *text, struct process_stat *ret);
  * PID does not exist, or kxfs can't see it.
  */
 int process_stat(pid_t pid, struct process_stat *ret);
+/* Return the time since the boot, in ticks. Setting the wall clock does not change it. */
+unsigned long long process_clock(void);
 
 /*
  * Set RET to the id of this boot; "" if it is unknown. A later start of kxfs compares the id, to

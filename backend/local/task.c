@@ -91,6 +91,9 @@ struct task {
 	atomic_bool released;	      /* true if task_release was called during WORK */
 	atomic_int stop_sig, end_sig; /* signals that wait for a connection; 0: none */
 	int pid;		      /* pid of the program; 0: not known yet */
+	/* when PID was received, by process_clock; the program was started before */
+	unsigned long long pid_known;
+	bool pid_reused; /* in SEEKING: true if PID belongs to another process now */
 	bool has_end;
 	struct task_end end;
 	const struct task_events *events;
@@ -193,8 +196,11 @@ static void task_over(struct task *task, const struct task_end *end)
 static void seek_work(void *data)
 {
 	struct task *task = data;
+	struct process_stat stat;
 
 	task_find(task->tasks, task->dir, task->name, &task->found);
+	task->pid_reused = task->pid > 1 && process_stat(task->pid, &stat) == 0 &&
+			   stat.started > task->pid_known;
 }
 
 static void connected(struct task *task, int fd);
@@ -220,7 +226,8 @@ static void sought(void *data)
 		return task_over(task, &task->found.end);
 	case TASK_NONE:
 	case TASK_DROPPED:
-		if (task->pid > 1)
+		/* While processes of the program's group exist, no other process gets its pid. */
+		if (task->pid > 1 && !task->pid_reused)
 			kill(-task->pid, SIGKILL);
 		return task_over(task, &killed);
 	case TASK_UNKNOWN:
@@ -253,6 +260,7 @@ static void hear(struct task *task, const struct helper_news *news)
 	switch (news->kind) {
 	case HELPER_STARTED:
 		task->pid = news->value;
+		task->pid_known = process_clock();
 		if (task->events->started)
 			task->events->started(task->data, news->time);
 		break;

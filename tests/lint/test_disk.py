@@ -179,6 +179,7 @@ SEAMS = {
     "clock": ("clock_gettime time gettimeofday uv_hrtime uv_now uv_clock_gettime", {
         "backend/base/diag.c": SIMULATED,
         "backend/base/loop.c": SIMULATED,
+        "backend/base/process.c": SIMULATED,
         "backend/base/thread.c": SIMULATED,
         "fs/vfs/park.c": SIMULATED,
         "backend/local/guard.c": OTHER_PROCESS,

@@ -65,6 +65,7 @@ static void test_used(void **state)
 
 	assert_int_equal(stat.ticks, 123);
 	assert_int_equal(stat.pages, 250);
+	assert_int_equal(stat.started, 9999);
 	assert_int_equal(parse("7 (cp) R 31 7 7 0 -1 4194304 95 0").ticks, 0);
 	assert_int_equal(parse("7 (cp) R 31 7 7 0 -1 4194304 95 0").pages, 0);
 }

@@ -7,10 +7,15 @@
 #include <fcntl.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/unit/scratch.h"
@@ -64,6 +69,94 @@ static void test_last_word(void **state)
 	assert_int_equal(sem_wait(&over), 0);
 	assert_int_equal(ended.how, TASK_ENDED);
 	assert_int_equal(ended.exit_code, 7);
+}
+
+/* --- programs without a helper --- */
+
+/* True to set the clock of process starts to the boot, when none of the test's processes ran. */
+static atomic_bool is_boot;
+
+int clock_gettime(clockid_t id, struct timespec *ret)
+{
+	int r = (int)syscall(SYS_clock_gettime, id, ret);
+
+	if (id == CLOCK_BOOTTIME && is_boot)
+		*ret = (struct timespec){0};
+	return r;
+}
+
+/* Report that the program PID runs, and end the helper without reporting how the program ended. */
+static void drop_helper(void *data)
+{
+	const pid_t *pid = data;
+	const struct helper_news runs = {.kind = HELPER_STARTED, .value = *pid, .time = 1};
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
+	task_adopt(tasks, "/nonexistent", "0.0", fds[0], &events, NULL);
+	assert_int_equal(send(fds[1], &runs, sizeof(runs), 0), sizeof(runs));
+	close(fds[1]);
+}
+
+/*
+ * Start a process in a group of its own, and a child of it. Return the pid of the child. If
+ * LEADERLESS, the process then exits.
+ */
+static pid_t start_group(bool leaderless, pid_t *ret_leader)
+{
+	int fds[2];
+	pid_t child = 0, leader;
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	leader = fork();
+	if (leader == 0) {
+		setsid();
+		child = fork();
+		while (child == 0)
+			pause();
+		(void)!write(fds[1], &child, sizeof(child));
+		while (!leaderless)
+			pause();
+		_exit(0);
+	}
+	close(fds[1]);
+	assert_int_equal(read(fds[0], &child, sizeof(child)), sizeof(child));
+	close(fds[0]);
+	if (leaderless)
+		assert_int_equal(waitpid(leader, NULL, 0), leader);
+	*ret_leader = leader;
+	return child;
+}
+
+/*
+ * If the helper and its guard were killed, the program's process group is killed, with or without
+ * its leader. But the kernel may have given the pid of an ended program to another process.
+ */
+static void test_group(void **state)
+{
+	static const struct {
+		bool leaderless, is_other;
+	} cases[] = {{false, false}, {true, false}, {false, true}};
+
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		pid_t leader, child = start_group(cases[i].leaderless, &leader);
+		pid_t watched = cases[i].leaderless ? child : leader;
+		int status = 0;
+
+		is_boot = cases[i].is_other;
+		loop_post(loop, drop_helper, &leader);
+		assert_int_equal(sem_wait(&over), 0);
+		is_boot = false;
+		/* Of two signals, the first one ends the process. */
+		kill(watched, SIGTERM);
+		waitpid(watched, &status, 0);
+		kill(-leader, SIGKILL);
+		while (wait(NULL) > 0)
+			continue;
+		assert_int_equal(ended.how, TASK_KILLED);
+		assert_int_equal(WTERMSIG(status), cases[i].is_other ? SIGTERM : SIGKILL);
+	}
 }
 
 /* --- attempts that an earlier daemon started --- */
@@ -270,6 +363,7 @@ int main(int argc, char **argv)
 	const char *helper = getenv("KXFS_TEST_HELPER");
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_last_word),
+		cmocka_unit_test(test_group),
 		cmocka_unit_test(test_find),
 		cmocka_unit_test(test_connect_again),
 		cmocka_unit_test(test_ended_before_it_began),
