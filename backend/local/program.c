@@ -119,6 +119,7 @@ void program_make(struct program *p, const struct spec_record *rec, const struct
 		add(&args, expand(role->args[i], &m));
 	for (char **e = environ; *e; e++)
 		add(&env, text_copy(*e));
+	add(&env, text_print("PWD=%s", rec->work_dir));
 	add(&env, text_print(ERROR_FILE "=%s", error_file));
 	for (size_t i = 0; i < role->env.n; i++) {
 		cleanup_free char *value = expand(role->env.v[i].value, &m);

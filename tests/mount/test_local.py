@@ -116,6 +116,14 @@ def test_directory_of_a_job(kx, tmp_path):
         assert yaml.safe_load(job.read("manifest.yaml"))["work_dir"] == str(place)
 
 
+def test_directory_in_the_environment(kx, tmp_path):
+    """$PWD is the directory in which the program starts."""
+    tmp_path.chmod(0o755)
+    job = kx.submit(in_dir(tmp_path, roles=[{"name": "main", "image": "none", "entrypoint": "printenv", "args": ["PWD"]}]))
+    job.finish()
+    assert job.log().decode() == f"{tmp_path}\n"
+
+
 @pytest.mark.parametrize("door", ["submit", "dryrun"])
 def test_directory_that_is_none(kx, tmp_path, door):
     (tmp_path / "file").write_text("")
