@@ -252,7 +252,8 @@ static void failed(struct watch *w, const struct http_reply *reply)
 
 	if (reply->err && w->versions == SURE)
 		w->versions = DOUBT;
-	if (w->config.optional && !reply->err && reply->status == 401)
+	/* The login has failed, which shows nothing about the user's rights. */
+	if (w->config.optional && (reply->err == -EACCES || (!reply->err && reply->status == 401)))
 		err = -EKEYREJECTED;
 	if (forbidden && w->refusals > 0) {
 		w->refusals--;

@@ -69,10 +69,10 @@ struct watch_config {
 	 * -EOPNOTSUPP: the server does not have the resource. -EAGAIN: the server is reachable, but
 	 * watches keep breaking.
 	 *
-	 * Only for an optional resource: -EACCES: the resource is forbidden. -EKEYREJECTED: the
-	 * server rejects the user's identity (401), whatever rights the user has. -EAGAIN can also
-	 * mean that the server refuses a watch that it had accepted before. Perhaps the server has
-	 * just started.
+	 * Only for an optional resource: -EACCES: the resource is forbidden. -EKEYREJECTED: kxfs
+	 * has no credential, or the server rejects the user's identity (401), whatever rights the
+	 * user has. -EAGAIN can also mean that the server refuses a watch that it had accepted
+	 * before. Perhaps the server has just started.
 	 */
 	void (*state)(void *data, int err, const char *text);
 	void *data;

@@ -19,6 +19,7 @@ from apiserver import ApiServer
 from disk import Disk
 from frontend import Http2Frontend, Proxy
 from starting import background
+from test_volcano_why import WHY_FULL, Waiting, queue
 
 
 @pytest.fixture
@@ -247,7 +248,9 @@ def test_plugin_that_fails(secure, make_mount, tmp_path):
 
 def test_login_while_a_plugin_fails(secure, make_mount, tmp_path):
     """A plugin fails, and the user logs in and submits. kxfs then runs the plugin immediately, without waiting for
-    its next retry."""
+    its next retry. Meanwhile, kxfs shows all objects that it has listed before."""
+    Waiting(secure)
+    secure.store.add(st.QUEUES, queue("default"))
     flag = tmp_path / "bad"
     command = plugin(tmp_path, f"""\
         if test -e {flag}; then echo "Session over, run: login again" >&2; exit 7; fi
@@ -255,6 +258,7 @@ def test_login_while_a_plugin_fails(secure, make_mount, tmp_path):
         """)
     secure.tokens["second"] = "tester"
     kx = make_mount(secure, config=kubeconfig.config(secure, kubeconfig.plugin(command)))
+    harness.wait_for(lambda: kx.read("jobs/gang/why") == WHY_FULL, what="the events")
     flag.touch()
     del secure.tokens["second"]
     secure.end_streams("end")
@@ -268,10 +272,13 @@ def test_login_while_a_plugin_fails(secure, make_mount, tmp_path):
         del secure.tokens["second"]
         secure.end_streams("end")
         harness.wait_for(lambda: "login again" in kx.read(".kxfs", "info"), what="the plugin's words")
+    assert kx.ls("queues") == ["default"]
     secure.tokens["second"] = "tester"
     flag.unlink()
     kx.write("submit/e.yaml", harness.app("true"))
     goes_on(secure, kx, "three")
+    assert kx.ls("queues") == ["default"]
+    assert kx.read("jobs/gang/why") == WHY_FULL
 
 
 def test_plugin_that_is_missing(secure, make_mount):

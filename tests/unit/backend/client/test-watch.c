@@ -1064,6 +1064,28 @@ static void test_optional(void **state)
 	request("limit=");
 }
 
+/* A user who has to log in again may still have the right to list an optional resource. */
+static void test_optional_without_login(void **state)
+{
+	static const struct http_reply none = {.err = -EACCES, .text = "log in", .body = ""};
+
+	begin_with("metadata.name=q");
+	fake_end(request("limit="), &none);
+	assert_int_equal(world.err, -EKEYREJECTED);
+	assert_string_equal(world.text, "list pods: log in");
+	assert_true(fake_wait(10000));
+	fake_answer(request("limit="), 200, PAGE("7", "", ""));
+	assert_int_equal(world.err, 0);
+	fake_end(request("watch=true"), &none);
+	assert_int_equal(world.err, -EKEYREJECTED);
+	assert_true(fake_wait(10000));
+	fake_answer(request("limit=1&"), 401, "{\"kind\":\"Status\",\"code\":401}");
+	assert_int_equal(world.err, -EKEYREJECTED);
+	assert_true(fake_wait(10000));
+	fake_answer(request("limit=1&"), 200, PAGE("7", "", ""));
+	request("watch=true");
+}
+
 /* A reply that is not a list never counts as an empty list. */
 static void test_garbage(void **state)
 {
@@ -1183,6 +1205,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_hurried, teardown),
 		cmocka_unit_test_teardown(test_refused, teardown),
 		cmocka_unit_test_teardown(test_optional, teardown),
+		cmocka_unit_test_teardown(test_optional_without_login, teardown),
 		cmocka_unit_test_teardown(test_garbage, teardown),
 		cmocka_unit_test_teardown(test_huge_event, teardown),
 		cmocka_unit_test_teardown(test_freed, teardown),
