@@ -2,8 +2,9 @@
 /*
  * Copies the logs of containers to disk while the containers print them. If a job is captured, kxfs
  * follows its logs from the start of each container. kxfs follows any other log from the first time
- * that a reader opens it. This object owns the logs of a job until capture_forget. Callers identify
- * the job by its uid. I/O thread, except capture_count.
+ * that a reader opens it. While a reader has a job's merged log open, kxfs also follows the logs of
+ * the job that begin later. This object owns the logs of a job until capture_forget. Callers
+ * identify the job by its uid. I/O thread, except capture_count.
  */
 #pragma once
 
@@ -63,8 +64,9 @@ void capture_free(struct capture *c);
 
 /*
  * Call this before SNAPSHOT is published. Notify each followed log whose container has ended.
- * WANTED is true if the job is captured. In this case also start to follow the logs of containers
- * that have started. OUTLIVED has the same meaning as in follow_job_ended.
+ * WANTED is true if the job is captured. In this case, or if a reader has the merged log open, also
+ * start to follow the logs of containers that have started. OUTLIVED has the same meaning as in
+ * follow_job_ended.
  */
 void capture_update(struct capture *c, const struct spec_job *snapshot, bool wanted, bool outlived);
 /*

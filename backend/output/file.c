@@ -375,6 +375,12 @@ int file_open(struct file *f, enum log_form form, struct log **ret)
 	return 0;
 }
 
+bool file_is_read(struct file *f)
+{
+	lock_scope(&f->all->lock);
+	return f->readers;
+}
+
 struct file *log_file(struct log *log)
 {
 	return log->file;

@@ -80,6 +80,8 @@ unsigned file_fetch(struct file *f, int more);
  */
 void file_hold(struct file *f);
 
+/* True if F has readers. */
+bool file_is_read(struct file *f);
 /* Open a reader of F in FORM. Return 0 or a negative errno. */
 int file_open(struct file *f, enum log_form form, struct log **ret);
 struct file *log_file(struct log *log);

@@ -1292,6 +1292,15 @@ int output_log_stat(struct output *o, const char *id, const char *key, enum log_
 	return err;
 }
 
+bool output_is_read(struct output *o, const char *id)
+{
+	struct file *f = find_file(o, id, NULL);
+	bool ret = f && file_is_read(f);
+
+	file_unref(f);
+	return ret;
+}
+
 /* --- the output of all jobs --- */
 
 static int open_dir(const char *dir)

@@ -138,6 +138,8 @@ int output_log_kept(struct output *o, const char *id, const char *key, enum log_
 		    struct log **ret);
 int output_log_stat(struct output *o, const char *id, const char *key, enum log_form form,
 		    struct log_stat *ret);
+/* True if a process has the merged log of job ID open. */
+bool output_is_read(struct output *o, const char *id);
 /* Return the number of bytes of all output on disk. It decreases when output_job_remove is done. */
 uint64_t output_bytes(struct output *o);
 /*

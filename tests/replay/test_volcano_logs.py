@@ -673,6 +673,41 @@ def test_of_others(server, make_mount):
     assert (job / "main-0/log").stat().st_size == 6000
 
 
+def test_follow_of_others(server, make_mount, tmp_path):
+    """`follow` of another user's job also shows the output of pods that are created later."""
+    owner = server.store.add(st.JOBS, watching.job("theirs", phase="Pending"))
+    kx = make_mount(server)
+    with open(tmp_path / "out", "wb") as out:
+        reader = harness.popen(["cat", str(kx / "jobs/theirs/follow")], stdout=out)
+    harness.wait_for(lambda: 'kxfs_parked_requests{kind="read"} 1\n' in kx.read(".kxfs", "metrics"), what="the reader")
+    pod = server.store.add(st.PODS, watching.pod(owner, "main", 0, phase="Running", containers=("main", "side")))
+    log = server.api.log(pod, "main")
+    log.append("hello\n")
+    harness.wait_for(lambda: (tmp_path / "out").read_bytes() == b"main/0 hello\n", timeout=20, what="the output")
+    log.append("bye\n")
+    log.end()
+    server.store.put(st.PODS, {**watching.pod(owner, "main", 0, phase="Succeeded"), "metadata": pod.tree()["metadata"]})
+    server.store.change(st.JOBS, "test", "theirs", lambda tree: tree["status"].update(state={"phase": "Completed"}))
+    reader.wait(harness.LIMIT)
+    assert (tmp_path / "out").read_bytes() == b"main/0 hello\nmain/0 bye\n"
+    assert {req.query["container"] for req in log_requests(server)} == {"main"}
+
+
+def test_merged_log_of_others(server, make_mount, volcano):
+    """While a process has the merged log of another user's job open, kxfs adds the output of each retry."""
+    tree = watching.job("theirs")
+    tree["spec"]["policies"] = [{"event": "PodFailed", "action": "RestartJob"}]
+    server.store.add(st.JOBS, tree)
+    kx = make_mount(server)
+    with open(kx / "jobs/theirs/log", "rb", buffering=0) as log:
+        for word in (b"first", b"second"):
+            (pod,) = volcano.start("theirs")
+            volcano.log(pod).append(word + b"\n")
+            assert harness.wait_for(log.read, timeout=20, what="the output") == b"main/0 " + word + b"\n"
+            volcano.finish(pod, 1)
+    assert kx.read("jobs/theirs/log") == "main/0 first\nmain/0 second\n"
+
+
 @pytest.mark.concurrent
 def test_capture_all(server, make_mount):
     _, pod = others(server)

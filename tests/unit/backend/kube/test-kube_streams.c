@@ -42,6 +42,27 @@ static void test_turns(void **state)
 	assert_int_equal(story_waiting(), 7);
 }
 
+/*
+ * If a job is not captured, kxfs follows logs that begin later only while a reader has the merged
+ * log open.
+ */
+static void test_later_runs(void **state)
+{
+	cleanup_free char *json = rig_job("one", "u1", "Running", 2);
+	const struct spec_job *job cleanup_job = NULL;
+	struct log *log;
+
+	rig.capture = BACKEND_CAPTURE_NONE;
+	rig_start(json, "");
+	job = backend_job(rig.b, BACKEND_JOBS, "one");
+	assert_int_equal(backend_log(rig.b, job, NULL, LOG_PLAIN, &log), 0);
+	story_pod("ADDED", "p0", "u1", 0, "Running", RIG_RUNNING);
+	assert_non_null(rig_stream("p0.a.0"));
+	log_unref(log);
+	story_pod("ADDED", "p1", "u1", 1, "Running", RIG_RUNNING);
+	assert_null(rig_stream("p1.a.0"));
+}
+
 /* True if an open of p1's log does not have to wait for output. */
 static bool opens_at_once(void)
 {
@@ -427,6 +448,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_turns, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_later_runs, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_rest, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_rest_of_job, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_outlives_job, rig_setup, rig_teardown),
