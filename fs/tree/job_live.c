@@ -16,6 +16,7 @@ struct live_wait {
 	struct stream stream;
 	struct backend *backend;
 	char *uid;
+	const char *text; /* what the reader has got; NULL if it has got nothing yet */
 };
 
 static void wait_stop(struct stream *s)
@@ -25,24 +26,25 @@ static void wait_stop(struct stream *s)
 
 static ssize_t wait_read(struct stream *s, const char **ret, size_t size, uint64_t off)
 {
-	const struct live_wait *w = container_of(s, struct live_wait, stream);
+	struct live_wait *w = container_of(s, struct live_wait, stream);
 	const struct spec_job *job cleanup_job = backend_job_by_uid(w->backend, w->uid);
 	/* If the job no longer exists, a user has removed it. */
 	enum spec_state state = job ? job->state : SPEC_CANCELLED;
-	const char *text = spec_status_state(state);
+	const char *text = w->text ? w->text : spec_status_state(state);
 	size_t len = strlen(text);
 
 	/*
 	 * `wait` blocks until `why` and `log` are complete, because a process usually reads one of
 	 * these next. In history/ they don't change any more.
 	 */
-	if (job && !job->history &&
+	if (!w->text && job && !job->history &&
 	    (!spec_state_is_final(state) || job->unexplained || job->fetching))
 		return -EAGAIN;
 	if (off >= len)
 		return 0;
+	/* If the job is removed before the next read, that read must continue this text. */
 	if (ret)
-		*ret = text + off;
+		*ret = (w->text = text) + off;
 	return (ssize_t)min_of(size, len - off);
 }
 
