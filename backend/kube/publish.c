@@ -577,6 +577,29 @@ static void show(struct publish *p, struct publish_shown *s, const struct world_
 	commands_shown(c->commands, job->uid, job->view->phase);
 }
 
+/*
+ * If the end and the deletion of JOB have arrived together, publish the end, so that `wait` and
+ * held jobs get the result. Call this before removing JOB, which has no output, from the store. If
+ * JOB was deleted before its end, do nothing: all readers then report CANCELLED.
+ */
+static void show_end(struct publish *p, struct publish_shown *s, const struct world_job *job)
+{
+	const struct spec_job *before cleanup_job = store_get_uid(p->config.store, s->uid);
+	struct spec_job *snapshot;
+
+	if (!job->view || !before || before->history ||
+	    (spec_job_has_ended(before) && !before->unexplained))
+		return;
+	(void)need_id(p, s, job);
+	snapshot = snapshot_of(p, s, job, before);
+	if (snapshot->state == SPEC_CANCELLED) {
+		spec_job_unref(snapshot);
+		return;
+	}
+	snapshot->history = false;
+	store_put(p->config.store, snapshot);
+}
+
 static void leave(struct publish *p, struct publish_shown *s, const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
@@ -592,6 +615,8 @@ static void leave(struct publish *p, struct publish_shown *s, const struct world
 		return;
 	}
 	unqueue(s);
+	if (s->state == GONE)
+		show_end(p, s, job);
 	store_remove(c->store, s->uid);
 	/*
 	 * Keep the record while the cluster still has the job. If kxfs shows the job again later,

@@ -621,6 +621,28 @@ def test_application(kx, server, volcano):
     assert [job.log(name=name) for name in ("log.0", "log")] == [b"attempt 0\n", b"attempt 1\n"]
 
 
+@pytest.mark.parametrize(("phase", "state"), [("Completed", "SUCCEEDED"), ("Failed", "FAILED"), ("Running", "CANCELLED")])
+def test_end_and_removal_together(make_mount, server, phase, state):
+    """The events of the end and of the removal of another user's job arrive together. `wait` and `changes` report how
+    the job has ended, and a job that waits for this end is launched."""
+    owner = server.store.add(st.JOBS, watching.job("theirs", "Running"))
+    server.store.add(st.PODS, watching.pod(owner, "main", 0, "Running"))
+    kx = make_mount(server)
+    wish = {"SUCCEEDED": "ok", "FAILED": "failed", "CANCELLED": "any"}[state]
+    held = kx.submit(json.dumps({**json.loads(harness.app("true")), "scheduler_args": {"after": [f"{wish}:theirs"]}}))
+    with harness.popen(["cat", str(kx / "jobs/theirs/wait")], stdout=subprocess.PIPE) as reader, watching.Changes(kx) as changes:
+        harness.wait_for(lambda: Metrics(kx)("parked_requests", kind="read") == 2, what="both readers")
+        harness.wait_for(lambda: server.hold(resource="jobs"), what="the watch of jobs")
+        server.store.change(st.JOBS, "test", "theirs", lambda tree: tree["status"].update(state={"phase": phase}))
+        server.store.remove(st.JOBS, "test", "theirs")
+        server.hold(False, resource="jobs")
+        assert reader.communicate(timeout=harness.LIMIT)[0].decode() == state + "\n"
+        lines = changes.until(lambda line: line[1] == "theirs" and line[3] == "Removed")
+        assert [line[2] for line in lines if line[1] == "theirs"] == ["RUNNING", *[state] * (1 if state == "CANCELLED" else 2)]
+    assert "theirs" not in kx.ls("jobs") and "theirs" not in kx.history()
+    harness.wait_for(lambda: server.store.find(st.JOBS, "test", held.id), what="the launch")
+
+
 LOGS = {"resource": "pods", "subresource": "log"}
 
 
