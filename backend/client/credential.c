@@ -572,11 +572,11 @@ bool credential_refused(struct credential *cr, uint64_t generation)
 		return false;
 	/*
 	 * If the refusal of another request has just led to a refresh, do not begin another one. If
-	 * the plugin has not answered since then, return true, because its new answer may help this
-	 * request.
+	 * that refresh has not ended, return true, because its result may help this request.
 	 */
 	if (cr->refused_ms && now - cr->refused_ms < REFUSED_MS)
-		return cr->c->exec.command && !cr->answer_known;
+		return cr->reload || cr->files_state == READING ||
+		       (cr->c->exec.command && !cr->answer_known);
 	cr->refused_ms = now;
 	cr->files_due_ms = 0;
 	cr->reload = cr->load;

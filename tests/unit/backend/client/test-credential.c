@@ -285,6 +285,36 @@ static void test_token_file(void **state)
 	refuse_too_soon(&a, since);
 }
 
+static void ask_two(void *data)
+{
+	struct ask *a = data;
+
+	ask_now(&a[0]);
+	ask_now(&a[1]);
+}
+
+/* If the server refuses several requests at the same time, all of them get the new token. */
+static void test_refused_together(void **state)
+{
+	struct ask two[2];
+
+	write_file("token", 0600, "one");
+	begin("tokenFile: token");
+	two[0] = two[1] = ask(1);
+	write_file("token", 0600, "two");
+	for (size_t i = 0; i < 2; i++) {
+		two[i].refuse = true;
+		two[i].answers = 0;
+		sem_init(&two[i].done, 0, 0);
+	}
+	loop_post(loop, ask_two, two);
+	for (size_t i = 0; i < 2; i++) {
+		wait_for_answers(&two[i]);
+		assert_true(two[i].may_help);
+		assert_string_equal(two[i].line, "Authorization: Bearer two");
+	}
+}
+
 static void test_token_is_kept(void **state)
 {
 	struct ask a;
@@ -703,6 +733,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_basic, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_none, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_token_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused_together, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_token_is_kept, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_token, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cert_files, setup, teardown),
