@@ -209,7 +209,7 @@ static void put_retries(FILE *out, const struct spec_job *job, bool again)
 	/* For example, a RayJob does not count the retries of its submitter. */
 	for (size_t i = 0; none && i < job->n_replicas; i++)
 		unknown |= job->replicas[i].attempt > 0;
-	if (unknown)
+	if (unknown && job->retries == 0)
 		return;
 	if (none && !again)
 		fputs(" There was no retry, because max_retries is 0.", out);

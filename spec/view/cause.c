@@ -260,6 +260,10 @@ static struct spec_cause find_unmade(const struct facts *f)
 		return refused(f, behind(f->view->message, "creation failure: "));
 	if (!e || spec_event_view_is_old(e, f->view->changed) || !any_unmade(f))
 		return none();
+	/* Pods that were created later show that the refusal is over. */
+	for (size_t i = 0; i < f->pods.n; i++)
+		if (f->pods.v[i].pod->meta.created > e->last)
+			return none();
 	ret = refused_by(f, e);
 	for (const struct spec_phase *p = f->ctx->reader->phases; p->name; p++)
 		if (p->gives_up && ret.reason == quota_exceeded.reason)
@@ -626,7 +630,7 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 	 * Kueue's reason comes before that of a failed replica, which may be from an earlier
 	 * attempt.
 	 */
-	if (*view->phase && *spec_kueue_queue(view, ctx))
+	if (*view->phase && (*spec_kueue_queue(view, ctx) || ctx->kueue.workload))
 		ret = spec_kueue_cause(job, view, ctx);
 	/* A failed replica explains more than what other replicas wait for. */
 	if (*ret.reason || spec_job_first_failed(job, NULL))

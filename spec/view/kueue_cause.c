@@ -144,8 +144,9 @@ const char *spec_kueue_cluster_queue(const struct spec_view_context *ctx)
 static void put_queue(const struct kueue_text *m)
 {
 	const char *cluster = spec_kueue_cluster_queue(m->ctx);
+	const char *queue = spec_kueue_queue(m->view, m->ctx);
 
-	fprintf(m->out, "queue %s", spec_kueue_queue(m->view, m->ctx));
+	fprintf(m->out, "%s%s", *queue ? "queue " : "any queue", queue);
 	if (*cluster)
 		fprintf(m->out, " (cluster queue %s)", cluster);
 }
@@ -476,6 +477,9 @@ struct spec_cause spec_kueue_cause(const struct spec_job *job, const struct spec
 		explain(&m);
 	else
 		missing(&m);
+	if (!*spec_kueue_queue(view, ctx) && !*m.advice)
+		m.advice = "Kueue manages all jobs here: write queue and the name of a queue into "
+			   "its file ctl.";
 	if (ctx->kueue.away && *m.reason && !is_off(m.w) && !streq(m.reason, "Admitted"))
 		fputs("; the server can't reach Kueue. While Kueue is down, it admits no jobs",
 		      m.out);

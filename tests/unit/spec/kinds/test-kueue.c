@@ -538,6 +538,10 @@ static void test_managed(void **state)
 	assert_int_equal(w.last->state, SPEC_PENDING);
 	assert_false(w.last->suspended);
 	assert_int_equal(w.last->actions & 1u << SPEC_RESUME, 0);
+	assert_why(&w, "Inadmissible",
+		   "The job waits: it has no quota in any queue. Kueue: \"LocalQueue  is "
+		   "missing\". Kueue manages all jobs here: write queue and the name of a queue "
+		   "into its file ctl.\n");
 	world_workload(&w, world_json(workload, "false"), false);
 	assert_int_equal(w.last->state, SPEC_CANCELLED);
 	assert_true(w.last->suspended);
