@@ -2,8 +2,8 @@
 /*
  * Makes the credential of requests from three sources: the kubeconfig, the files that the
  * kubeconfig names (read on the pool), and a plugin. While a source is being refreshed, all new
- * requests wait for this refresh. After the server has refused the credential, kxfs reads the
- * kubeconfig again together with the files.
+ * requests wait for this refresh. After the server has refused the credential, or the plugin has
+ * failed, kxfs reads the kubeconfig again together with the files.
  *
  *	files    | what is in progress                            | what ends it           | next
  *	KNOWN    | nothing                                        | the files must be read | READING
@@ -193,7 +193,8 @@ static void answer_one(struct credential *cr, credential_fn fn, void *data)
 static bool must_wait(const struct credential *cr)
 {
 	return cr->files_state == READING || cr->plugin_state == ASKED ||
-	       cr->plugin_state == AGAIN || (cr->reload && cr->plugin_state == LEAVING);
+	       cr->plugin_state == AGAIN ||
+	       (cr->reload && cr->plugin_state == LEAVING && loop_now_ms() >= cr->files_due_ms);
 }
 
 /*
@@ -483,6 +484,11 @@ static void on_plugin_done(void *data, int err, struct spec_credential *answer, 
 	}
 	if (cr->plugin_state == AGAIN)
 		cr->plugin_ms = 0;
+	/* Read the kubeconfig again before the next run: the user may log in in another way. */
+	if (err < 0 && cr->load) {
+		cr->reload = true;
+		cr->files_due_ms = cr->plugin_ms;
+	}
 	answer_all(cr);
 }
 

@@ -39,9 +39,9 @@ int credential_new(struct loop *loop, const struct spec_connection *c, struct cr
 		   char **ret_text);
 /*
  * Set the function that reads the connection from the kubeconfig again. LOAD(DATA) runs on the pool
- * after the server has refused the current credential, and returns 0 or a negative errno. If LOAD
- * returns a connection to another server, kxfs ignores that connection. Call credential_set_load
- * before the loop runs.
+ * after the server has refused the current credential, or the plugin has failed. LOAD returns 0 or
+ * a negative errno. If LOAD returns a connection to another server, kxfs ignores that connection.
+ * Call credential_set_load before the loop runs.
  */
 void credential_set_load(struct credential *cr,
 			 int (*load)(void *data, struct spec_connection *ret), void *data);

@@ -437,3 +437,15 @@ def test_another_way_to_log_in(make_mount, server, volcano, tmp_path, to, old):
     kubeconfig.write(path, kubeconfig.config(server, user=user))
     kx.write("submit/two.yaml", harness.app("true"))
     assert kx.ls("jobs")
+
+
+def test_another_way_to_log_in_without_writes(make_mount, secure, tmp_path):
+    """A plugin fails, and the user logs in by other means. kxfs notices that although no user makes a request."""
+    command = script(tmp_path / "plugin", ANSWER.format("test-token"))
+    kx = make_mount(secure, options="ro", config=kubeconfig.config(secure, user=kubeconfig.plugin(command)))
+    script(command, "echo log in again >&2; exit 1")
+    secure.tokens = {"new-token": "tester"}
+    secure.end_streams("end")
+    harness.wait_for(lambda: "log in again" in kx.read(".kxfs", "info"), what="the failure")
+    log_in(kx, kubeconfig.config(secure, user=kubeconfig.token("new-token")))
+    goes_on(secure, kx, "two")
