@@ -148,6 +148,16 @@ bool mountinfo_is_there(const struct mountinfo *m)
 	return same;
 }
 
+char *mountinfo_path(const struct mountinfo *m)
+{
+	cleanup_mountinfo struct mountinfo now = {0};
+	cleanup_file FILE *f = fopen("/proc/self/mountinfo", "re");
+
+	if (!f || find(f, m->id, &now) < 0 || now.major != m->major || now.minor != m->minor)
+		return NULL;
+	return take_ptr(now.path);
+}
+
 void mountinfo_clear(struct mountinfo *m)
 {
 	free(m->path);

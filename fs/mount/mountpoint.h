@@ -68,5 +68,11 @@ bool mountinfo_process_lacks(int pid, const char *path);
 /* True if M is still mounted anywhere, or if kxfs can't read the list of mounts. */
 bool mountinfo_is_there(const struct mountinfo *m);
 
+/*
+ * Return the path on which M is mounted now, malloc'ed. It changes if a parent directory is
+ * renamed. Return NULL if M is not mounted any more, or if kxfs can't read the list of mounts.
+ */
+char *mountinfo_path(const struct mountinfo *m);
+
 void mountinfo_clear(struct mountinfo *m);
 #define cleanup_mountinfo cleanup(mountinfo_clear)

@@ -188,12 +188,13 @@ int session_serve(struct session *s)
 }
 
 /*
- * Unmount our file system from our path. If it is mounted there more than once (by a bind mount),
+ * Unmount our file system from its present path. If it is mounted there more than once (by a bind mount),
  * unmount it repeatedly. If a different file system is mounted over it, leave that alone.
  */
 static void detach(const struct session *s)
 {
-	const char *path = s->mountpoint;
+	cleanup_free char *moved = mountinfo_path(&s->mount);
+	const char *path = moved ? moved : s->mountpoint;
 
 	for (int i = 0; i < MAX_BOUND; i++) {
 		cleanup_mountinfo struct mountinfo now;

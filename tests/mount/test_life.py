@@ -392,6 +392,19 @@ def test_leaves_a_newer_mount_alone(make_kx):
     new.end()
 
 
+def test_mount_point_that_was_moved(make_kx):
+    """If a parent of the mount point was renamed, kxfs unmounts all the same."""
+    kx = make_kx(start=False)
+    kx.mnt = kx.base / "parent" / "mnt"
+    kx.mnt.mkdir(parents=True)
+    kx.start()
+    kx.mnt.parent.rename(kx.base / "moved")
+    kx.mnt = kx.base / "moved" / "mnt"
+    assert is_mounted(kx.mnt)
+    kx.end()
+    assert not is_mounted(kx.mnt)
+
+
 @pytest.mark.concurrent
 def test_waits_for_one_that_is_ending(kx):
     """A second kxfs for the same state directory waits while the first one is still ending its jobs."""
