@@ -220,6 +220,36 @@ def test_description(kx, api, environment):
         assert "state: " in found[9] and "roles:" in found[9]
 
 
+YAML = """
+name: app
+roles:
+- <<: &base {image: none, entrypoint: "true"}
+  name: main
+  args: [<<, 010]
+  env: {A: yes}
+  min_replicas: NULL
+  resource: {cpu: 1.5, gpu: 0, memMB: 1e5}
+  mounts: ["type=bind,src=/a,dst=/b,readonly", {type: bind, src_path: /c, dst_path: /d}, "type=volume,src=e,dst=/f"]
+- {<<: *base, name: other, resource: {cpu: 1, gpu: 0, memMB: 64000.0}, mounts: "type=device,src=/dev/fuse,perm=rw"}
+"""
+
+
+def test_description_of_yaml(kx, api, torchx):
+    """The description of a job that was not written by TorchX: a merge key, mounts as text, and numbers with an
+    exponent or a fraction."""
+    handle = f"kxfs://torchx/{kx.submit(YAML).id}"
+    main, other = api(kx, f"""
+        answer([[role.image, role.entrypoint, role.args, role.env, role.min_replicas, role.resource.memMB,
+                 [[type(mount).__name__, *vars(mount).values()] for mount in role.mounts]]
+                for role in runner.describe("{handle}").roles])
+        """)
+    assert main == ["none", "true", ["<<", "010"], {"A": "yes"}, None, 100000, [
+        ["BindMount", "/a", "/b", True], ["BindMount", "/c", "/d", False], ["VolumeMount", "e", "/f", False]]]
+    assert other[-2:] == [64000, [["DeviceMount", "/dev/fuse", "/dev/fuse", "rw"]]]
+    for command in ("status", "log", "cancel"):
+        torchx(kx, command, handle)
+
+
 def test_own_dump(kx, torchx, environment):
     """The output of `run --dryrun --json` for this scheduler can be submitted, and keeps its
     directory."""
@@ -230,6 +260,7 @@ def test_own_dump(kx, torchx, environment):
     assert dump["scheduler"] == "kxfs" and not dump["app"]["roles"][0]["metadata"]
     ran = kx.submit(out, "dump.json")
     assert ran.finish() == "SUCCEEDED" and ran.log("sh-0").decode().strip() == dump["cfg"]["cwd"]
+    assert "pwd -P" in torchx(kx, "describe", f"kxfs://torchx/{ran.id}").stdout
 
 
 def test_mount_left_behind(kx, make_kx, torchx):

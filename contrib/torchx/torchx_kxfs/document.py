@@ -121,9 +121,10 @@ def role_of(status: dict[str, Any], written: dict[str, Any]) -> Role:
     role.metadata = _typed(written, "metadata", dict)
     role.max_retries = int(written.get("max_retries") or 0)
     role.retry_policy = RetryPolicy.__members__.get(_text(written, "retry_policy", ""), role.retry_policy)
-    if written.get("min_replicas") not in (None, "", "null", "~"):
+    if written.get("min_replicas") not in (None, "", "null", "Null", "NULL", "~"):
         role.min_replicas = int(written["min_replicas"])
-    role.mounts = _mounts(_typed(written, "mounts", list))
+    mounts = written.get("mounts")
+    role.mounts = _mounts([mounts] if isinstance(mounts, str) else _typed(written, "mounts", list))
     role.resource = _resource(written.get("resource")) or role.resource
     return role
 
@@ -139,11 +140,12 @@ def _typed(written: dict[str, Any], name: str, kind: type) -> Any:
 
 
 def _mounts(written: list[Any]) -> list[BindMount | VolumeMount | DeviceMount]:
-    """Parse mounts in TorchX's own form, or in that of appdef(5), where the keys may imply `type`."""
-    if all(isinstance(item, str) for item in written):
-        return parse_mounts(written)
+    """Parse mounts, each in one of the two forms of appdef(5): text, or a map, whose keys may imply `type`."""
     ret: list[BindMount | VolumeMount | DeviceMount] = []
     for item in written:
+        if isinstance(item, str):
+            ret += parse_mounts(item.split(","))
+            continue
         read_only = str(item.get("read_only", False)).lower() in ("true", "yes", "on")
         if "src" in item:
             ret.append(VolumeMount(item["src"], item["dst_path"], read_only))
@@ -161,5 +163,5 @@ def _resource(written: Any) -> Resource | None:
     if not isinstance(written, dict):
         return None
     devices = {name: int(n) for name, n in _typed(written, "devices", dict).items()}
-    return Resource(cpu=int(float(written.get("cpu", -1))), gpu=int(written.get("gpu", 0)), memMB=int(written.get("memMB", -1)),
-                    capabilities=_typed(written, "capabilities", dict), devices=devices)
+    return Resource(cpu=int(float(written.get("cpu", -1))), gpu=int(written.get("gpu", 0)),
+                    memMB=int(float(written.get("memMB", -1))), capabilities=_typed(written, "capabilities", dict), devices=devices)

@@ -17,6 +17,17 @@ import yaml
 from torchx_kxfs.mount import ENDED, KxfsError, Mount
 
 
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # the types of PyYAML are not installed
+    """Expands merge keys. Scalars are text, as kxfs reads them."""
+
+    yaml_implicit_resolvers = {"<": yaml.SafeLoader.yaml_implicit_resolvers["<"]}
+    yaml_constructors = {
+        "tag:yaml.org,2002:map": yaml.SafeLoader.construct_yaml_map,
+        "tag:yaml.org,2002:seq": yaml.SafeLoader.construct_yaml_seq,
+        None: yaml.SafeLoader.construct_yaml_str,
+    }
+
+
 class Job:
     def __init__(self, mount: Mount, path: pathlib.Path) -> None:
         self.mount = mount
@@ -51,7 +62,9 @@ class Job:
             found = json.loads(text)  # the format that we write
         except ValueError:
             with contextlib.suppress(yaml.YAMLError):
-                found = yaml.load(text, Loader=yaml.BaseLoader)  # scalars are text, as kxfs reads them
+                found = yaml.load(text, Loader=_Loader)
+        if isinstance(found, dict) and "roles" not in found:
+            found = found.get("app")  # the output of `torchx run --dryrun --json`
         return found if isinstance(found, dict) and isinstance(found.get("roles"), list) else {}
 
     def remove(self) -> None:
