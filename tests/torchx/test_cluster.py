@@ -98,6 +98,32 @@ def test_cancel(cluster, torchx, server, volcano, environment):
     assert not launched_objects(server) and cluster.ls("jobs") == []
 
 
+def test_cancel_again(cluster, torchx, server, volcano, environment):
+    """Cancelling a job again while its pods end does not delete it."""
+    if not environment.can_delete:
+        return
+    handle = launched(torchx(cluster, *RUN, "queue=default", *SH, "true"))
+    volcano.start(ident(handle))
+    ran = job(cluster, handle)
+    ran.until("RUNNING")
+    volcano.patient = []
+    for _ in range(2):
+        torchx(cluster, "cancel", handle)
+        assert ran.status()["pending_command"] == "suspend"
+    for retries in (0, 2):  # in the last attempt, Volcano refuses resume
+        volcano.set_phase(ident(handle), "Aborting", retryCount=retries)
+        harness.wait_for(lambda: ran.status()["phase"] == "Aborting" and ran.status()["retries"] == retries)
+        torchx(cluster, "cancel", handle)
+        assert len(launched_objects(server)) == 1
+    volcano.set_phase(ident(handle), "Restarting")
+    harness.wait_for(lambda: ran.status()["phase"] == "Restarting")
+    assert "suspend" in error_of(torchx(cluster, "cancel", handle, check=False))
+    volcano.set_phase(ident(handle), "Aborted")
+    ran.until("CANCELLED")
+    torchx(cluster, "cancel", handle)
+    assert len(launched_objects(server)) == 1 and cluster.ls("jobs") == [ident(handle)]
+
+
 def test_list(cluster, torchx, server, volcano):
     """All jobs of the namespace are listed, whoever created them."""
     server.store.add(st.JOBS, {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",

@@ -23,6 +23,7 @@ from torchx.specs import (
     ReplicaStatus,
     Role,
     RoleStatus,
+    is_terminal,
     runopts,
 )
 from torchx.workspace.docker_workspace import DockerWorkspaceMixin
@@ -36,6 +37,9 @@ from torchx_kxfs.submit import dry_run, new_name, submit
 
 if TYPE_CHECKING:
     from docker import DockerClient
+
+# Phases of a job that was suspended, or that is about to end.
+ENDING = ("Aborting", "Suspending", "Terminating", "Completing")
 
 
 class KxfsJob:
@@ -157,12 +161,21 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return [_list_entry(status) for status in statuses.values()]
 
     def _cancel_existing(self, app_id: str) -> None:
-        """If TorchX has `delete`, cancel a job without removing it. A cancelled local job is kept
-        in history/."""
+        """If TorchX has `delete`, cancel a job without removing it, unless its kind has no suspend. A
+        cancelled local job is kept in history/."""
         job = self._existing(app_id)
-        if hasattr(Scheduler, "delete") and not job.mount.is_local and "suspend" in job.actions():
+        if not job.is_listed:
+            return
+        if not hasattr(Scheduler, "delete") or job.mount.is_local:
+            job.remove()
+            return
+        status, actions = job.status(), job.actions()
+        if status.get("pending_command") == "suspend" or "resume" in actions or status["phase"] in ENDING \
+                or is_terminal(_state(status["state"])):
+            return
+        if "suspend" in actions or status["phase"] == "Restarting":  # in which Volcano refuses it, with an error
             job.control("suspend")
-        elif job.is_listed:
+        else:
             job.remove()
 
     def _delete_existing(self, app_id: str) -> None:
