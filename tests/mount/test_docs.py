@@ -5,6 +5,7 @@ appdef(5), and the quickstart."""
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 
@@ -134,6 +135,40 @@ def test_scripts(make_kx):
     kx = make_kx(start=False)
     mount_point = play(kx, (ROOT / "docs/scripts.md").read_text())
     wait_for(lambda: not is_mounted(mount_point) and not marked_pids(), what="the last umount")
+
+
+def block_of_scripts(word):
+    """Return the block of docs/scripts.md that contains WORD."""
+    [block] = [block for block in BLOCK.findall((ROOT / "docs/scripts.md").read_text()) if word in block]
+    return block
+
+
+def test_scripts_with_a_time_limit(kx):
+    """The example ends at its limit, also if the job continues. If the file is refused, it shows no other job's output."""
+    home = kx.base / "home"
+    home.mkdir()
+    (home / "kx").symlink_to(kx.mnt)
+    before, limited = block_of_scripts("grep -qx SUCCEEDED \"$file.job/wait\" && echo"), block_of_scripts("timeout 600")
+
+    def paste(train):
+        (home / "train.yaml").write_text(app("echo first"))
+        script = f"{before}echo {shlex.quote(train)} > ~/train.yaml\n{limited.replace('600', '2')}"
+        return run(["bash", "-c", script], env={**kx.env(), "HOME": str(home)}, check=False, timeout=60).stdout
+
+    assert "first" not in paste("[")
+    assert paste(app("echo second; sleep 1000")).endswith("main/0 second\n")
+
+
+def test_scripts_remove_only_jobs(tmp_path):
+    """The example that cancels running jobs removes nothing else, also if the path of the home contains a space."""
+    [line] = [line for line in block_of_scripts("rm -r ~/kx/jobs/*").splitlines() if "RUNNING" in line]
+    home = tmp_path / "home of ada"
+    for name, state in (("a", "RUNNING"), ("b", "FAILED")):
+        (home / "kx/jobs" / name).mkdir(parents=True)
+        (home / "kx/jobs" / name / "state").write_text(f"{state}\n")
+    (tmp_path / "home").mkdir()
+    run(["bash", "-c", line], cwd=tmp_path, env={"HOME": str(home)}, check=False)
+    assert (tmp_path / "home").exists() and os.listdir(home / "kx/jobs") == ["b"]
 
 
 def test_readme_shows_all_on_its_first_screen():
