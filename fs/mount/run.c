@@ -34,7 +34,9 @@
  * How long to wait for another process that is ending and still locks the state directory. The
  * grace period of jobs (-o grace) is added to this time.
  */
-#define HOLDER_MS    10000
+#define HOLDER_MS 10000
+/* An upper bound of the time that an end takes in addition to the grace period. */
+#define END_MS	     20000
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 /* If mounting takes longer than this, a message shows the user the reason. */
 #define NOTICE_MS      3000
@@ -539,7 +541,9 @@ static bool end(struct mount_run *r)
 
 	if (r->started)
 		loop_post(r->loop, on_ending, r);
-	notify_send(&r->notify, "STOPPING=1\nSTATUS=Unmounting");
+	/* The grace period may be longer than the unit's TimeoutStopSec=. */
+	notify_send(&r->notify, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%llu\nSTATUS=Unmounting",
+		    (r->options->grace_ms + END_MS) * 1000ull);
 	if (r->session)
 		session_end(r->session);
 	if (!r->started)

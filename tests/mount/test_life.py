@@ -101,7 +101,8 @@ def test_jobs_inherit(make_kx):
 
 
 def test_notify(make_kx):
-    kx = make_kx(start=False)
+    """kxfs notifies a service manager. It requests more time to stop than the grace period of jobs."""
+    kx = make_kx("grace=50s", start=False)
     for address in (str(kx.base / "notify"), f"\0kxfs-test-{os.getpid()}-{kx.base.name}"):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
             s.bind(address)
@@ -116,6 +117,7 @@ def test_notify(make_kx):
             assert kx.end() == 0
             while "STOPPING=1" not in got:
                 got = s.recv(4096).decode()
+            assert "EXTEND_TIMEOUT_USEC=70000000" in got.splitlines()
 
 
 # --- bad input -----------------------------------------------------------------------------------
