@@ -7,11 +7,12 @@ import pathlib
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 
 import pytest
 import yaml
-from harness import ROOT, TOOL_PATH, Job, alive, app, base_env, err_of, is_mounted, marked_pids, rmdir, run, wait_for
+from harness import ROOT, TOOL_PATH, Job, alive, app, base_env, err_of, is_mounted, marked_pids, popen, rmdir, run, wait_for
 from starting import lock_file
 
 # --- Examples, pasted block by block into a shell ---------------------------------------------
@@ -318,3 +319,23 @@ def test_settings_of_jupyter():
     rows = re.findall(r"^\| `(File\w+\.\w+=\S+)` \| .{30,} \|$", page, re.M)
     assert args == ["start-notebook.py", *(f"--{row}" for row in rows)]
     assert [row.partition("=")[0].partition(".")[2] for row in rows] == ["delete_to_trash", "always_delete_dir", "checkpoint_dir"]
+
+
+def test_sidecar_ends_at_sigterm(tmp_path):
+    """The script that copies the archive ends at SIGTERM, although it is process 1 of its container, while rclone runs
+    and between two copies."""
+    for seconds in ("1000", "0"):
+        patch = yaml.safe_load((ROOT / "contrib/kubernetes/s3/sidecar.yaml").read_text())
+        [container] = patch["spec"]["template"]["spec"]["containers"]
+        begun = tmp_path / f"begun-{seconds}"
+        (tmp_path / "rclone").write_text(f"#!/bin/sh\ntouch {begun}\nexec sleep {seconds}\n")
+        (tmp_path / "rclone").chmod(0o755)
+        with popen(["unshare", "--pid", "--fork", "--kill-child", *container["command"]],
+                   env={"PATH": f"{tmp_path}:{TOOL_PATH}"}) as process:
+            wait_for(begun.exists)
+            [shell] = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            try:
+                os.kill(int(shell), signal.SIGTERM)
+                assert process.wait(timeout=20) == 0
+            finally:
+                process.kill()
