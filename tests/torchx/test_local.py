@@ -404,6 +404,24 @@ def test_times(kx, api):
                      ["second\n", "third\n"]]
 
 
+def test_until_a_time_to_come(kx, api):
+    """A reader that follows the log ends at `until`, also if its replica prints nothing more: alone, and beside a
+    replica that does."""
+    found = api(kx, """
+        found = []
+        for other in (0, 1):
+            script = "echo first; while [ ${replica_id} = 1 ]; do echo more; sleep 0.1; done; sleep 1000"
+            role = Role("main", image="none", entrypoint="sh", args=["-c", script], num_replicas=1 + other)
+            handle = runner.run(AppDef("app", [role]), "kxfs")
+            until = datetime.datetime.now() + datetime.timedelta(seconds=3)
+            found.append(list(runner.log_lines(handle, "main", 0, until=until, should_tail=True)))
+            found.append((datetime.datetime.now() - until).total_seconds() >= 0)
+            runner.cancel(handle)
+        answer(found)
+        """)
+    assert found == [["first\n"], True] * 2
+
+
 def test_attempts(kx, api):
     """A reader that follows the log gets all attempts, also with times. Otherwise it gets the last
     one."""

@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
+import select
 import time
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import BinaryIO
 
 from torchx_kxfs.job import Job
 
 # How much later than the line its time may arrive.
 STAMP_SECONDS = 30
+# How much later than its time a line may arrive.
+LATE = timedelta(seconds=2)
 
 
 def log_lines(job: Job, replica: pathlib.Path, since: datetime | None, until: datetime | None,
@@ -23,7 +27,7 @@ def log_lines(job: Job, replica: pathlib.Path, since: datetime | None, until: da
     if until and until.timestamp() <= time.time():
         should_tail = False  # no more lines will arrive
     if since or until:
-        lines = _window(_follow_stamped(job, replica) if should_tail else _read(replica / "stamped"), since, until)
+        lines = _window(_follow_stamped(job, replica, until) if should_tail else _read(replica / "stamped"), since, until)
     else:
         lines = _read(replica / ("follow" if should_tail else "log"))
     return (line.decode("utf-8", errors="replace") for line in lines)
@@ -51,17 +55,38 @@ def _stamp(when: datetime) -> bytes:
     return when.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ").encode()
 
 
-def _follow_stamped(job: Job, replica: pathlib.Path) -> Iterator[bytes]:
+def _follow_stamped(job: Job, replica: pathlib.Path, until: datetime | None) -> Iterator[bytes]:
     """Yield the replica's lines, with their times, as they arrive. They are in the job's `stamped`,
     mixed with those of the other replicas. The job's `follow` has the same order; it shows when
-    there are more lines, and ends after the last one."""
+    there are more lines, and ends after the last one. End soon after UNTIL, also if the replica
+    prints nothing more."""
     role, _, k = replica.name.rpartition("-")
     begin = f"{role}/{k} ".encode()
+    end = until + LATE if until else None
+    last = _stamp(end) if end else b"~"
     with open(job.path / "follow", "rb") as follow, open(job.path / "stamped", "rb") as stamped:
-        for _ in follow:
+        for _ in _arriving(follow.fileno(), end):
             stamp, _, line = _next_line(stamped).partition(b" ")
+            if stamp > last:
+                return
             if line.startswith(begin):
                 yield stamp + b" " + line[len(begin):]
+
+
+def _arriving(fd: int, end: datetime | None) -> Iterator[bytes]:
+    """Yield the lines of FD, without their newlines, as they arrive. At END, yield only those that
+    are already there."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    rest = b""
+    while poll.poll(max(0.0, end.timestamp() - time.time()) * 1000 if end else None):
+        data = os.read(fd, 1 << 16)
+        *lines, rest = (rest + data).split(b"\n")
+        yield from lines
+        if not data:
+            break
+    if rest:
+        yield rest
 
 
 def _next_line(stamped: BinaryIO) -> bytes:
