@@ -43,13 +43,10 @@ static char *file_of(const char *dir, const char *name)
 	return bytes ? mem_copy((const char *)bytes, n) : NULL;
 }
 
-/*
- * Check that MERGED, the merged log in PATH, has each line of TEXT, the log of a run. A power cut
- * may have damaged both.
- */
+/* Check that MERGED, the merged log in PATH, has each line of TEXT, the log of a run. */
 static void check_merged(const char *path, const char *merged, const char *text)
 {
-	for (const char *nl; !sim_faults.power_cut && (nl = strchr(text, '\n')); text = nl + 1) {
+	for (const char *nl; (nl = strchr(text, '\n')); text = nl + 1) {
 		cleanup_free char *line = mem_copy(text, (size_t)(nl + 1 - text));
 
 		if (!strstr(merged, line))
@@ -82,7 +79,9 @@ static void check_whole(const char *path, const char *id)
 
 		if (text) {
 			readers_archived(job, log, text, status);
-			check_merged(path, merged ? merged : "", text);
+			/* A power cut or a disk may have damaged both. */
+			if (!sim_faults.power_cut && !damage_hit(job, false))
+				check_merged(path, merged ? merged : "", text);
 		}
 	}
 	sim_log("archive", "%s has all of %.*s", path, (int)strcspn(uid, "\n"), uid);
