@@ -208,7 +208,7 @@ bool folders_holds(const struct folders *f, const struct spec_job *job)
 {
 	const struct folder_entry *e = find(f, spec_job_key(job));
 
-	return e && !is_going(e) && streq(e->uid, job->uid);
+	return e && !e->removals && streq(e->uid, job->uid);
 }
 
 bool folders_has_output(const struct folders *f, const struct spec_job *job)
@@ -329,13 +329,14 @@ void folders_save(struct folders *f, const char *uid, bool now)
 {
 	const struct spec_job *job cleanup_job = store_get_uid(f->config.store, uid);
 	struct record *r = records_by_uid(f->config.records, uid);
+	const struct folder_entry *e = find(f, uid);
 	const enum record_state state = job && job->history ? RECORD_HISTORY : RECORD_LIVE;
 
 	if (!job || job->held || (r && record_is_going(r)))
 		return;
 	if (r)
 		records_note(r, &(struct record_change){.state = state}, now ? 0 : SOON_MS);
-	else if (folders_holds(f, job) && streq(spec_job_key(job), uid))
+	else if (e && !is_going(e) && streq(e->uid, uid) && streq(spec_job_key(job), uid))
 		make_record(f, job);
 	f->saved(f->saved_data);
 }

@@ -88,7 +88,7 @@ bool folders_awaits(const struct folders *f, const char *id, const char *key);
 /* Call FN for each job that was launched. FN may remove the job's files. */
 void folders_each(struct folders *f, void (*fn)(void *data, const struct folder *folder),
 		  void *data);
-/* True if JOB has, or had, output, and kxfs is not removing its record and output. */
+/* True if JOB has, or had, output, and kxfs is not removing its output. */
 bool folders_holds(const struct folders *f, const struct spec_job *job);
 /* True if JOB has output now. */
 bool folders_has_output(const struct folders *f, const struct spec_job *job);

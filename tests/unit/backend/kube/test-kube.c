@@ -554,6 +554,24 @@ static void test_spool_without_record(void **state)
 	assert_true(record_head(records_by_uid(rig.b->records, "u-done"))->dropped);
 }
 
+/* While kxfs removes the output of a job, the job is not archived. */
+static void test_not_settled_while_removed(void **state)
+{
+	const struct spec_job *job cleanup_job = NULL;
+
+	rig.capture = BACKEND_CAPTURE_ALL;
+	rig_start("", "");
+	kept_job("done", "Completed");
+	job = backend_job(rig.b, BACKEND_JOBS, "done");
+	assert_true(rig.b->ops->is_settled(rig.b, job));
+	capture_forget(rig.k->capture, "u-done");
+	folders_drop_output(rig.k->folders, "u-done", NULL, NULL);
+	assert_false(rig.b->ops->is_settled(rig.b, job));
+	fake_run();
+	assert_false(has_file("done", "logs"));
+	assert_true(rig.b->ops->is_settled(rig.b, job));
+}
+
 /* Jobs with the same name: removing a later job must not remove what an earlier one printed. */
 static void test_same_name(void **state)
 {
@@ -606,6 +624,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_spool_limit, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_spool_order, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_spool_without_record, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_not_settled_while_removed, rig_setup,
+						rig_teardown),
 		cmocka_unit_test_setup_teardown(test_same_name, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_end_stays, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_told_end_stays, rig_setup, rig_teardown),
