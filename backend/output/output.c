@@ -897,6 +897,9 @@ static bool job_merge(struct output_job *j)
 		lines += p.lines;
 		if (l->seen < l->size || l->ending)
 			log_queue(l);
+		/* The next step reads the rest of L, and then the other logs wait for L. */
+		if (l->fetched && l->seen < l->size && order_is_empty(s))
+			break;
 	}
 	atomic_fetch_add_explicit(&o->captured_bytes, bytes, memory_order_relaxed);
 	atomic_fetch_add_explicit(&o->captured_lines, lines, memory_order_relaxed);

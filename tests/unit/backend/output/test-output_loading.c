@@ -444,15 +444,15 @@ static void test_unmark_hangs(void **state)
 	assert_true(is_there("job/logs/b"));
 }
 
-/* Write N lines to the log KEY. They were printed 10 ms apart. */
-static void print_many(const char *key, unsigned n)
+/* Write the lines FIRST to LAST to the log KEY. They were printed 10 ms apart. */
+static void print_lines_of(const char *key, unsigned first, unsigned last)
 {
 	const struct log_writer_events events = {.opened = output_print_opened,
 						 .written = output_print_written};
 	struct log_writer *w = log_writer_new(rig.job, key, &events);
 
 	fake_run();
-	for (unsigned i = 1; i <= n; i++)
+	for (unsigned i = first; i <= last; i++)
 		log_writer_add(w, i * INT64_C(10000000), "a line of output\n", 17);
 	log_writer_flush(w);
 	fake_run();
@@ -480,7 +480,7 @@ static void test_few_reads(void **state)
 	}
 	for (unsigned i = 0; i < LOGS; i++) {
 		snprintf(key, sizeof(key), "k%u", i);
-		print_many(key, LINES);
+		print_lines_of(key, 1, LINES);
 	}
 	for (unsigned i = 0; i < LOGS; i++) {
 		snprintf(key, sizeof(key), "k%u", i);
@@ -499,6 +499,44 @@ static void test_few_reads(void **state)
 					  (LOGS - 10) * LINES * strlen("r/10 a line of output\n"));
 }
 
+#define BEHIND 20000
+
+/* Print more lines to "a" than kxfs keeps in memory, and then a later line to "b". */
+static void print_behind(void)
+{
+	begin("a", "r/0 ");
+	begin("b", "r/1 ");
+	output_log_expect(rig.job, "a", true);
+	print_lines_of("a", 1, BEHIND);
+	print_lines_of("b", BEHIND + 1, BEHIND + 1);
+}
+
+/* The merged log ends with the line of "b". */
+static void expect_b_last(void)
+{
+	const char line[] = "r/1 a line of output\n";
+	struct log_stat st;
+	struct log *log = NULL;
+	char got[sizeof(line)] = "";
+
+	assert_int_equal(output_log_stat(rig.output, "job", NULL, LOG_PLAIN, &st), 0);
+	assert_int_equal(st.size, (BEHIND + 1) * strlen(line));
+	assert_int_equal(output_log_kept(rig.output, "job", NULL, LOG_PLAIN, &log), 0);
+	assert_int_equal(log_read(log, got, strlen(line), BEHIND * strlen(line)), strlen(line));
+	assert_string_equal(got, line);
+	log_unref(log);
+}
+
+/* A log of which kxfs must read a part from the disk keeps its position in the merged log. */
+static void test_behind(void **state)
+{
+	print_behind();
+	fake_pass(2000); /* the line of "b" has waited long enough */
+	output_log_expect(rig.job, "a", false);
+	fake_pass(5000);
+	expect_b_last();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -509,6 +547,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_unmark_hangs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_few_reads, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_behind, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_after_a_crash, setup, teardown),
