@@ -881,6 +881,16 @@ static void on_tick(void *data)
 	job_wake(j);
 }
 
+/* True if the disk delays lines of a fetched log of J. */
+static bool job_is_delayed(const struct output_job *j)
+{
+	for (const struct output_log *l = j->logs; l; l = l->hh.next)
+		if (l->fetched &&
+		    (l->life == LOG_MAKING || l->life == LOG_READING || l->writers > 0))
+			return true;
+	return false;
+}
+
 /* Move chunks from the order to the index. Return true if more chunks may follow immediately. */
 static bool job_merge(struct output_job *j)
 {
@@ -889,6 +899,9 @@ static bool job_merge(struct output_job *j)
 	struct order_source *s;
 	struct chunk p;
 
+	/* The order does not wait for lines after order_drain, so wait here for those on disk. */
+	if (o->stopping && job_is_delayed(j))
+		return false;
 	while (bytes < OUTPUT_STEP && index_room(j->index) > 0 && order_next(j->order, &s, &p)) {
 		struct output_log *l = order_data(s);
 

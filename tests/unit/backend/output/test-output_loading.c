@@ -16,12 +16,17 @@ static struct {
 	char dir[64];
 	struct output *output;
 	struct output_job *job;
-	unsigned removed;
+	unsigned removed, stopped;
 } rig;
 
 static void on_fetch(void *data, const char *id, const char *key, loop_fn done, void *arg)
 {
 	done(arg);
+}
+
+static void on_stopped(void *data)
+{
+	rig.stopped++;
 }
 
 static void up(void)
@@ -537,6 +542,33 @@ static void test_behind(void **state)
 	expect_b_last();
 }
 
+static void close_and_stop(void)
+{
+	output_job_close(take_ptr(rig.job));
+	output_stop(rig.output, on_stopped, NULL);
+	fake_run();
+	assert_int_equal(rig.stopped, 1);
+}
+
+static void start_again(void)
+{
+	fake_forget_timers();
+	output_free(rig.output);
+	up();
+}
+
+/* The job ends, and then kxfs stops: it still reads the rest of a log before it merges later lines. */
+static void test_behind_at_the_stop(void **state)
+{
+	print_behind();
+	output_log_end(rig.job, "a", NULL, NULL);
+	output_log_end(rig.job, "b", NULL, NULL);
+	output_job_end(rig.job);
+	close_and_stop();
+	expect_b_last();
+	start_again();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -548,6 +580,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_few_reads, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_behind, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_behind_at_the_stop, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_after_a_crash, setup, teardown),
