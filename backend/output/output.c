@@ -1382,6 +1382,15 @@ static void stop_now(void *data)
 	return o->over(o->over_data);
 }
 
+/* True if J's merged log will be complete soon: all logs have ended, and the disk works. */
+static bool job_is_ending(const struct output_job *j)
+{
+	for (const struct output_log *l = j->logs; l; l = l->hh.next)
+		if (!l->ending)
+			return false;
+	return j->end == END_REQUESTED && !loop_timer_is_set(&j->retry);
+}
+
 /*
  * Finish the stop if no output waits for the disk, and the merged logs of all finished jobs are
  * complete. Don't wait for a disk that has failed.
@@ -1394,7 +1403,7 @@ static void stop_if_drained(void *data)
 		if (j->state == JOB_OPEN && j->trouble != TROUBLE_FAILING &&
 		    (order_waits(j->order) ||
 		     index_written(j->index)->records < index_appended(j->index) ||
-		     (j->end == END_REQUESTED && !loop_timer_is_set(&j->retry))))
+		     job_is_ending(j)))
 			return;
 	if (o->stopping && !o->stopped)
 		return stop_now(o);

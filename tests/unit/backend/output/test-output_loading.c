@@ -569,6 +569,17 @@ static void test_behind_at_the_stop(void **state)
 	start_again();
 }
 
+/* A stop does not wait for a log that can't end. */
+static void test_stop_without_the_end(void **state)
+{
+	begin("a", "r/0 ");
+	output_print(rig.job, "a", "one\n");
+	output_job_end(rig.job);
+	close_and_stop();
+	merged_is("r/0 one\n");
+	start_again();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -581,6 +592,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_few_reads, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_behind, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_behind_at_the_stop, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stop_without_the_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_after_a_crash, setup, teardown),
