@@ -59,6 +59,8 @@
 #include "spec/base/name.h"
 
 #define OUTPUT_RETRY_MS 1000
+/* If so many retries fail, the archive no longer waits for the merged log. */
+#define OUTPUT_RETRIES	600
 #define OUTPUT_DRAIN_MS 5000
 #define OUTPUT_STEP	(4u << 20) /* the largest number of bytes that one step adds to an index */
 
@@ -153,6 +155,7 @@ struct output_job {
 	bool closed;
 	uint64_t published; /* number of index records that readers can see */
 	enum job_trouble trouble;
+	unsigned retries; /* since the last successful write of the index */
 	enum job_end end;
 	size_t n_live; /* logs that have not ended */
 	/* If the job is being removed, the function to call after the job is freed; else NULL. */
@@ -275,6 +278,7 @@ static void on_retry(void *data)
 {
 	struct output_job *j = data;
 
+	j->retries++;
 	if (j->state == JOB_REFUSED)
 		j->state = JOB_NEW;
 	for (struct output_log *l = j->logs; l; l = l->hh.next) {
@@ -940,6 +944,7 @@ static void on_index_written(void *data, int err)
 	if (err < 0)
 		job_refused(j, err);
 	j->trouble = err < 0 ? TROUBLE_FAILING : TROUBLE_NONE;
+	j->retries = err < 0 ? j->retries : 0;
 	job_publish(j);
 	for (struct output_log *l = j->logs; l; l = l->hh.next) {
 		if (l->life != LOG_FED)
@@ -1062,7 +1067,7 @@ bool output_is_merged(const struct output *o, const char *id)
 {
 	const struct output_job *j = find_job(o, id);
 
-	return !j || (job_is_whole(j) && j->end != END_REQUESTED);
+	return !j || j->retries > OUTPUT_RETRIES || (job_is_whole(j) && j->end != END_REQUESTED);
 }
 
 void output_job_resume(struct output_job *j)

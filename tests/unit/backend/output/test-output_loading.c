@@ -343,7 +343,10 @@ static void test_refused_at_the_end(void **state)
 	output_log_end(rig.job, "a", NULL, NULL);
 	output_job_end(rig.job);
 	fake_run();
-	fake_pass(3000);
+	fake_pass(500000);
+	assert_false(output_is_merged(rig.output, "job"));
+	fake_pass(200000); /* the job must not wait for ever until it is archived */
+	assert_true(output_is_merged(rig.output, "job"));
 	disk_gives("logs/a");
 	merged_is("r/0 one\nr/0 two\n");
 	assert_false(is_there("job/unmerged"));
