@@ -230,22 +230,16 @@ static void check_run(struct capture *c, const char *uid, struct follow *f)
 }
 
 /*
- * True if kxfs must follow log L as soon as its run begins: the job is captured, or a reader has
- * the merged log open. Without readers, only an open makes kxfs follow a log of another job.
- * Otherwise one `grep -r` would make kxfs follow the output of all jobs until they end.
+ * Notify followed logs whose run or job has ended. If WANTED, follow the logs of runs that have
+ * begun. Otherwise do this only while a reader has the merged log open: one `grep -r` must not make
+ * kxfs follow the output of all jobs until they end.
  */
-static bool is_needed(const struct capture *c, const struct spec_job *snapshot,
-		      const struct spec_log *l, bool wanted)
-{
-	return wanted || (!snapshot->history && !*l->container &&
-			  output_is_read(c->config.output, spec_job_key(snapshot)));
-}
-
-/* Notify followed logs whose run or job has ended. Follow the logs of begun runs (is_needed). */
 static void update_logs(struct capture *c, const struct spec_job *snapshot, bool wanted,
 			bool outlived)
 {
 	bool over = spec_job_has_ended(snapshot);
+	bool is_read = !wanted && !snapshot->history &&
+		       output_is_read(c->config.output, spec_job_key(snapshot));
 
 	for (size_t i = 0; i < snapshot->n_replicas; i++) {
 		const struct spec_replica *r = &snapshot->replicas[i];
@@ -259,7 +253,7 @@ static void update_logs(struct capture *c, const struct spec_job *snapshot, bool
 			if (f) {
 				check_run(c, snapshot->uid, f);
 				follow_job_ended(f, over, outlived);
-			} else if (!l->complete && is_needed(c, snapshot, l, wanted)) {
+			} else if (!l->complete && (wanted || (is_read && !*l->container))) {
 				f = follow_log(c, snapshot, r, j, !wanted);
 				if (f && before && !*l->container)
 					follow_precedes(before);
