@@ -67,6 +67,12 @@ def test_examples(make_kx, server, page):
     wait_for(lambda: not is_mounted(mount_point) and not marked_pids(), what="the umount")
 
 
+def test_quickstart_refuses_a_cluster(kx):
+    """contrib/quickstart does not launch its example on a cluster."""
+    p = run([ROOT / "contrib/quickstart", kx.mnt], env={"KXFS_BUILD_DIR": "/dev/null/build"}, check=False)
+    assert p.returncode == 1 and f"quickstart: {kx.mnt} is a mount of a cluster" in p.stderr and not kx.ls("jobs")
+
+
 # --- The picture ------------------------------------------------------------------------------
 # README's picture shows a real session: contrib/picture draws the commands and what kxfs prints. Only the cluster is
 # simulated: a Volcano that has capacity for two pods.
