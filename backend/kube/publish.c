@@ -272,9 +272,9 @@ static bool is_early(const struct publish_shown *s)
 
 /*
  * If the pods of a failed job have no last words, take the last words from the end of a log: the
- * log of the replica that failed first. JOB is the new snapshot of S. If CAPTURED is true, the logs
- * of JOB are captured. In this case wait until that log is complete. Until then, the job has no
- * last words, and is marked as unexplained.
+ * log of the replica that failed first. Read that log only when nothing can be added to it any
+ * more. JOB is the new snapshot of S. If CAPTURED is true, the logs of JOB are captured. In this
+ * case mark the job as unexplained until the last words are read.
  */
 static void find_last_words(struct publish *p, struct publish_shown *s, struct spec_job *job,
 			    bool captured)
@@ -282,13 +282,12 @@ static void find_last_words(struct publish *p, struct publish_shown *s, struct s
 	const struct publish_config *c = &p->config;
 	const struct spec_log *log =
 		job->state == SPEC_FAILED && !*job->last_words ? spec_last_log(job) : NULL;
-	bool begun = capture_has(c->capture, job->uid);
-	bool over = begun && capture_is_quiet(c->capture, job->uid);
+	bool final = log && (log->complete || log->lost_end);
 	cleanup_free char *path = NULL;
 
 	if (!log)
 		return;
-	if ((log->complete || over) && !streq(log->key, s->words.key)) {
+	if (final && !streq(log->key, s->words.key)) {
 		last_words_drop(s->words.reading);
 		text_set(&s->words.key, "%s", log->key);
 		free(take_ptr(s->words.text));
@@ -301,7 +300,8 @@ static void find_last_words(struct publish *p, struct publish_shown *s, struct s
 		job->silent = s->words.state == WORDS_SILENT && log->complete && !log->gap;
 	}
 	if (s->words.state == WORDS_READING ||
-	    (captured && !log->complete && !(begun ? over : log->gap > 0)))
+	    (captured && !final &&
+	     !(capture_has(c->capture, job->uid) && capture_is_quiet(c->capture, job->uid))))
 		job->unexplained |= !p->stale_since && is_early(s);
 }
 

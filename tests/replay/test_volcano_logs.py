@@ -516,12 +516,14 @@ def test_refused_for_long(server, make_mount):
     log.end()
 
     def end(tree):
-        tree["metadata"]["deletionTimestamp"] = st.now()
         tree["status"].update(phase="Failed", containerStatuses=[{"name": "main", "restartCount": 0, "state": {
             "terminated": {"exitCode": 1, "reason": "Error", "startedAt": st.now(), "finishedAt": st.now()}}}])
     server.store.change(st.PODS, "test", pod.name, end)
     server.store.change(st.JOBS, "test", owner.name,
                         lambda tree: tree["status"].update(state={"phase": "Failed"}))
+    harness.wait_for(lambda: job.state() == "FAILED")
+    server.store.change(st.PODS, "test", pod.name,
+                        lambda tree: tree["metadata"].update(deletionTimestamp=st.now()))
     harness.wait_for(lambda: job.status()["logs_waiting"] == 1)
     assert "\nlogs_waiting: 1\n" in job.read("main-0", "status")
     assert harness.run(["cat", str(job / "main-0/follow")]).stdout == "one\n"
@@ -540,6 +542,7 @@ def test_refused_for_long(server, make_mount):
     harness.wait_for(lambda: job.status()["logs_waiting"] == 0)
     harness.wait_for(lambda: job.read("log") == "main/0 one\nmain/0 two\n", what="the merged log")
     assert job.gap() == 0
+    harness.wait_for(lambda: job.status()["last_words"] == "one\ntwo", what="the last words")
 
 
 @pytest.mark.concurrent

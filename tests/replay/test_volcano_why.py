@@ -522,6 +522,23 @@ def test_last_words_of_a_log_that_is_not_captured(server, volcano, make_mount):
     harness.wait_for(lambda: job.status()["last_words"] == "one", what="the last words")
 
 
+def test_last_words_after_another_log(server, volcano, make_mount):
+    """A process has read the log of another replica before that of the replica that failed. `why` has the last words
+    once the latter has arrived."""
+    kx = make_mount(server, options="capture=none")
+    job = kx.submit(harness.app("true", num_replicas=2))
+    pods = volcano.start(job.id)
+    for pod, line in zip(pods, ("zero\n", "one\n")):
+        volcano.log(pod).append(line)
+    volcano.finish(pods[1], 3)
+    volcano.finish(pods[0])
+    assert job.read("wait") == "FAILED\n"
+    assert job.log() == b"zero\n"
+    assert job.status()["last_words"] == "" and "printed nothing" not in job.read("why")
+    assert job.log("main-1") == b"one\n"
+    harness.wait_for(lambda: job.status()["last_words"] == "one", what="the last words")
+
+
 def test_given_up(kx, server, volcano):
     """Volcano gives up a job whose pods it could not create. The cause is still shown later, in history/ too."""
     volcano.schedule = False
