@@ -445,11 +445,12 @@ static void write_done(void *data)
 	bool failed = w->err < 0;
 
 	w->state = failed ? FAILED : READY;
-	room_add(w->feeder.room, (int64_t)(b->lines.len + b->gaps.len));
-	if (failed)
+	if (failed) {
 		output_log_found(w->feeder.log, w->on_disk);
-	else
+	} else {
+		room_add(w->feeder.room, (int64_t)(b->lines.len + b->gaps.len));
 		output_log_written(w->feeder.log, b->from, w->on_disk, &b->chunks);
+	}
 	batch_reuse(w, b);
 	output_log_leave(w->feeder.log);
 	if (w->flushed && !failed)

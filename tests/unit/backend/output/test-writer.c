@@ -6,6 +6,9 @@
  */
 #include "tests/unit/backend/output/output_rig.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+
 #include "backend/output/writer.h"
 #include "spec/base/mem.h"
 
@@ -286,6 +289,45 @@ static void test_torn(void **state)
 	rig_end(logs[0].key);
 }
 
+static void on_failed(void *data, int err)
+{
+	assert_int_equal(err, -EFBIG);
+	atomic_store(&logs[*(const size_t *)data].written, true);
+}
+
+static void do_new_failing(void *data)
+{
+	const struct log_writer_events events = {.opened = on_opened,
+						 .written = on_failed,
+						 .data = data};
+
+	logs[0].w = log_writer_new(rig.job, logs[0].key, &events);
+}
+
+/* A write that fails adds nothing to the count of bytes on disk. */
+static void test_failed_write(void **state)
+{
+	const struct rlimit none = {0, RLIM_INFINITY}, any = {RLIM_INFINITY, RLIM_INFINITY};
+	static size_t number;
+
+	signal(SIGXFSZ, SIG_IGN);
+	rig_open("job");
+	rig_begin(logs[0].key, "a/0 ");
+	for (int i = 0; i < 2; i++) {
+		atomic_store(&logs[0].open, false);
+		rig_here(do_new_failing, &number);
+		rig_until(atomic_load(&logs[0].open));
+		atomic_store(&logs[0].written, false);
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+		rig_here(do_add, NULL);
+		rig_until(atomic_load(&logs[0].written));
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &any), 0);
+		assert_int_equal(output_bytes(rig.output), 0);
+		rig_here(do_close_one, NULL);
+	}
+	rig_end(logs[0].key);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -294,6 +336,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_gaps, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_cut, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_torn, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_failed_write, rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
