@@ -321,6 +321,11 @@ const struct index_size *index_written(const struct index *x)
 	return &x->size;
 }
 
+uint64_t index_bytes(const struct index *x)
+{
+	return x->size.records > 0 ? index_place(x->size.records) + x->keys_len : 0;
+}
+
 /* Encode the record R at the end of OUT. index_grow must have made space for it there. */
 static void index_put(struct index *x, const struct merge_record *r)
 {

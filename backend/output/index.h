@@ -72,10 +72,11 @@ bool index_end_line(struct index *x);
 
 /*
  * index_appended returns the number of all records, on disk or waiting. index_written returns the
- * size of the index on disk.
+ * size of the index on disk, and index_bytes the size of its files.
  */
 uint64_t index_appended(const struct index *x);
 const struct index_size *index_written(const struct index *x);
+uint64_t index_bytes(const struct index *x);
 /*
  * Write the waiting records on the pool. Then call WRITTEN(DATA, err). Do nothing if no record
  * waits, or if a write is in progress. GROUP counts the write.

@@ -106,9 +106,12 @@ struct output_log {
 	uint64_t due;
 	/* in FED: the index has all of the log when it has this many records on disk */
 	uint64_t whole;
-	struct work work;    /* in MAKING and READING */
-	uint64_t found_size; /* in MAKING: size of the file */
-	struct feed feed;    /* in READING */
+	/* unless the log is fetched: the size of its table of lines, as the room has counted it */
+	uint64_t table;
+	struct work work;     /* in MAKING and READING */
+	uint64_t found_size;  /* in MAKING: size of the file */
+	uint64_t found_table; /* in MAKING and READING: size of the table of lines */
+	struct feed feed;     /* in READING */
 	/* Called when the log's file exists or could not be created; or NULL. */
 	loop_fn opened;
 	void *opened_data;
@@ -153,7 +156,7 @@ struct output_job {
 	struct loop_timer retry; /* runs after a disk error */
 	bool posted;		 /* true if job_step is posted */
 	bool closed;
-	uint64_t published; /* number of index records that readers can see */
+	uint64_t published; /* bytes of the index that readers can see */
 	enum job_trouble trouble;
 	unsigned retries; /* since the last successful write of the index */
 	enum job_end end;
@@ -454,6 +457,19 @@ static int mark(int dir, const char *id)
 	return min_of(fd, 0);
 }
 
+/* Return the size of L's table of lines, which a helper writes; 0 if there is none. */
+static uint64_t table_size(const struct output_log *l)
+{
+	const char *id = l->job->id;
+	char path[FOLDER_PATH_MAX];
+	struct stat st;
+
+	if (!folder_path(path, id, "lines", file_key(l->file)) ||
+	    disk_stat(files_dir(l->job->output->files), path, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	return (uint64_t)st.st_size;
+}
+
 static void make_work(void *data)
 {
 	struct output_log *l = data;
@@ -462,6 +478,7 @@ static void make_work(void *data)
 	cleanup_fd int fd =
 		err < 0 ? err : folder_open_log(dir, id, file_key(l->file), &l->found_size);
 
+	l->found_table = table_size(l);
 	l->work.err = min_of(fd, 0);
 }
 
@@ -490,6 +507,8 @@ static void make_done(void *data)
 	if (l->work.err == 0) {
 		if (!l->anew && l->found_size > l->size)
 			room_add(l->job->output->room, (int64_t)l->size - (int64_t)l->found_size);
+		if (!l->anew)
+			l->table = l->found_table;
 		log_set_size(l, l->found_size);
 		log_need_reading(l);
 	} else {
@@ -570,6 +589,8 @@ static void read_work(void *data)
 	struct output_log *l = data;
 
 	l->work.err = feed_run(&l->feed);
+	if (!l->feed.timed)
+		l->found_table = table_size(l);
 }
 
 /* Process the output that L's feed has read. */
@@ -580,8 +601,11 @@ static void log_take(struct output_log *l)
 
 	if (log_give(l, &f->chunks))
 		l->seen = f->seen;
-	if (!l->fetched)
+	if (!f->timed) {
 		log_set_size(l, f->size);
+		room_add(l->job->output->room, (int64_t)l->found_table - (int64_t)l->table);
+		l->table = l->found_table;
+	}
 	if (whole && f->size < min_of(f->limit, l->size))
 		l->size = f->size; /* the log was truncated */
 	l->readings += whole;
@@ -796,7 +820,7 @@ static void load_done(void *data)
 		return;
 	}
 	j->state = JOB_OPEN;
-	j->published = index_written(j->index)->records;
+	j->published = index_bytes(j->index);
 	file_publish(j->merged, index_written(j->index));
 	for (struct output_log *log = j->logs; log; log = log->hh.next) {
 		log_join(log);
@@ -926,14 +950,13 @@ static bool job_merge(struct output_job *j)
 /* Show readers the part of the index that is on disk. */
 static void job_publish(struct output_job *j)
 {
-	const struct index_size *size = index_written(j->index);
-	uint64_t more = size->records - j->published;
+	uint64_t bytes = index_bytes(j->index);
 
-	if (more == 0)
+	if (bytes == j->published)
 		return;
-	j->published = size->records;
-	room_add(j->output->room, (int64_t)(more * MERGE_RECORD));
-	file_publish(j->merged, size);
+	room_add(j->output->room, (int64_t)(bytes - j->published));
+	j->published = bytes;
+	file_publish(j->merged, index_written(j->index));
 	file_notify(j->merged);
 }
 

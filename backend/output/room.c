@@ -18,6 +18,8 @@
  * a crash interrupts the removal. The job's key makes the new name unique.
  */
 #define ROOM_REMOVED ".removed-"
+/* the directory of a local job's attempts, whose files are not output, and are not counted */
+#define ROOM_TASKS "tasks"
 
 struct room {
 	struct loop *loop;
@@ -63,19 +65,20 @@ uint64_t room_bytes(const struct room *room)
 
 /* A traversal of folders. */
 struct room_walk {
-	uint64_t bytes; /* bytes of all files that were found */
+	uint64_t bytes; /* bytes of the output that was found */
 	bool remove;
 	unsigned depth;
 };
 
 /*
- * Add the size of NAME, with all its contents, to W->bytes. If W->remove, also remove NAME. Never
+ * Add the output in NAME, with all its contents, to W->bytes. If W->remove, also remove NAME. Never
  * follow a link.
  */
 static int room_entry(void *data, int at, const char *name, unsigned char type)
 {
 	struct room_walk *w = data;
 	bool folder = type == DT_DIR;
+	const uint64_t before = w->bytes;
 	struct stat st = {0};
 
 	/* Not all filesystems return the type in a listing. */
@@ -88,6 +91,8 @@ static int room_entry(void *data, int at, const char *name, unsigned char type)
 		w->depth++;
 		disk_list(at, name, room_entry, w);
 		w->depth--;
+		if (w->depth == 0 && streq(name, ROOM_TASKS))
+			w->bytes = before;
 	} else if (S_ISREG(st.st_mode)) {
 		w->bytes += (uint64_t)st.st_size;
 	}

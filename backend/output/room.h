@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts the disk space that the output of jobs uses, and removes the output of a job. Both
- * operations run on the pool, because they may take long. I/O thread, unless noted otherwise.
+ * Counts the disk space that the output of jobs uses (logs, their tables of lines, and the indexes
+ * of merged logs), and removes the output of a job. Both operations run on the pool, because they
+ * may take long. I/O thread, unless noted otherwise.
  */
 #pragma once
 

@@ -13,6 +13,7 @@ import time
 
 import pytest
 from harness import app, popen, python_app, rmdir, run, wait_for
+from metrics import Metrics
 
 # The replica prints the next part of BYTES when the test lets it continue. So the test knows the expected contents at
 # each moment.
@@ -395,6 +396,23 @@ def test_progress_bar(kx):
         assert p.stdout.read(len(expected)) == expected
         job.cancel()
         assert p.stdout.read() == b"main/0 30%\n"
+
+
+def test_spool_bytes(kx):
+    """kxfs_spool_bytes is the size of all output on disk, also of the tables of short lines, and after output was
+    removed."""
+    def on_disk():
+        return sum(p.stat().st_size for p in (kx.state / "output").rglob("*")
+                   if p.is_file() and p.parent.name != "tasks")
+
+    jobs = [kx.submit(app("for i in $(seq 300); do echo x; done")) for _ in range(2)]
+    for job in jobs:
+        job.finish("SUCCEEDED")
+        wait_for(lambda job=job: job.read("log").count("\n") == 300, what="the merged log")
+    wait_for(lambda: Metrics(kx)("spool_bytes") == on_disk() > 0, what="all bytes")
+    jobs[0].cancel()
+    rmdir(kx / "history" / jobs[0].id)
+    wait_for(lambda: Metrics(kx)("spool_bytes") == on_disk() > 0, what="the rest")
 
 
 def test_spool_limit(make_kx):

@@ -291,6 +291,60 @@ static void do_begin_anew(void *data)
 	assert_int_equal(output_log_begin(rig.job, "a-0.0", "a/0 ", true), 0);
 }
 
+/* Let job ID print short lines, whose table is larger than the log. Return its size on disk. */
+static uint64_t print_short_lines(const char *id)
+{
+	static const char *const names[] = {"logs/a-0.0", "lines/a-0.0", "merged", "merged.keys"};
+	struct rig_writer w;
+	uint64_t bytes = 0;
+
+	atomic_store(&rig.ended, 0);
+	rig_open(id);
+	rig_writer_begin(&w, id, "a-0.0", "a/0 ");
+	for (int64_t i = 1; i <= 1000; i++)
+		rig_append_at(&w, i * 1000000, "x\n", 2);
+	rig_grown(&w);
+	rig_writer_end(&w);
+	rig_end("a-0.0");
+	rig_here(rig_do_job_end, NULL);
+	rig_until(atomic_load(&rig.ended) == 1);
+	for (size_t i = 0; i < array_size(names); i++) {
+		char path[256];
+		struct stat st;
+
+		snprintf(path, sizeof(path), "%s/output/%s/%s", rig.state, id, names[i]);
+		assert_int_equal(stat(path, &st), 0);
+		assert_true(st.st_size > 0);
+		bytes += (uint64_t)st.st_size;
+	}
+	return bytes;
+}
+
+/* The count includes all files with output, and a removal subtracts only what was counted. */
+static void test_all_counted(void **state)
+{
+	char path[256];
+	uint64_t one, two;
+
+	sem_init(&removed, 0, 0);
+	one = print_short_lines("job-1");
+	rig_until(output_bytes(rig.output) == one);
+	snprintf(path, sizeof(path), "%s/output/job-1/tasks", rig.state);
+	assert_int_equal(mkdir(path, 0700), 0);
+	put_file("job-1/tasks/a-0.0", "not output");
+	rig_here(rig_do_close, NULL);
+	two = print_short_lines("job-2");
+	rig_until(output_bytes(rig.output) == one + two);
+	rig_here(rig_do_close, NULL);
+	rig_here(do_remove, (void *)(uintptr_t) "job-1");
+	while (sem_wait(&removed) < 0)
+		;
+	assert_int_equal(output_bytes(rig.output), two);
+	rig_down(true);
+	rig_up();
+	rig_until(output_bytes(rig.output) == two);
+}
+
 /* A program may print before kxfs opens its log. */
 static void test_printed_before(void **state)
 {
@@ -427,7 +481,7 @@ int main(void)
 		log_test(test_grow),	 log_test(test_finished),	log_test(test_absent),
 		log_test(test_modes),	 log_test(test_remove),		log_test(test_remove_crash),
 		log_test(test_unusable), log_test(test_flood),		log_test(test_hanging_disk),
-		log_test(test_count),	 log_test(test_printed_before),
+		log_test(test_count),	 log_test(test_printed_before), log_test(test_all_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
