@@ -25,6 +25,7 @@ struct room {
 	struct loop *loop;
 	struct files *files; /* borrowed from the owner */
 	atomic_llong bytes;
+	unsigned n_counts; /* number of counts that have begun */
 	/* The members below are about the count that is in progress, if COUNTING. */
 	bool counting;
 	/* true if something was removed during the count, so that the sum may be wrong */
@@ -144,6 +145,7 @@ static void count_done(void *data)
 
 void room_count(struct room *room)
 {
+	room->n_counts++;
 	room->before = atomic_load(&room->bytes);
 	room->counted = 0;
 	room->counting = true;
@@ -158,6 +160,7 @@ struct room_removal {
 	char *id;
 	struct file *merged; /* the merged log, which may have readers */
 	struct room_walk walk;
+	unsigned n_counts; /* the room's when the removal began */
 	int err;
 	/* the reason why files remain, as a negative errno; 0 if no files remain */
 	int left;
@@ -204,7 +207,11 @@ static void remove_done(void *data)
 	if (err < 0 && !done)
 		diag(DIAG_ERROR, "%s: its directory can't be removed: %s", r->id, strerror(-err));
 	room_add(room, -(int64_t)r->walk.bytes);
-	room->recount |= room->counting;
+	/* A count that began meanwhile may not have included what R has removed. */
+	if (room->counting)
+		room->recount = true;
+	else if (room->n_counts != r->n_counts)
+		room_count(room);
 	if (!r->err && r->left < 0) {
 		diag(DIAG_ERROR,
 		     "%s: some of its files can't be removed: %s; the next start of kxfs retries",
@@ -235,6 +242,7 @@ void room_remove(void *removal)
 {
 	struct room_removal *r = removal;
 
+	r->n_counts = r->room->n_counts;
 	r->merged = file_get(r->room->files, r->id, NULL);
 	loop_work(r->room->loop, remove_work, remove_done, r);
 }

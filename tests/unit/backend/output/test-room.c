@@ -227,6 +227,29 @@ static void test_removed_meanwhile(void **state)
 	}
 }
 
+/*
+ * The folder is renamed before it would be counted, and the removal ends after the count. The count
+ * is still exact.
+ */
+static void test_removal_outlasts_count(void **state)
+{
+	struct fake_job *removal;
+
+	make_job("a", 1000);
+	make_job("b", 2000);
+	remove_a();
+	removal = fake.pool;
+	DL_DELETE(fake.pool, removal);
+	removal->work(removal->data);
+	room_count(rig.room);
+	fake_run();
+	assert_int_equal(room_bytes(rig.room), 2000);
+	removal->fn(removal->data);
+	free(removal);
+	fake_run();
+	assert_int_equal(room_bytes(rig.room), 2000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -235,6 +258,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_left, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removed_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removed_meanwhile, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_removal_outlasts_count, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
