@@ -555,6 +555,7 @@ static void close_and_stop(void)
 
 static void start_again(void)
 {
+	fake_run();
 	fake_forget_timers();
 	output_free(rig.output);
 	up();
