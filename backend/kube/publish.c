@@ -596,7 +596,8 @@ static void show_end(struct publish *p, struct publish_shown *s, const struct wo
 		spec_job_unref(snapshot);
 		return;
 	}
-	snapshot->history = false;
+	/* No more news can arrive, so readers need not wait for an explanation. */
+	snapshot->history = snapshot->unexplained = snapshot->fetching = false;
 	store_put(p->config.store, snapshot);
 }
 

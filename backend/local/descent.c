@@ -49,7 +49,7 @@ static size_t list_processes(struct process **ret)
 
 static bool is_wanted(const struct process *all, size_t n, pid_t pid)
 {
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n && pid > 1; i++) /* ALL lacks process 1 */
 		if (all[i].pid == pid)
 			return all[i].wanted;
 	return false;

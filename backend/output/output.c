@@ -1413,10 +1413,12 @@ static void stop_now(void *data)
 /* True if J's merged log will be complete soon: all logs have ended, and the disk works. */
 static bool job_is_ending(const struct output_job *j)
 {
+	if (j->end != END_REQUESTED || loop_timer_is_set(&j->retry))
+		return false;
 	for (const struct output_log *l = j->logs; l; l = l->hh.next)
 		if (!l->ending)
 			return false;
-	return j->end == END_REQUESTED && !loop_timer_is_set(&j->retry);
+	return true;
 }
 
 /*
@@ -1427,14 +1429,15 @@ static void stop_if_drained(void *data)
 {
 	struct output *o = data;
 
-	for (const struct output_job *j = o->jobs; j && o->stopping; j = j->hh.next)
+	if (!o->stopping || o->stopped)
+		return;
+	for (const struct output_job *j = o->jobs; j; j = j->hh.next)
 		if (j->state == JOB_OPEN && j->trouble != TROUBLE_FAILING &&
 		    (order_waits(j->order) ||
 		     index_written(j->index)->records < index_appended(j->index) ||
 		     job_is_ending(j)))
 			return;
-	if (o->stopping && !o->stopped)
-		return stop_now(o);
+	return stop_now(o);
 }
 
 void output_stop(struct output *o, loop_fn fn, void *data)

@@ -109,7 +109,7 @@ bool output_is_unmerged(const struct output *o, const char *id);
 /*
  * True if kxfs is not adding output to the merged log of job ID: the job is not open, or the merged
  * log has all output of the logs that have begun. Also true if the disk has refused to read or
- * write this output for ten minutes. Otherwise a full disk could prevent the archive of the job,
+ * write this output 600 times. Otherwise a full disk could prevent the archive of the job,
  * and thus the removal that frees the disk.
  */
 bool output_is_merged(const struct output *o, const char *id);

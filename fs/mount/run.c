@@ -543,7 +543,7 @@ static bool end(struct mount_run *r)
 		loop_post(r->loop, on_ending, r);
 	/* The grace period may be longer than the unit's TimeoutStopSec=. */
 	notify_send(&r->notify, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%llu\nSTATUS=Unmounting",
-		    (r->options->grace_ms + END_MS) * 1000ull);
+		    (r->options->grace_ms * (*r->options->archive ? 2 : 1) + END_MS) * 1000ull);
 	if (r->session)
 		session_end(r->session);
 	if (!r->started)

@@ -188,8 +188,8 @@ int session_serve(struct session *s)
 }
 
 /*
- * Unmount our file system from its present path. If it is mounted there more than once (by a bind mount),
- * unmount it repeatedly. If a different file system is mounted over it, leave that alone.
+ * Unmount our file system from its present path. If it is mounted there more than once (by a bind
+ * mount), unmount it repeatedly. If a different file system is mounted over it, leave that alone.
  */
 static void detach(const struct session *s)
 {

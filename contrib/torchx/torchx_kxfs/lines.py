@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pathlib
 import select
@@ -17,6 +18,8 @@ from torchx_kxfs.job import Job
 STAMP_SECONDS = 30
 # How much later than its time a line may arrive.
 LATE = timedelta(seconds=2)
+# poll() takes no longer time than this.
+POLL_SECONDS = 3600
 
 
 def log_lines(job: Job, replica: pathlib.Path, since: datetime | None, until: datetime | None,
@@ -62,24 +65,30 @@ def _follow_stamped(job: Job, replica: pathlib.Path, until: datetime | None) -> 
     prints nothing more."""
     role, _, k = replica.name.rpartition("-")
     begin = f"{role}/{k} ".encode()
-    end = until + LATE if until else None
-    last = _stamp(end) if end else b"~"
+    end = until.timestamp() + LATE.total_seconds() if until else None
+    last = _stamp(until + LATE) if until and until.year < 9999 else b"~"
     with open(job.path / "follow", "rb") as follow, open(job.path / "stamped", "rb") as stamped:
-        for _ in _arriving(follow.fileno(), end):
-            stamp, _, line = _next_line(stamped).partition(b" ")
+        arrived = (_next_line(stamped) for _ in _arriving(follow.fileno(), end))
+        for raw in itertools.chain(arrived, stamped):  # at END, `follow` may not have shown all lines that exist
+            stamp, _, line = raw.partition(b" ")
             if stamp > last:
                 return
             if line.startswith(begin):
                 yield stamp + b" " + line[len(begin):]
 
 
-def _arriving(fd: int, end: datetime | None) -> Iterator[bytes]:
+def _arriving(fd: int, end: float | None) -> Iterator[bytes]:
     """Yield the lines of FD, without their newlines, as they arrive. At END, yield only those that
     are already there."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     rest = b""
-    while poll.poll(max(0.0, end.timestamp() - time.time()) * 1000 if end else None):
+    while True:
+        left = POLL_SECONDS if end is None else min(max(0.0, end - time.time()), POLL_SECONDS)
+        if not poll.poll(left * 1000):
+            if left < POLL_SECONDS:
+                break
+            continue
         data = os.read(fd, 1 << 16)
         *lines, rest = (rest + data).split(b"\n")
         yield from lines

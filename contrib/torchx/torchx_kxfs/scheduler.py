@@ -169,7 +169,10 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         if not hasattr(Scheduler, "delete") or job.mount.is_local:
             job.remove()
             return
-        status, actions = job.status(), job.actions()
+        try:
+            status, actions = job.status(), job.actions()
+        except FileNotFoundError:  # it has just left jobs/
+            return
         if status.get("pending_command") == "suspend" or "resume" in actions or status["phase"] in ENDING \
                 or is_terminal(_state(status["state"])):
             return
