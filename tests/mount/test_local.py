@@ -358,7 +358,8 @@ def test_action_during_the_start(make_kx, action):
         (kx.base / "disk/dir").mkdir()
         job = kx.submit(in_dir(kx.base / "place/dir", SECOND.format(kx.work), max_retries=1,
                                 retry_policy="REPLICA"))
-        job.until("RUNNING")
+        # Before that, the shell of the first attempt may look up its directory.
+        wait_for(lambda: (kx.work / "tried").exists(), what="the first attempt")
         disk.hang("getattr", "/dir")
         (kx.work / "go").touch()
         wait_for(lambda: disk.hangs("/dir"), what="the second start to hang")
