@@ -289,6 +289,8 @@ static void test_requests(void **state)
 
 static void answer_held(void *data)
 {
+	if (!world.held) /* the pool has not looked at this submission yet */
+		return loop_post(world.loop, answer_held, NULL);
 	backend_answer(world.held, 0, "late-1", NULL);
 }
 
