@@ -619,6 +619,29 @@ static void test_quota(void **state)
 	}
 }
 
+/* Another pod was created after the refusal, so quota no longer explains what is missing. */
+static void test_quota_before(void **state)
+{
+	struct world w = {.kind = test_kind("job"), .events_known = true};
+
+	job(&w, "", SPEC_OF(""), "'active':1");
+	world_event(&w,
+		    world_json("{'metadata':{'name':'e','uid':'e1'},'involvedObject':{'kind':"
+			       "'Job','name':'j','uid':'u'},'reason':'FailedCreate','type':"
+			       "'Warning','lastTimestamp':'1970-01-01T00:00:30Z','message':"
+			       "'Error creating: pods j-0- is forbidden: exceeded quota: few'}"));
+	assert_non_null(strstr(why(&w), "quota few is exhausted"));
+	world_pod(&w,
+		  world_json("{'metadata':{'name':'j-0','uid':'p','creationTimestamp':"
+			     "'1970-01-01T00:00:40Z','ownerReferences':[{'uid':'u',"
+			     "'controller':true}],'annotations':{"
+			     "'batch.kubernetes.io/job-completion-index':'0'}},"
+			     "'spec':{'containers':[{'name':'c'}]},'status':{'phase':'Running'}}"),
+		  false);
+	assert_null(strstr(why(&w), "quota"));
+	world_clear(&w);
+}
+
 /* A request of ctl applies only to the version of the Job that kxfs has read. */
 static void test_requests(void **state)
 {
@@ -668,13 +691,14 @@ static void test_hostile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recordings), cmocka_unit_test(test_ranges),
-		cmocka_unit_test(test_deadline),   cmocka_unit_test(test_resumed_unseen),
-		cmocka_unit_test(test_restarts),   cmocka_unit_test(test_late_retries),
-		cmocka_unit_test(test_reasons),	   cmocka_unit_test(test_unnumbered),
-		cmocka_unit_test(test_work_queue), cmocka_unit_test(test_owned),
-		cmocka_unit_test(test_injected),   cmocka_unit_test(test_quota),
-		cmocka_unit_test(test_requests),   cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_recordings),   cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_deadline),     cmocka_unit_test(test_resumed_unseen),
+		cmocka_unit_test(test_restarts),     cmocka_unit_test(test_late_retries),
+		cmocka_unit_test(test_reasons),	     cmocka_unit_test(test_unnumbered),
+		cmocka_unit_test(test_work_queue),   cmocka_unit_test(test_owned),
+		cmocka_unit_test(test_injected),     cmocka_unit_test(test_quota),
+		cmocka_unit_test(test_quota_before), cmocka_unit_test(test_requests),
+		cmocka_unit_test(test_hostile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
