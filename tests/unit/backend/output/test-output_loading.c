@@ -234,6 +234,16 @@ static void append(const char *path, const char *text)
 	assert_int_equal(fclose(f), 0);
 }
 
+/* Begin the log a, whose file another process has begun to write. PATH is set to its path. */
+static void begin_elsewhere(char path[200])
+{
+	output_set_fetch(rig.output, NULL, NULL);
+	begin("a", "r/0 ");
+	fake_run();
+	snprintf(path, 200, "%s/output/job/logs/a", rig.dir);
+	append(path, "one\n");
+}
+
 /* Make the disk refuse the file NAME of the job, until disk_gives is called. */
 static void disk_refuses(const char *name)
 {
@@ -327,11 +337,7 @@ static void test_refused_at_the_end(void **state)
 {
 	char path[200];
 
-	output_set_fetch(rig.output, NULL, NULL);
-	begin("a", "r/0 ");
-	fake_run();
-	snprintf(path, sizeof(path), "%s/output/job/logs/a", rig.dir);
-	append(path, "one\n");
+	begin_elsewhere(path);
 	output_log_grown(rig.job, "a");
 	fake_run();
 	merged_is("r/0 one\n");
@@ -357,11 +363,7 @@ static void test_stop_after_the_end(void **state)
 {
 	char path[200];
 
-	output_set_fetch(rig.output, NULL, NULL);
-	begin("a", "r/0 ");
-	fake_run();
-	snprintf(path, sizeof(path), "%s/output/job/logs/a", rig.dir);
-	append(path, "one\n");
+	begin_elsewhere(path);
 	output_log_end(rig.job, "a", NULL, NULL);
 	output_job_end(rig.job);
 	output_job_close(take_ptr(rig.job));
