@@ -227,13 +227,18 @@ static void backend_run_stop(void *data)
 	b->ops->stop(b);
 }
 
-bool backend_stop(struct backend *b)
+unsigned backend_stop_seconds(const struct backend *b)
 {
 	/*
 	 * The processes have the grace period to end. After that, the archive has the same time to
 	 * copy the remaining jobs.
 	 */
-	unsigned seconds = (b->archive ? 2 : 1) * b->config.grace_ms / 1000 + 1 + BACKEND_STOP_S;
+	return (b->archive ? 2 : 1) * b->config.grace_ms / 1000 + 1 + BACKEND_STOP_S;
+}
+
+bool backend_stop(struct backend *b)
+{
+	unsigned seconds = backend_stop_seconds(b);
 
 	assert(!loop_is_here(b->loop));
 	loop_post(b->loop, backend_run_stop, b);

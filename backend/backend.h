@@ -148,6 +148,8 @@ void backend_give_up(struct backend *b);
  * does not change any job. Any thread.
  */
 void backend_take_charge(struct backend *b);
+/* Return how long backend_stop may take, in seconds. */
+unsigned backend_stop_seconds(const struct backend *b);
 /*
  * End the local jobs, unless they linger or backend_take_charge was not called. Write all pending
  * changes to disk. Wait for both operations, but only for a limited time. Return true if both are

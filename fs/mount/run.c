@@ -35,8 +35,8 @@
  * grace period of jobs (-o grace) is added to this time.
  */
 #define HOLDER_MS 10000
-/* An upper bound of the time that an end takes in addition to the grace period. */
-#define END_MS	     20000
+/* An upper bound of the time that an end takes in addition to backend_stop, in seconds. */
+#define END_S	     11
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 /* If mounting takes longer than this, a message shows the user the reason. */
 #define NOTICE_MS      3000
@@ -537,13 +537,14 @@ static void on_ending(void *data)
  */
 static bool end(struct mount_run *r)
 {
+	unsigned seconds = r->started ? backend_stop_seconds(r->backend) : 0;
 	bool stopped, idle;
 
 	if (r->started)
 		loop_post(r->loop, on_ending, r);
-	/* The grace period may be longer than the unit's TimeoutStopSec=. */
+	/* The end may take longer than the unit's TimeoutStopSec=. */
 	notify_send(&r->notify, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%llu\nSTATUS=Unmounting",
-		    (r->options->grace_ms * (*r->options->archive ? 2 : 1) + END_MS) * 1000ull);
+		    (seconds + END_S) * 1000000ull);
 	if (r->session)
 		session_end(r->session);
 	if (!r->started)
