@@ -608,6 +608,8 @@ static void write_done(void *data)
 			     &(struct record_change){.state = older->head->state, .unlinked = true},
 			     HIDE_MS);
 	if (conclude(r, q, err)) {
+		const int refusal = err ? err : -ENOENT;
+
 		/* Others may have made requests for a record that can't be created. */
 		rest = take_ptr(w->requests);
 		record_free(r);
@@ -616,9 +618,7 @@ static void write_done(void *data)
 			done(arg, err);
 		LL_FOREACH_SAFE(rest, q, next) {
 			if (q->done)
-				q->done(q->data, q->kind == REQUEST_REMOVE ? 0
-						 : err			   ? err
-									   : -ENOENT);
+				q->done(q->data, q->kind == REQUEST_REMOVE ? 0 : refusal);
 			request_free(q);
 		}
 		return;

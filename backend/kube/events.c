@@ -147,13 +147,16 @@ static bool is_other(const struct spec_event_view *v, const struct spec_event_vi
  */
 static bool turns_mounts(const struct event_job *job, const struct spec_event_view *v)
 {
-	int last = 0, now = spec_event_view_mounts(v);
+	int last = 0, now = spec_event_view_mounts(v), then;
 	const struct event *e;
 
-	DL_FOREACH(job->list, e)
-		if (streq(e->v->about, v->about) && spec_event_view_mounts(e->v))
-			last = spec_event_view_mounts(e->v);
-	return last * now < 0;
+	if (now == 0)
+		return false;
+	DL_FOREACH(job->list, e) {
+		then = streq(e->v->about, v->about) ? spec_event_view_mounts(e->v) : 0;
+		last = then ? then : last;
+	}
+	return last == -now;
 }
 
 /* Add E to the lists of JOB. E must not be in any list. Return true if `why` may change. */

@@ -596,8 +596,9 @@ static bool is_retried(const struct spec_job *job, const struct spec_replica *r)
 {
 	const char *name = job->roles[r->role].name;
 
-	/* The roles of local jobs may have any names. */
-	for (const char *p = name; *job->namespace && (p = strchr(p, '(')); p++) {
+	if (!*job->namespace) /* the roles of local jobs may have any names */
+		return false;
+	for (const char *p = strchr(name, '('); p; p = strchr(p + 1, '(')) {
 		char *end;
 		unsigned long k = strtoul(p + 1, &end, 10);
 		cleanup_free char *next = text_print("%.*s(%lu)", (int)(p - name), name, k + 1);
