@@ -198,34 +198,67 @@ static void test_named(void **state)
 	assert_int_equal(launches() - before, 1);
 }
 
+static const struct spec_pair bare = {(char[]){"no_annotations"}, (char[]){"true"}};
+/* the reply to a POST that was repeated after a 503 */
+static const struct http_reply exists_again = {.status = 409,
+					       .again = true,
+					       .body = RIG_STATUS("409", "AlreadyExists", "x")};
+
+/* Submit a named job without a UUID, whose name somebody's object has now. Refuse the POST. */
+static void submit_without_uuid(void)
+{
+	rig.args = &bare;
+	rig_start("", "");
+	rig_create("{\"metadata\":{\"name\":\"mine\"}}");
+	rig_submit(RIG_READY);
+	fake_end(rig_request(), &exists_again);
+	fake_run();
+}
+
 /*
  * The object that has the name may come from a POST that a proxy answered with 503. If it has no
  * UUID, kxfs does not launch the job again with another name.
  */
 static void test_named_without_uuid(void **state)
 {
-	const struct spec_pair bare = {(char[]){"no_annotations"}, (char[]){"true"}};
-	const struct http_reply exists = {.status = 409,
-					  .again = true,
-					  .body = RIG_STATUS("409", "AlreadyExists", "x")};
 	size_t before;
 
-	rig.args = &bare;
-	rig_start("", "");
-	rig_submit(RIG_READY);
-	rig_serve();
-	assert_int_equal(rig.err, 0);
-	rig.objects[0].there = false;
-	story_job("DELETED", "mine", "u-0", "Running");
-	rig_create("{\"metadata\":{\"name\":\"mine\"}}");
+	submit_without_uuid();
 	before = launches();
-	rig_submit(RIG_READY);
-	fake_end(rig_request(), &exists);
-	fake_run();
 	rig_serve();
 	assert_int_equal(launches(), before);
 	assert_true(rig.err < 0);
 	assert_non_null(strstr(rig.text, "could not find out"));
+}
+
+/* kxfs stops before it knows which job has the name. It keeps the record of the submission. */
+static void test_stopped_without_uuid(void **state)
+{
+	submit_without_uuid();
+	rig_stop();
+	rig_start("", "");
+	assert_true(rig_has_record("mine"));
+}
+
+/* A dry run launches nothing, so kxfs chooses another name at once. */
+static void test_dry_run_without_uuid(void **state)
+{
+	const struct backend_submission s = {.file = "app.yaml",
+					     .text = RIG_READY,
+					     .len = strlen(RIG_READY),
+					     .submitter = "ada@login1"};
+
+	rig.args = &bare;
+	rig_start("", "");
+	rig_create("{\"metadata\":{\"name\":\"mine\"}}");
+	backend_dry_run(rig.b, &s, rig_reply, NULL);
+	fake_run();
+	fake_end(rig_request(), &exists_again);
+	fake_run();
+	rig_serve(); /* answers the GET */
+	assert_int_equal(rig.n_answers, 0);
+	assert_non_null(strstr(rig_request()->path, "dryRun=All"));
+	assert_null(strstr(rig_request()->body, "\"mine\""));
 }
 
 /* A job that starts to print may have the name that a submission is just trying. */
@@ -292,6 +325,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_conflict, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_named, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_named_without_uuid, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_stopped_without_uuid, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_dry_run_without_uuid, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_name_in_flight, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_dry_run, rig_setup, rig_teardown),
 	};
