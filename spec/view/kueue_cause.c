@@ -208,6 +208,10 @@ static void line(struct kueue_text *m)
 	const struct spec_cluster_queue_view *c = m->ctx->kueue.cluster_queue;
 
 	set(m, "InLine", "");
+	if (!*spec_kueue_queue(m->view, m->ctx)) {
+		fputs("it is in no queue", m->out);
+		return;
+	}
 	fputs("it is in ", m->out);
 	put_queue(m);
 	if (c && streq(c->strategy, "StrictFIFO"))
@@ -478,8 +482,7 @@ struct spec_cause spec_kueue_cause(const struct spec_job *job, const struct spec
 	else
 		missing(&m);
 	if (!*spec_kueue_queue(view, ctx) && !*m.advice)
-		m.advice = "Kueue manages all jobs here: write queue and the name of a queue into "
-			   "its file ctl.";
+		m.advice = "Kueue manages all jobs here, so the job needs a queue.";
 	if (ctx->kueue.away && *m.reason && !is_off(m.w) && !streq(m.reason, "Admitted"))
 		fputs("; the server can't reach Kueue. While Kueue is down, it admits no jobs",
 		      m.out);

@@ -540,8 +540,16 @@ static void test_managed(void **state)
 	assert_int_equal(w.last->actions & 1u << SPEC_RESUME, 0);
 	assert_why(&w, "Inadmissible",
 		   "The job waits: it has no quota in any queue. Kueue: \"LocalQueue  is "
-		   "missing\". Kueue manages all jobs here: write queue and the name of a queue "
-		   "into its file ctl.\n");
+		   "missing\". Kueue manages all jobs here, so the job needs a queue.\n");
+	/* Kueue has not considered the job yet. */
+	world_workload(&w,
+		       world_json("{'metadata':{'name':'job-j','uid':'w','ownerReferences':[{"
+				  "'kind':'Job','uid':'u','controller':true}]},'spec':{"
+				  "'queueName':'','active':true}}"),
+		       false);
+	assert_why(&w, "InLine",
+		   "The job waits: it is in no queue. Kueue manages all jobs here, so the job "
+		   "needs a queue.\n");
 	world_workload(&w, world_json(workload, "false"), false);
 	assert_int_equal(w.last->state, SPEC_CANCELLED);
 	assert_true(w.last->suspended);
