@@ -446,7 +446,7 @@ static void on_grace_over(void *data)
 
 static void terminate(struct local_replica *rep)
 {
-	/* Before kxfs may end programs, only the record has what was decided. */
+	/* Before local_replicas_begin, only record the decision to end REP's program. */
 	if (rep->terminated || !rep->job->all->begun)
 		return;
 	rep->terminated = true;

@@ -45,7 +45,7 @@
 
 #define NEWS_A_TURN 16
 #define HELLO_MS    200 /* how long a helper may take to report that its program runs */
-/* Pauses between attempts to connect to a helper. After SEEK_TRIES failures, kxfs logs one. */
+/* Pauses between attempts to connect to a helper. After SEEK_TRIES failures, kxfs warns. */
 #define SEEK_MIN_MS 50u
 #define SEEK_MAX_MS 2000u
 #define SEEK_TRIES  5

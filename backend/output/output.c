@@ -938,7 +938,7 @@ static bool job_merge(struct output_job *j)
 		lines += p.lines;
 		if (l->seen < l->size || l->ending)
 			log_queue(l);
-		/* The next step reads the rest of L, and then the other logs wait for L. */
+		/* First read the rest of L: lines of other logs must not overtake it. */
 		if (l->fetched && l->seen < l->size && order_is_empty(s))
 			break;
 	}

@@ -108,9 +108,9 @@ void output_job_resume(struct output_job *j);
 bool output_is_unmerged(const struct output *o, const char *id);
 /*
  * True if kxfs is not adding output to the merged log of job ID: the job is not open, or the merged
- * log has all output of the logs that have begun. Also true if the disk has refused to read or
- * write this output 600 times. Otherwise a full disk could prevent the archive of the job,
- * and thus the removal that frees the disk.
+ * log has all output of the logs that have begun. Also true after 600 retries without a write of
+ * the index: otherwise a full disk could prevent the archive of the job, and thus the removal that
+ * frees the disk.
  */
 bool output_is_merged(const struct output *o, const char *id);
 /*

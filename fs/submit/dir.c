@@ -328,7 +328,7 @@ static void dir_renamed(void *data, int err)
 
 	if (!err)
 		launch_renamed(c->s, c->upload, c->newname, c->process, c->ticket);
-	/* A writer that has closed the file meanwhile has not launched it under a scratch name. */
+	/* If a writer closed the scratch file during the rename, nothing has launched it yet. */
 	if (err || spec_name_submits(c->name) || !dir_rename_launches(c))
 		dir_rename_over(c, err);
 }

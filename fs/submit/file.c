@@ -457,7 +457,7 @@ static void file_on_setattr(struct fs *fs, fuse_req_t req, struct node *node, st
 	struct open_file *h = fi ? handle_of(fi) : NULL;
 	struct sizing z = {s, u, .size = attr->st_size};
 	double timeout = node->live ? 0 : FS_TIMEOUT;
-	/* A handle has the bytes that it needs. */
+	/* The open of H has loaded all that H needs. */
 	int there = upload_open(u, h || ((to_set & FUSE_SET_ATTR_SIZE) && z.size == 0));
 	int err = there == -EAGAIN ? 0 : there;
 
@@ -522,7 +522,7 @@ struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u)
 	bool fresh;
 	struct node *node = node_get(fs, dir, &file_class, tag, &fresh);
 
-	/* A node is out of date if another process has taken the file from its writers since. */
+	/* A node that was made before the file was taken from its writers is out of date. */
 	if (!fresh && file_taken(node) != taken) {
 		node_forget_name(fs, node);
 		node_put(fs, node);

@@ -117,8 +117,8 @@ const char *upload_tag(const struct upload *u);
  * uses the bytes. Return -ENFILE if too many bytes are in memory already, or -ESTALE if U was
  * removed. In these two cases U is not open.
  *
- * If EMPTY is true, the caller promises to empty U next. So U does not need its bytes, and this
- * function does not return -EAGAIN.
+ * If EMPTY is true, the caller does not need U's bytes: it empties U next, or changes only what a
+ * handle has written. So this function does not return -EAGAIN.
  */
 int upload_open(struct upload *u, bool empty);
 void upload_close(struct upload *u);

@@ -317,8 +317,8 @@ static bool park_insert(struct park *park, struct parked *p)
 }
 
 /*
- * Park REQ as P. The caller has set TICKS, UNIQUE and FD in P. Return the ticket. Return 0 if REQ
- * was answered immediately, unless it is held: then its handler claims the ticket in any case.
+ * Park REQ as P. The caller has set TICKS, UNIQUE and FD in P. Return the ticket, or 0 if REQ was
+ * answered immediately. Exception: for a held REQ, whose handler must claim it, return the ticket.
  */
 static uint64_t park_one(struct park *park, struct parked *p, fuse_req_t req, enum park_kind kind)
 {
@@ -367,7 +367,7 @@ void park_when_held(struct park *park, void (*hangs)(void *data), void *data)
 	park->hangs_data = data;
 }
 
-/* Let nothing more be parked. Return the ticket of an unanswered request, or 0. */
+/* Make park_one refuse requests. Return the ticket of an unanswered request, or 0. */
 static uint64_t park_unanswered(struct park *park)
 {
 	const struct parked *p;

@@ -264,8 +264,7 @@ static void fill_transitions(struct spec_job *job, const struct spec_job_view *v
 		spec_transitions_add(t, SPEC_SUBMITTED, "", job->created);
 	add_unseen(job, view, ctx->reader);
 	/*
-	 * If the phase has not changed, pods have changed the state, and the object has no time for
-	 * that.
+	 * If the phase has not changed, pods have changed the state. The object does not show when.
 	 */
 	if (streq(t->v[t->n - 1].phase, job->phase))
 		time = job->finished ? job->finished : ctx->now;

@@ -14,8 +14,8 @@ static const struct spec_phase *phase_of(const struct spec_job_view *view,
 					 const struct spec_view_context *ctx)
 {
 	/*
-	 * Kueue suspends every job that waits in its queue, even a job without a queue if Kueue
-	 * manages all jobs. A user has suspended such a job only if its Workload is deactivated.
+	 * Kueue suspends each waiting job that it manages, with or without a queue. A user has
+	 * suspended a job with a Workload only if the Workload is deactivated.
 	 */
 	bool asked = ctx->kueue.workload ? spec_kueue_is_off(ctx) : view->asked;
 

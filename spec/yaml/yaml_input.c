@@ -92,9 +92,10 @@ int yaml_input_check(const char *text, size_t len, struct spec_errors *e)
 		 * at each use.
 		 */
 		if (column == 1 && end - s >= 4 && memcmp(s, "%TAG", 4) == 0)
-			return spec_errors_add(e, -EINVAL, line, column, "",
-					       "%%TAG is not supported: remove this line; indent "
-					       "it if it belongs to a multi-line text");
+			return spec_errors_add(
+				e, -EINVAL, line, column, "",
+				"%%TAG is not supported: remove this line, or indent "
+				"it if it belongs to a multi-line text");
 		n = spec_utf8_char(s, (size_t)(end - s), &c);
 		if (n == 0)
 			return spec_errors_add(e, -EINVAL, line, column, "",

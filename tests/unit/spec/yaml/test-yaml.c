@@ -298,10 +298,10 @@ static void test_syntax(void **state)
 		{"{a: 1}}\n", "1:7: the document has ended before this; check the indentation and "
 			      "the brackets\n"},
 		{"%TAG !e! tag:yaml.org,2002:\n---\na\n",
-		 "1:1: %TAG is not supported: remove this line; indent it if it belongs to a "
+		 "1:1: %TAG is not supported: remove this line, or indent it if it belongs to a "
 		 "multi-line text\n"},
 		{"a\n...\n%TAG !e! x\n---\na\n",
-		 "3:1: %TAG is not supported: remove this line; indent it if it belongs to a "
+		 "3:1: %TAG is not supported: remove this line, or indent it if it belongs to a "
 		 "multi-line text\n"},
 		{"%YAML 3.0\n---\na\n", "1:1: kxfs reads only YAML 1.1 and 1.2\n"},
 	};
