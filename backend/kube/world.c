@@ -4,16 +4,14 @@
  * other watched objects. types[] has the functions for each type of these other objects.
  *
  * Lists are numbered (rounds), and each object has the number of the last list that contained it.
- * After a list, an object with an older number counts as deleted. Queues and groups change only the
- * reason why a job waits. A queue changes whenever a pod of its jobs starts, so the world reports
- * the jobs that wait in a changed queue only at the next tick. The tick also reports a job when the
- * job, or its group, has been known for SPEC_SETTLE_NS, because `why` may then report that
- * something is missing.
+ * When a list ends, the world removes objects with an older number. The world keeps at most
+ * SPEC_MAX_LISTED objects of a type, and passes over additional objects. When there is space again,
+ * the type is relisted.
  *
- * The world keeps at most SPEC_MAX_LISTED objects of a type, which is also the limit of a list, and
- * passes over additional objects. When there is space again, the type is relisted. During a list,
- * the world adds the listed objects to the known ones. At the end of the list, it removes the known
- * objects that the list did not contain.
+ * Queues and groups change only the reason why a job waits. A queue changes whenever a pod of its
+ * jobs starts, so the world reports the jobs that wait in a changed queue only at the next tick.
+ * The tick also reports a waiting job when the job, or its group, has been known for
+ * SPEC_SETTLE_NS, because `why` may then report that something is missing.
  *
  * The file is long because the tables depend on each other: pods, objects and events may arrive
  * before their jobs.
@@ -32,28 +30,21 @@
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 
-/* kxfs remembers at most this many of the objects that it passes over */
-#define PASSED_MAX 1000
-/* largest number of deleted pods of a job that kxfs keeps; it drops the oldest ones */
-#define GONE_MAX 4096
-#define TICK_MS	 5000
-/* The largest number of parts between a pod and its job. */
-#define MAX_LINKS 4
+#define PASSED_MAX 1000 /* kxfs remembers at most this many of the objects that it passes over */
+#define GONE_MAX   4096 /* kxfs keeps this many deleted pods of a job; they show how runs ended */
+#define TICK_MS	   5000
+#define MAX_LINKS  4 /* the largest number of parts between a pod and its job */
 /* kxfs keeps this many deleted parts, because their pods may still arrive or change */
 #define PAST_MAX 10000
 
 struct pod {
 	struct spec_pod_view *view;
-	/* the pod's JSON while its job is unknown, to parse it again; otherwise NULL */
-	char *json;
+	char *json; /* while the pod's job is unknown, to parse the pod again; otherwise NULL */
 	struct job *job;
 	unsigned round;
-	struct pod *prev, *next; /* neighbours in the list of the job's pods */
+	struct pod *prev, *next; /* in the list of the job's pods */
 	UT_hash_handle hh;	 /* by uid */
-	/*
-	 * The handle by name, used while the pod is in the cluster. Two pods can have the same name
-	 * only during a list. In this case the handle leads to the newer pod.
-	 */
+	/* Used while the pod is in the cluster. During a list two pods can have the same name. */
 	UT_hash_handle by_name;
 };
 
@@ -66,10 +57,7 @@ struct job {
 	unsigned position; /* the job's position in its Kueue queue; 0 if unknown */
 	bool waits;	   /* true if the job was last published as not started yet */
 	bool waited;	   /* true if SPEC_SETTLE_NS has passed since the job was first seen */
-	/*
-	 * If this struct is not a job, but an unknown part between pods and their job: the uid of
-	 * the job that has the logs of these pods (world_pod). Otherwise NULL.
-	 */
+	/* NULL, or for an unknown part: the uid of the job that has the logs of PODS (world_pod) */
 	char *log_job;
 	UT_hash_handle hh; /* by uid */
 };
@@ -80,36 +68,23 @@ struct object {
 	void *view;
 	const struct spec_meta *meta; /* the metadata in VIEW */
 	unsigned round;
-	/* For a group: true if SPEC_SETTLE_NS has passed since the group was first seen. */
-	bool waited;
-	/* For a queue: true if the world must report the jobs that wait in it. */
-	bool changed;
-	UT_hash_handle hh;	 /* by uid; by name if type_ops.by_name is true */
-	UT_hash_handle hh_owner; /* by the uid of its job */
+	bool waited;	   /* true for a group that was first seen more than SPEC_SETTLE_NS ago */
+	bool changed;	   /* true for a queue if the world must report the jobs that wait in it */
+	UT_hash_handle hh; /* by uid; by name if type_ops.by_name is true */
+	UT_hash_handle hh_owner; /* by the uid of its owner */
 };
 
 struct type_ops {
 	const char *what; /* the name of the type, for messages */
 	int (*parse)(const char *json, size_t len, void **ret);
 	void (*unref)(void *view);
-	size_t meta; /* the offset of struct spec_meta in the view */
-	/* the index of the table in objects[]; some types share a table */
-	enum world_type table;
-	bool by_name; /* true if the key is the name; false if it is the uid */
-	/*
-	 * True if each object must have a controller that is a job or a part of a job. The world
-	 * then ignores objects without a controller.
-	 */
-	bool owned;
-	/*
-	 * True if NOW differs from OLD in something that jobs show. OLD is NULL if NOW is a new
-	 * object. If this member is NULL, every change of an object is reported.
-	 */
+	size_t meta;	       /* the offset of struct spec_meta in the view */
+	enum world_type table; /* index in objects[]; some types share a table */
+	bool by_name;	       /* true if the key is the name; false if it is the uid */
+	bool owned;	       /* true if the world ignores objects without a controller */
+	/* True if jobs show a difference between NOW and OLD. NULL to report every change. */
 	bool (*differs)(struct world *w, struct object *now, const struct object *old);
-	/*
-	 * Report the jobs that change because NOW has replaced OLD. If NOW is a new object, OLD is
-	 * NULL. If OLD was deleted, NOW is NULL.
-	 */
+	/* Report the jobs that change. OLD is NULL for a new object, NOW for a deleted one. */
 	void (*report)(struct world *w, struct object *now, const struct object *old);
 };
 
@@ -121,11 +96,7 @@ struct passed {
 	UT_hash_handle hh; /* by uid */
 };
 
-/*
- * Whether the first list of a type has ended. UNLISTED: it has not begun. LISTING: it is in
- * progress. LISTED: it has ended. RELISTING: it has ended, and a later list is in progress. Objects
- * that first arrive after the first list were created recently.
- */
+/* LISTING: the first list of a type is in progress. RELISTING: a later list is in progress. */
 enum listing { UNLISTED, LISTING, LISTED, RELISTING };
 
 struct world {
@@ -134,31 +105,28 @@ struct world {
 	/* The index of KINDS and REFUSED is the type minus WORLD_JOBS. */
 	const struct spec_kind *_Atomic kinds[SPEC_MAX_KINDS];
 	const struct spec_kind *refused[SPEC_MAX_KINDS];
-	const struct spec_reader *readers[SPEC_MAX_KINDS]; /* the readers of the KINDS */
+	const struct spec_reader *readers[SPEC_MAX_KINDS];
 	size_t n_readers;
-	/* The resources of the parts. The index is the type minus WORLD_PARTS. */
-	const struct spec_part *_Atomic parts[SPEC_MAX_PARTS];
+	const struct spec_part *_Atomic parts[SPEC_MAX_PARTS]; /* index: type minus WORLD_PARTS */
 	unsigned settling; /* number of nested calls of settle() */
 	unsigned rounds[WORLD_N_TYPES];
 	enum listing listing[WORLD_N_TYPES];
 	enum world_watch_status _Atomic statuses[WORLD_N_TYPES];
 	struct job *jobs;
 	struct pod *pods, *named;
-	/* Deleted pods, by uid. A deleted driver pod may be the owner of an executor pod. */
-	struct pod *gone;
-	/* The tables of objects, indexed by type_ops.table. Only changed under LOCK. */
-	struct object *objects[WORLD_N_TYPES];
-	struct object *owned[WORLD_N_TYPES];
-	struct object *past; /* deleted parts, by uid, the oldest first */
+	struct pod *gone; /* deleted pods, by uid; a deleted Spark driver may own executors */
+	struct object *objects[WORLD_N_TYPES]; /* tables, indexed by type_ops.table */
+	struct object *owned[WORLD_N_TYPES];   /* objects with type_ops.owned, by owner's uid */
+	struct object *past;		       /* deleted parts, by uid, the oldest first */
 	struct events *events;
 	struct passed *passed;
 	struct loop_timer tick; /* runs while the world must report a job later */
 	bool stopped;
 	bool kueue[WORLD_N_KUEUE];
-	/* true if a queue was deleted; jobs whose queue is unknown must then be reported */
+	/* true if a queue was deleted; the tick then reports jobs whose queue is unknown */
 	bool queue_gone;
 	struct lock lock; /* protects OBJECTS; only the I/O thread changes OBJECTS */
-	/* For each type: true if the world has passed over objects because there were too many. */
+	/* for each type: true if the world has passed over objects because there were too many */
 	bool full[WORLD_N_TYPES];
 	size_t n_live;	     /* number of jobs in the cluster */
 	unsigned n_passings; /* number of calls of world_pass_over */
@@ -212,12 +180,10 @@ static bool is_listing(const struct world *w, enum world_type type)
 	return w->listing[type] == LISTING || w->listing[type] == RELISTING;
 }
 
-/*
- * If the world already has the largest number of objects of TYPE, pass over the new object that
- * JSON contains, and return true. Otherwise return false.
- */
+/* If W has too many objects of TYPE, pass over the new object in JSON, and return true. */
 static bool is_full(struct world *w, enum world_type type, const char *json, size_t len, bool gone)
 {
+	/* deleted objects remain until a list ends */
 	size_t most = is_listing(w, type) ? 2 * SPEC_MAX_LISTED : SPEC_MAX_LISTED;
 
 	if (n_kept(w, type) < most)
@@ -234,7 +200,6 @@ static struct object *find_object(const struct world *w, enum world_type table, 
 	return object;
 }
 
-/* Return the object of TYPE that belongs to the job whose uid is OWNER. */
 static struct object *find_owned(const struct world *w, enum world_type type, const char *owner)
 {
 	struct object *object;
@@ -245,11 +210,7 @@ static struct object *find_owned(const struct world *w, enum world_type type, co
 
 /* --- owners --- */
 
-/*
- * VIEW is an object of TYPE. True if this object is owned by a job of another kind on this mount.
- * Always false if the mount has only one kind. Set *RET_LINK to true if the pods of this object
- * belong to the owning job.
- */
+/* True if a shown job of another kind owns VIEW. If that job has VIEW's pods, set *RET_LINK. */
 static bool is_part(const struct world *w, enum world_type type, const struct spec_job_view *view,
 		    bool *ret_link)
 {
@@ -265,7 +226,7 @@ static bool is_part(const struct world *w, enum world_type type, const struct sp
 	return ret;
 }
 
-/* Return the uid of the owner of the object UID. Return NULL if the owner is unknown. */
+/* Return the uid of the owner of UID; if UID is a pod, of its job. NULL if it is unknown. */
 static const char *next_of(const struct world *w, const char *uid)
 {
 	static const enum world_type tables[] = {WORLD_PARTS, WORLD_GROUPS, WORLD_WORKLOADS};
@@ -285,9 +246,8 @@ static const char *next_of(const struct world *w, const char *uid)
 }
 
 /*
- * Return the uid of the job to which the object UID belongs; UID if the object itself is a job. If
- * the job is unknown, follow the owners, and return the uid of the last one that is known. If there
- * are too many owners, or they form a circle, return UID.
+ * Return the uid of the job to which the object UID belongs. If the job is unknown, return the uid
+ * of the last known owner. If there are too many owners, or they form a circle, return UID.
  */
 static const char *resolve(const struct world *w, const char *uid)
 {
@@ -308,10 +268,7 @@ static const char *resolve(const struct world *w, const char *uid)
 	return uid;
 }
 
-/*
- * Return the reader of the job to which the object UID belongs; the object may be the job itself.
- * Return NULL if the job is unknown.
- */
+/* Return the reader of the job to which the object UID belongs, or NULL if the job is unknown. */
 static const struct spec_reader *reader_of(void *data, const char *uid)
 {
 	const struct world *w = data;
@@ -323,7 +280,7 @@ static const struct spec_reader *reader_of(void *data, const char *uid)
 		       : NULL;
 }
 
-/* Return the job to which the object ABOUT belongs. Return NULL if this job is unknown. */
+/* Return the job to which the object ABOUT belongs, or NULL if this job is unknown. */
 static struct job *job_about(struct world *w, const char *about)
 {
 	struct job *job = find_job(w, resolve(w, about));
@@ -338,9 +295,7 @@ static bool is_about(void *data, const char *about)
 	return job_about(job->w, about) == job;
 }
 
-/*
- * Move the waiting events about JOB's objects to JOB, because more of these objects are known now.
- */
+/* Move waiting events to JOB. Call this when kxfs has found another object of JOB. */
 static void adopt_events(struct job *job)
 {
 	if (events_adopt(job->w->events, job->j.uid, is_about, job))
@@ -353,12 +308,12 @@ static void on_object(struct world *w, enum world_type type, const char *json, s
 
 /* --- jobs --- */
 
-/* The argument of known_view, with which a reader finds other jobs of its KIND. */
 struct world_known {
 	const struct world *w;
 	const struct spec_kind *kind;
 };
 
+/* Readers find other jobs of the same kind with this function. */
 static const struct spec_job_view *known_view(void *data, const char *uid)
 {
 	const struct world_known *known = data;
@@ -392,10 +347,7 @@ static void job_first_seen(struct job *job, const struct spec_job_view *view)
 	tick_later(w);
 }
 
-/*
- * Put VIEW into the table of jobs, and own it. VIEW was parsed from JSON, and has the type TYPE.
- * Return the job of VIEW, or NULL if VIEW is ignored.
- */
+/* Put VIEW, parsed from JSON, into the table, and own it. Return NULL if VIEW is ignored. */
 static struct job *take_job(struct world *w, enum world_type type, struct spec_job_view *view,
 			    const char *json, size_t len)
 {
@@ -422,8 +374,7 @@ static struct job *take_job(struct world *w, enum world_type type, struct spec_j
 	job->j.view = view;
 	job->j.object = spec_text_new(json, len);
 	job->j.round = w->rounds[type];
-	/* A job that was gone is back, because it has the labels of the selector again. */
-	job->j.gone = false;
+	job->j.gone = false; /* a job is back when its labels match the selector again */
 	if (first) {
 		settle(w, job->j.uid);
 		adopt_events(job);
@@ -451,9 +402,8 @@ const struct world_job *world_reply(struct world *w, enum world_type type, const
 }
 
 /*
- * True if VIEW, which has arrived from a watch, must be ignored. An earlier reply contained a newer
- * version of the job, and the watch will return that version, too. Never ignore an object of a
- * list, because a server that was restored from a backup may use lower versions again.
+ * True if VIEW, from a watch, is older than a version that an earlier reply contained. Never true
+ * during a list, because a server that was restored from a backup may use lower versions again.
  */
 static bool is_late(struct world *w, enum world_type type, const struct spec_job_view *view)
 {
@@ -513,7 +463,6 @@ static void set_json(struct pod *pod, char *json)
 	pod->json = json;
 }
 
-/* Remove POD from all tables, but do not change POD itself. */
 static void pod_leaves(struct pod *pod)
 {
 	struct job *job = pod->job;
@@ -555,7 +504,7 @@ static void pod_gone(struct pod *pod)
 	changed(job);
 }
 
-/* Put a pod into the tables. VIEW is the pod, parsed from JSON. Take ownership of VIEW. */
+/* Put VIEW, which was parsed from JSON, into the tables. Take ownership of VIEW. */
 static struct pod *pod_seen(struct world *w, struct spec_pod_view *view, const char *json)
 {
 	struct pod *pod;
@@ -587,10 +536,7 @@ static struct pod *pod_seen(struct world *w, struct spec_pod_view *view, const c
 	return pod;
 }
 
-/*
- * True if the new VIEW of POD shows that POD belongs to another job than before. False if POD is
- * NULL. A pod moves from a known job to an unknown one only if the pod's owner has changed.
- */
+/* True if VIEW shows that POD belongs to another job than before. POD may be NULL. */
 static bool pod_moves(const struct world *w, const struct pod *pod,
 		      const struct spec_pod_view *view)
 {
@@ -599,6 +545,7 @@ static bool pod_moves(const struct world *w, const struct pod *pod,
 
 	if (!pod || streq(uid, pod->job->j.uid))
 		return false;
+	/* a pod moves from a known job to an unknown one only if its owner has changed */
 	return (job && job->j.view) || !pod->job->j.view ||
 	       !streq(pod->view->meta.owner_uid, view->meta.owner_uid);
 }
@@ -620,10 +567,9 @@ static void on_pod(struct world *w, const char *json, size_t len, bool gone)
 		spec_pod_view_free(view);
 		return;
 	}
-	/* If the mount shows other kinds than before, the pod may belong to another job now. */
 	if (pod_moves(w, pod, view))
 		pod_gone(pod);
-	/* Take VIEW even if the pod was deleted, because VIEW then shows how the pod has ended. */
+	/* Take VIEW even if the pod was deleted, because VIEW shows how the pod has ended. */
 	pod = pod_seen(w, view, json);
 	if (gone)
 		pod_gone(pod);
@@ -646,10 +592,7 @@ static void read_again(struct world *w, struct pod *old)
 		pod_gone(pod);
 }
 
-/*
- * Parse the pods that are stored under UID again. Call this when the job to which the object UID
- * belongs is known.
- */
+/* Parse the pods stored under UID again, if the job to which UID belongs is known now. */
 static void settle(struct world *w, const char *uid)
 {
 	struct job *job = find_job(w, uid);
@@ -722,10 +665,7 @@ static void object_free(struct object *object)
 	free(object);
 }
 
-/*
- * Put OBJECT into its tables. OWNED has one object of this type for each job. If OWNED already has
- * an object of this job, replace it by OBJECT, because the older object will be deleted soon.
- */
+/* If a job has two objects of a type, w->owned has only the newer one, which will remain. */
 static void enter_table(struct world *w, struct object *object)
 {
 	struct object **table = &w->objects[object->type->table],
@@ -819,7 +759,7 @@ static void objects_listed(struct world *w, enum world_type type)
 
 /* --- the types of other objects --- */
 
-/* Return when kxfs first saw OBJECT, in ns; if the first list has it, when it was created. */
+/* Return when kxfs first saw OBJECT, in ns. For an object of the first list: its creation time. */
 static int64_t first_seen(const struct world *w, const struct object *object)
 {
 	return world_has_listed(w, type_of(object)) ? loop_time_ns() : object->meta->created;
@@ -841,7 +781,7 @@ static void owned_report(struct world *w, struct object *now, const struct objec
 	const char *owner = (now ? now : old)->meta->owner_uid;
 	struct job *job = find_job(w, owner);
 
-	/* If OWNER is not shown, it may own jobs, as a TrainJob does. Report those jobs. */
+	/* OWNER may be an object that kxfs does not show but that owns jobs, such as a TrainJob */
 	for (struct job *other = job ? NULL : w->jobs; other; other = other->hh.next)
 		if (other->j.view && streq(other->j.view->meta.owner_uid, owner))
 			changed(other);
@@ -883,7 +823,7 @@ static void queue_report(struct world *w, struct object *now, const struct objec
 	tick_later(w);
 }
 
-/* Report the jobs in the ClusterQueue's LocalQueues, since they may wait because of it. */
+/* Jobs in the LocalQueues of a ClusterQueue may wait because of the ClusterQueue. */
 static void cluster_queue_report(struct world *w, struct object *now, const struct object *old)
 {
 	const char *name = (now ? now : old)->meta->name;
@@ -898,7 +838,7 @@ static void cluster_queue_report(struct world *w, struct object *now, const stru
 	}
 }
 
-/* Define NAME_parse and NAME_unref for a row of types[]. TYPE is the struct of its views. */
+/* Define NAME_parse and NAME_unref for a row of types[] whose views are struct TYPE. */
 #define VIEW(name, type, parse, unref)                                                             \
 	static int name##_parse(const char *json, size_t len, void **ret)                          \
 	{                                                                                          \
@@ -954,15 +894,12 @@ static void on_event(struct world *w, const char *json, size_t len, bool gone)
 	struct job *job;
 	int err;
 
-	/*
-	 * Keep the event: the server deletes it after an hour, but it still describes what
-	 * happened.
-	 */
+	/* the server deletes events after an hour, but they still describe what happened */
 	if (gone)
 		return;
 	err = spec_event_view_parse(json, len, &view);
 	if (err) {
-		/* -EINVAL means that the event is about an object that kxfs does not show */
+		/* -EINVAL: the event is about an object that kxfs does not show */
 		if (err != -EINVAL)
 			world_pass_over(w, WORLD_EVENTS, json, len, gone, err);
 		return;
@@ -1028,10 +965,7 @@ static void unpass(struct world *w, struct passed *passed)
 	free(passed);
 }
 
-/*
- * kxfs can't read the new version of the object with this UID or NAME. If the world has an earlier
- * version, count it as part of the current list, so that it stays. If GONE is true, remove it.
- */
+/* Keep the known version of an object whose new version can't be read. If GONE, remove it. */
 static void keep_known(struct world *w, enum world_type type, const char *uid, const char *name,
 		       bool gone)
 {
@@ -1105,7 +1039,7 @@ void world_pass_over(struct world *w, enum world_type type, const char *json, si
 bool world_has_room_again(struct world *w, enum world_type type)
 {
 	size_t n = n_kept(w, type), passed = HASH_COUNT(w->passed);
-	/* If kxfs remembers PASSED_MAX objects, it may have passed over more. */
+	/* there may be more objects than the PASSED_MAX that kxfs remembers */
 	size_t room = passed < PASSED_MAX ? passed : SPEC_MAX_LISTED / 8;
 
 	if (!w->full[type] || is_listing(w, type) || n + room > SPEC_MAX_LISTED)
@@ -1191,7 +1125,7 @@ void world_forget_type(struct world *w, enum world_type type)
 
 /* --- changes with time --- */
 
-/* Report the jobs that have waited for SPEC_SETTLE_NS. Return true if others will be due later. */
+/* Report jobs that have waited for SPEC_SETTLE_NS. Return true if more jobs will be due later. */
 static bool report_settled(struct world *w)
 {
 	int64_t before = loop_time_ns() - SPEC_SETTLE_NS;
@@ -1217,7 +1151,6 @@ static void on_tick(void *data)
 {
 	struct world *w = data;
 
-	/* Report jobs in changed queues and, if a queue was deleted, jobs in unknown queues. */
 	for (struct job *job = w->jobs; job; job = job->hh.next) {
 		const struct object *queue = NULL;
 
@@ -1303,9 +1236,7 @@ const struct spec_pod_view *world_pod(struct world *w, const char *job, const ch
 	if (!pod || streq(pod->job->j.uid, job))
 		return pod ? pod->view : NULL;
 	if (pod->job->j.view)
-		/*
-		 * the mount shows other kinds than before, so this pod now belongs to another job
-		 */
+		/* the mount shows other kinds than before, so the pod belongs to another job now */
 		return NULL;
 	text_set(&pod->job->log_job, "%s", job);
 	return pod->view;
