@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mount has a slot for each kind that SOURCE selects (versions of a kind share one). Each slot has
- * a world type for its jobs. A survey finds out which of these kinds the cluster serves. kxfs makes a survey at the
- * start, then every SURVEY_MS. In between, kxfs makes one early survey if a kind is no longer
- * served. The states:
+ * A mount has a slot for each kind that SOURCE selects. Versions of a kind share a slot. Each slot
+ * has a world type for its jobs. A survey finds out which of these kinds the cluster serves. kxfs
+ * makes a survey at the start and then every SURVEY_MS. In between, kxfs makes at most one early
+ * survey, if a kind is no longer served. The states:
  *
  *	state   | what is in progress              | what ends it            | next
  *	IDLE    | a timer                          | it fires; a kind is not | GROUPS
@@ -13,10 +13,10 @@
  *	PROBES  | a list of one job of each served | the last reply          | IDLE
  *	        | kind that is not shown           |                         |
  *
- * If the first survey fails in GROUPS, the mount fails. A kind that the cluster serves is not shown
- * if its probe gets a 403 or 404. After any other error the kind is shown, and its watch reports
- * the error; but a kind that was refused before stays hidden. If the server refuses the list of API
- * groups, kxfs probes each kind.
+ * If the first survey fails in GROUPS, the mount fails. If the server refuses the list of API
+ * groups, kxfs probes each kind. kxfs does not show a kind whose probe gets a 403 or 404. After any
+ * other error kxfs shows the kind, and its watch reports the error. But a kind that was refused
+ * before remains hidden.
  */
 #include "backend/kube/kinds.h"
 
@@ -27,19 +27,17 @@
 #include "spec/api/refusal.h"
 #include "spec/base/mem.h"
 
-/* kxfs makes a survey, and so finds newly installed kinds, every SURVEY_MS */
 #define SURVEY_MS   600000
 #define DEADLINE_MS 30000
 #define GROUPS_MAX  (4u << 20)
 #define PROBE_MAX   (4u << 20)
 
-/* One of the kinds that SOURCE selects. The kind may have several versions. */
 struct kind_slot {
 	struct kinds *k;
-	/* The version that the cluster serves, or NULL. Does not change during a probe. */
+	/* the served version of the kind, or NULL; does not change during a probe */
 	const struct spec_kind *served;
-	struct http_request *request;
-	char *refused; /* the server's refusal to list the kind, or NULL */
+	struct http_request *request; /* the probe */
+	char *refused;		      /* the server's refusal to list the kind, or NULL */
 };
 
 struct kinds {
@@ -54,12 +52,10 @@ struct kinds {
 	size_t n_slots;
 	size_t n_probes; /* number of probes in progress */
 	bool found;	 /* true if the first survey has ended */
-	/* true if kxfs has made an early survey since the last regular survey */
-	bool early;
+	bool early;	 /* true if kxfs has made an early survey since the last regular survey */
 	/*
-	 * The result of the current survey so far. SAME: nothing has changed. CHANGED: a slot now
-	 * shows another kind, or no kind. UNSERVED: no slot has changed, but the cluster no longer
-	 * serves a kind that the user was not allowed to list.
+	 * The result of the current survey so far. CHANGED: a slot shows another kind, or none.
+	 * UNSERVED: the cluster no longer serves a kind that the user had no right to list.
 	 */
 	enum { SAME, UNSERVED, CHANGED } survey;
 };
@@ -75,7 +71,7 @@ static void report_found(struct kinds *k, int err, const char *text)
 	k->events.found(k->events.data, err, text);
 }
 
-/* Make the slot AT show the jobs of KIND. If KIND is NULL, make AT show no jobs. */
+/* Make the slot AT show the jobs of KIND, or no jobs if KIND is NULL. */
 static void set_slot(struct kind_slot *at, const struct spec_kind *kind)
 {
 	struct kinds *k = at->k;
@@ -96,7 +92,6 @@ static void set_slot(struct kind_slot *at, const struct spec_kind *kind)
 	world_set_kind(k->access.world, type, kind);
 }
 
-/* End the survey, and report its result. */
 static void surveyed(struct kinds *k)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -130,10 +125,7 @@ static void surveyed(struct kinds *k)
 	report_found(k, err, why);
 }
 
-/*
- * Record that the server refuses to list RESOURCE, for the reason TEXT. If TEXT is NULL, record
- * that the server does not refuse. Take ownership of TEXT.
- */
+/* TEXT is why the server refuses to list RESOURCE, or NULL. Take ownership of TEXT. */
 static void set_refused(struct kind_slot *at, const char *resource, char *text)
 {
 	struct kinds *k = at->k;
@@ -197,7 +189,7 @@ static void probe(struct kind_slot *at)
 static void probe_all(struct kinds *k)
 {
 	k->state = PROBES;
-	/* Count one more while sending, so that no reply ends the survey before all are sent. */
+	/* count one more while sending, so that no reply ends the survey early */
 	k->n_probes = 1;
 	for (size_t i = 0; i < k->n_slots; i++) {
 		struct kind_slot *at = &k->slots[i];
@@ -233,7 +225,7 @@ static void on_groups(void *data, const struct http_reply *reply)
 			k->slots[i].served = served[i];
 		return probe_all(k);
 	}
-	/* The served kinds are unknown, so keep all slots as they are. */
+	/* the served kinds are unknown, so keep all slots as they are */
 	if (k->found)
 		return closed ? probe_all(k) : surveyed(k);
 	if (!http_succeeded(reply))

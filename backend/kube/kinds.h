@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finds the kinds of jobs that a mount shows, and sets them in the world. A mount shows a kind if
- * SOURCE selects it, the cluster serves it, and the user is allowed to list it. I/O thread, unless
- * noted otherwise.
+ * SOURCE selects it, the cluster serves it, and the user has the right to list it. I/O thread,
+ * unless noted otherwise.
  */
 #pragma once
 
@@ -11,20 +11,14 @@
 struct kinds;
 
 struct kinds_events {
-	/*
-	 * Called once, after kinds_start. If ERR is 0, the world has the kinds of the mount. If ERR
-	 * is negative, the mount shows no kind, for the reason TEXT. If the kinds change later,
-	 * this object notifies the watches and then calls changed().
-	 */
+	/* Called once. If ERR is negative, the mount shows no kind, for the reason TEXT. */
 	void (*found)(void *data, int err, const char *text);
+	/* Called when the served kinds have changed later. The watches know about this already. */
 	void (*changed)(void *data);
 	void *data;
 };
 
-/*
- * KNOWN are all kinds that kxfs knows; it is borrowed. SOURCE is the mount's SOURCE, also borrowed:
- * "" selects all of KNOWN, any other value selects some of them.
- */
+/* KNOWN has all kinds that kxfs knows. SOURCE selects kinds of KNOWN. Both are borrowed. */
 struct kinds *kinds_new(const struct watches_access *access, const struct spec_kinds *known,
 			const char *source, const struct kinds_events *events);
 void kinds_start(struct kinds *k);

@@ -2,9 +2,9 @@
 /*
  * A table of watches, with a row for each type of object. Optional watches start after the first
  * lists. The watch of events starts only when the watch of groups works or has failed, because only
- * few events can wait for their groups. Queues are cluster-scoped. If the server refuses the watch
- * of all queues, kxfs watches only the queue of the mount's own jobs. The file is long because most
- * of its functions change rows of the table.
+ * few events can wait for their groups. If the server refuses the watch of all queues, kxfs watches
+ * only the queue of the mount's own jobs. The file is long because most of its functions change
+ * rows of the table.
  */
 #include "backend/kube/watches.h"
 
@@ -21,13 +21,12 @@
 #include "spec/base/time.h"
 #include "spec/kinds/right.h"
 
-/* Objects in the first page of a list; few, because a pod of a large job has hundreds of KiB. */
+/* Objects in the first page of a list. A pod of a large job has hundreds of KiB. */
 #define PAGE_JOBS  100
 #define PAGE_PODS  50
 #define PAGE_OTHER 500
 
-/* how long the start waits for queues and Workloads after all other lists have arrived */
-#define READY_MS 5000
+#define READY_MS 5000 /* the start waits this long for queues and Workloads */
 
 enum api { API_KIND, API_PART, API_CORE, API_SCHEDULING, API_KUEUE };
 
@@ -35,8 +34,7 @@ static const struct watch_def {
 	const char *plural; /* name of the resource; NULL if the kind or the part defines it */
 	enum api api;
 	bool cluster; /* true if the objects are not in a namespace */
-	/* true if the objects have the submitter's label, which Volcano copies to groups */
-	bool of_user;
+	bool of_user; /* true if the objects have the label SPEC_LABEL_USER */
 	unsigned page;
 } defs[WORLD_JOBS + 1] = {
 	[WORLD_PODS] = {"pods", API_CORE, false, true, PAGE_PODS},
@@ -62,47 +60,40 @@ struct watched {
 	struct watches *w;
 	enum world_type type;
 	struct watch *watch; /* NULL if this type is not watched */
-	/* For example "podgroups.scheduling.volcano.sh". Set when kxfs creates the watch. */
-	char *resource;
-	bool listed; /* true if the first list has arrived */
-	int err;     /* the last error of the watch; 0 if there is none */
-	/* for types of jobs: true if publish.c shows these jobs as possibly outdated */
-	bool stale;
+	char *resource;	     /* for example "podgroups.scheduling.volcano.sh" */
+	bool listed;	     /* true if the first list has arrived */
+	int err;	     /* the last error of the watch; 0 if there is none */
+	bool stale; /* true if publish.c shows the jobs of this type as possibly outdated */
 	/* watches.lock protects the members below. */
-	/* See watches_know. */
-	bool known;
+	bool known; /* see watches_know */
 	char *text; /* the reason why the watch fails, or "" */
 };
 
-/* A request that the server refuses to this user. See watches_refuse. */
+/* The arguments of watches_refuse. RESOURCE and ANSWER are NULL if there is no refusal. */
 struct refusal {
 	const char *verb, *cost;
-	char *resource, *answer; /* both are NULL if the server does not refuse the request */
+	char *resource, *answer;
 };
 
-/* The phases of the start. */
 enum phase { PHASE_LISTING, PHASE_LISTED, PHASE_READY, PHASE_FAILED };
 
 struct watches {
 	struct watches_config config;
 	struct watched all[WORLD_N_TYPES];
 	enum phase phase;
-	/* The version of Kueue's API; NULL if Kueue was not found. */
-	const char *kueue;
-	/* true if the start must wait until watches_start_kueue is called */
-	bool finding;
+	const char *kueue; /* the version of Kueue's API; NULL if Kueue was not found */
+	bool finding;	   /* true if the start must wait until watches_start_kueue is called */
 	struct loop_timer ready; /* runs in PHASE_LISTED */
 	struct lock lock;	 /* protects the members that other threads read */
 	int64_t stale_since;
-	/* the reason why the jobs are not confirmed; NULL if they are confirmed */
-	char *stale_text;
+	char *stale_text; /* why the jobs are not confirmed; NULL if they are confirmed */
 	struct refusal refusals[N_REFUSED];
-	/* For metrics. Any thread may read these members. */
+	/* Any thread may read the members below. */
 	atomic_size_t n_objects;
 	struct tally ends;
 };
 
-/* Return what users lack if TYPE is not watched; NULL if the watch of TYPE is required. */
+/* Return what users lack without a watch of TYPE. NULL if the watch is required. */
 static const char *cost_of(const struct watches *w, enum world_type type)
 {
 	const struct spec_part *part =
@@ -116,7 +107,6 @@ static const char *cost_of(const struct watches *w, enum world_type type)
 	return world_is_of_jobs(type) ? NULL : spec_right_cost(defs[type].plural);
 }
 
-/* Set the watch status of X. If the server refuses the watch, record its reason TEXT. */
 static void set_status(const struct watched *x, enum world_watch_status status, const char *text)
 {
 	struct watches *w = x->w;
@@ -160,7 +150,6 @@ static bool has_listed_jobs(const struct watches *w)
 	return false;
 }
 
-/* Report to publish, for each kind, whether the jobs of the kind are confirmed. */
 static void check_confirmed_kinds(struct watches *w)
 {
 	for (enum world_type i = WORLD_JOBS; i < WORLD_N_TYPES; i++) {
@@ -170,10 +159,7 @@ static void check_confirmed_kinds(struct watches *w)
 		if (failing == x->stale)
 			continue;
 		x->stale = failing;
-		/*
-		 * Log this only if another kind is confirmed. If the jobs of no kind are confirmed,
-		 * check_confirmed logs a single message instead.
-		 */
+		/* If all jobs are unconfirmed, check_confirmed logs one message for all kinds. */
 		if (failing && !w->stale_since)
 			diag(DIAG_WARNING, "%s: kxfs can't confirm that the list is current: %s",
 			     x->resource, x->text);
@@ -225,7 +211,7 @@ static enum world_watch_status status_of(const struct watched *x)
 	return world_watch_status(x->w->config.world, x->type);
 }
 
-/* True if X has a watch, and this watch has not reported anything yet. */
+/* True if X has a watch that has not reported anything yet. */
 static bool is_unknown(const struct watched *x)
 {
 	return x->watch && status_of(x) == WORLD_UNCONFIRMED;
@@ -256,10 +242,7 @@ static void start_others(struct watches *w)
 	}
 }
 
-/*
- * True if kxfs has all lists that it needs for the start. Pods and at least one kind must be
- * listed. Each other kind and each part must be listed, or its list must have failed.
- */
+/* The start needs pods and at least one kind. All other lists must have arrived or failed. */
 static bool needed_known(const struct watches *w)
 {
 	for (enum world_type i = WORLD_JOBS; i < WORLD_N_TYPES; i++) {
@@ -414,11 +397,7 @@ static void on_state(void *data, int err, const char *text)
 	set_status(x, status, text);
 	if (cost_of(x->w, x->type))
 		return optional_state(x, first, lost);
-	/*
-	 * During the start, the first error of a required watch normally makes the start fail.
-	 * There are two exceptions. BREAKS is true if the watch has its first list and will retry.
-	 * OTHERS is true if the watch of another kind has not failed.
-	 */
+	/* an error ends the start, unless X has its first list, or another kind's watch works */
 	breaks = x->listed && err == -EAGAIN;
 	others = world_is_of_jobs(x->type) && !failing_jobs(w);
 	if (w->phase == PHASE_LISTING && err && !breaks && !others) {
@@ -430,10 +409,7 @@ static void on_state(void *data, int err, const char *text)
 	if (w->phase == PHASE_LISTING || w->phase == PHASE_FAILED)
 		return;
 	check_confirmed(w);
-	/*
-	 * Jobs of another kind may wait for this list, because its objects may be parts of these
-	 * jobs. The list has failed, so publish these jobs without it.
-	 */
+	/* Jobs of other kinds may have waited for this list, because it can contain their parts. */
 	if (world_is_of_jobs(x->type) && err && !world_has_listed(w->config.world, x->type))
 		publish_listed(w->config.publish);
 	if (world_is_of_jobs(x->type) && err == -EOPNOTSUPP)
@@ -442,7 +418,7 @@ static void on_state(void *data, int err, const char *text)
 
 /* --- life --- */
 
-/* Return the API version of TYPE; NULL if it is unknown, or no shown kind needs such objects. */
+/* Return the API version of TYPE. NULL if it is unknown, or if no shown kind needs TYPE. */
 static const char *api_version(const struct watches *w, enum world_type type)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -465,7 +441,6 @@ static const char *api_version(const struct watches *w, enum world_type type)
 	}
 }
 
-/* Return the label selector for the objects of TYPE, malloc'ed. */
 static char *selector_of(const struct watches *w, enum world_type type)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -475,7 +450,7 @@ static char *selector_of(const struct watches *w, enum world_type type)
 						    : "";
 	bool unlabelled = false;
 
-	/* If the pods of the kinds have no label in common, the watch selects all pods. */
+	/* if no selector matches the pods of all kinds, select all pods */
 	for (size_t i = 0; i < n; i++)
 		if (!streq(kinds[i]->pod_selector, labels) && !streq(kinds[i]->pods_also, labels))
 			labels = "";
@@ -554,7 +529,7 @@ static bool is_fed(const struct watches *w, const struct spec_part *part)
 	return false;
 }
 
-/* Return the type of PART. If PART has no type yet, return the first unused type of parts. */
+/* Return the type of PART, or the first unused type of parts if PART has no type yet. */
 static enum world_type type_of_part(const struct watches *w, const struct spec_part *part)
 {
 	enum world_type i = WORLD_PARTS;
@@ -566,7 +541,7 @@ static enum world_type type_of_part(const struct watches *w, const struct spec_p
 	return i;
 }
 
-/* Watch the parts of the shown kinds. Stop watching all other parts. */
+/* Watch the parts of the shown kinds, and no other parts. */
 static void start_parts(struct watches *w)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -722,7 +697,7 @@ const struct world_job *watches_reply(struct watches *w, const struct spec_kind 
 char *watches_offline(struct watches *w)
 {
 	const struct watched *jobs = failing_jobs(w), *pods = &w->all[WORLD_PODS];
-	/* The watch of pods may be the first one to find out that the server can't be reached. */
+	/* the watch of pods may be the first to find out that the server can't be reached */
 	const struct watched *x = jobs ? jobs : pods->err == -EHOSTUNREACH ? pods : NULL;
 
 	if (!x)
@@ -795,7 +770,7 @@ void watches_print_refused(struct watches *w, FILE *out)
 
 		{
 			lock_scope(&w->lock);
-			/* Two watches are about queues. If the server refuses both, print one. */
+			/* if the server refuses both watches of queues, print only one */
 			if (w->refusals[i].answer &&
 			    !(i == REFUSED_TYPES + WORLD_QUEUES &&
 			      w->refusals[REFUSED_TYPES + WORLD_OWN_QUEUE].answer)) {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All watches of a mount. They put the objects that they receive into the world. The watches of
- * pods and of at least one kind of jobs are required. The start waits for their first lists. Later,
+ * pods and of at least one kind of jobs are required: the start waits for their first lists, and
  * their errors show whether the jobs are confirmed, that is, known to be current. The other watches
- * (pod groups, events, queues) are optional. .kxfs/info shows which resources the user has no right
- * to watch, and what users lack without them. I/O thread, unless noted otherwise.
+ * (pod groups, events, queues) are optional. I/O thread, unless noted otherwise.
  */
 #pragma once
 
@@ -18,15 +17,12 @@ struct watches_events {
 	/* Called when the first lists of jobs and pods have arrived. */
 	void (*listed)(void *data);
 	/*
-	 * Called once. If ERR is 0, listed() was called before. In this case the queues and Kueue's
+	 * Called once. If ERR is 0, listed() was called before, and the queues and Kueue's
 	 * Workloads are listed, or kxfs has stopped waiting for them. If ERR is a negative errno,
 	 * the first lists have failed, for the reason TEXT.
 	 */
 	void (*started)(void *data, int err, const char *text);
-	/*
-	 * Called when the server no longer serves a kind of jobs. Called only after listed().
-	 * Called repeatedly until the server serves the kind again.
-	 */
+	/* Called after listed(), repeatedly while the server does not serve a kind of jobs. */
 	void (*unserved)(void *data);
 	void *data;
 };
@@ -39,8 +35,7 @@ struct watches_config {
 	struct publish *publish;
 	const char *namespace;
 	const char *selector; /* label selector of jobs; "" selects all jobs */
-	/* if not "", watch only jobs, pods and groups with this value of SPEC_LABEL_USER */
-	const char *user;
+	const char *user;     /* if not "", watch only objects with this value of SPEC_LABEL_USER */
 	const char *own_queue; /* the queue of the mount's own jobs, or "" */
 	struct watches_events events;
 };
@@ -59,10 +54,7 @@ struct watches *watches_new(const struct watches_config *config);
 void watches_start(struct watches *w);
 /* Make the start also wait until watches_start_kueue is called. */
 void watches_await_kueue(struct watches *w);
-/*
- * Watch Kueue's objects. VERSION is a static string, the version of Kueue's API. If Kueue was not
- * found, VERSION is NULL. In this case this function may be called again later.
- */
+/* Watch Kueue's objects. VERSION is static. NULL means that Kueue was not found (yet). */
 void watches_start_kueue(struct watches *w, const char *version);
 /* Watch the jobs and pods of the kinds that the world has now, because the kinds have changed. */
 void watches_switch(struct watches *w);
@@ -74,25 +66,20 @@ void watches_stop(struct watches *w);
 void watches_free(struct watches *w); /* NULL is allowed */
 
 /*
- * Put the job of KIND that JSON contains into the world. JSON is from the reply to a request.
- * Return the job as it is now. Return NULL if JSON can't be parsed, if the job is already deleted,
- * or if the mount does not show KIND any more.
+ * Put the job of KIND in JSON, a reply, into the world. Return the job as it is now. Return NULL if
+ * JSON can't be parsed, if the job was deleted, or if the mount does not show KIND any more.
  */
 const struct world_job *watches_reply(struct watches *w, const struct spec_kind *kind,
 				      const char *json, size_t len);
 /*
- * Return the reason why the server can't be reached, malloc'ed. Return NULL if the watches of jobs
- * and pods show that it can be reached. Also make failing watches retry immediately, because the
- * caller needs the server.
+ * Return why the watches of jobs and pods can't reach the server, malloc'ed, or NULL. Make failing
+ * watches retry immediately, because the caller needs the server.
  */
 char *watches_offline(struct watches *w);
 
 /* Return why the jobs of TYPE are not confirmed, malloc'ed; NULL if they are. Any thread. */
 char *watches_trouble(struct watches *w, enum world_type type);
-/*
- * True if the world has the objects of TYPE, as they are now or as they were when kxfs last reached
- * the server. Any thread.
- */
+/* True if the world has the objects of TYPE, perhaps outdated ones. Any thread. */
 bool watches_know(struct watches *w, enum world_type type);
 /* The requests that the server refuses, in the order of `refused` in .kxfs/info. */
 enum watches_refusal {
@@ -104,9 +91,9 @@ enum watches_refusal {
 	N_REFUSED
 };
 /*
- * Record that the server refuses the request of PLACE: VERB for RESOURCE, a qualified name. COST
- * explains what users lack without it. ANSWER is the server's text. If ANSWER is NULL, the server
- * does not refuse the request. VERB and COST are static strings. Any thread.
+ * Record that the server refuses the request PLACE (enum watches_refusal): VERB for RESOURCE, a
+ * qualified name. COST explains what users lack because of this. ANSWER is the server's text, or
+ * NULL if the server does not refuse the request. VERB and COST are static strings. Any thread.
  */
 void watches_refuse(struct watches *w, unsigned place, const char *verb, const char *resource,
 		    const char *cost, const char *answer);
@@ -115,5 +102,4 @@ int64_t watches_stale_since(struct watches *w); /* in ns; 0 if all jobs are conf
 void watches_info(struct watches *w, FILE *out);
 void watches_print_refused(struct watches *w, FILE *out);
 void watches_metrics(struct watches *w, FILE *out);
-/* Return how many objects the watches have received. Any thread. */
 size_t watches_n_objects(const struct watches *w);
