@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An event whose job is known is in two lists: the list of its job, and the list of all events with
- * a known job. An event whose job is unknown is only in the list of waiting events. When an event
- * occurs again, kxfs moves it to the end of its lists. When a list is full, kxfs drops the first
- * event of the list for each new event.
+ * a known job. An event whose job is unknown is only in the list of waiting events. A repeated
+ * event moves to the end of its lists. When a list is full, each new event replaces the first one.
  */
 #include "backend/kube/events.h"
 
@@ -44,7 +43,6 @@ struct events *events_new(void)
 	return ev;
 }
 
-/* Remove E from its lists. If E was the last event of its job, free the event_job. */
 static void unlink_event(struct events *ev, struct event *e)
 {
 	struct event_job *job = e->job;
@@ -114,8 +112,8 @@ static struct event *find_same(struct event *list, const struct spec_event_view 
 }
 
 /*
- * Return the last event of JOB with the same object and the same reason as V, or NULL. Unless V
- * itself is noise, skip noise, which is an event that healthy jobs have, too.
+ * Return the last event of JOB with the same object and the same reason as V, or NULL. Skip noise
+ * (events that healthy jobs have, too), unless V itself is noise.
  */
 static const struct spec_event_view *last_like(const struct event_job *job,
 					       const struct spec_event_view *v)
@@ -130,10 +128,7 @@ static const struct spec_event_view *last_like(const struct event_job *job,
 	return ret;
 }
 
-/*
- * True if V changes the `why` of its job. LAST is the job's previous event with the same object and
- * the same reason. BEGAN is the time when the job's phase began.
- */
+/* True if V changes the `why` of its job. LAST is the result of last_like. */
 static bool is_other(const struct spec_event_view *v, const struct spec_event_view *last,
 		     int64_t began)
 {
@@ -142,8 +137,8 @@ static bool is_other(const struct spec_event_view *v, const struct spec_event_vi
 }
 
 /*
- * True if V shows that the volumes of a pod are mounted and the pod's last event about volumes was
- * that they can't be, or the reverse.
+ * True if V reports the opposite of the pod's last event about volumes. Such an event reports that
+ * the volumes are mounted, or that they can't be mounted.
  */
 static bool turns_mounts(const struct event_job *job, const struct spec_event_view *v)
 {
@@ -166,12 +161,11 @@ static bool put_event(struct events *ev, struct event_job *job, int64_t began, s
 	const struct spec_event_view *last = last_like(job, e->v);
 	bool changes = spec_event_view_explains(e->v) && (!last || is_other(e->v, last, began));
 
-	/* If E is noise, `why` changes only if E is the first event with its object and reason. */
+	/* repeated noise does not change `why` */
 	if (last && spec_event_view_is_noise(e->v))
 		changes = false;
 	changes |= turns_mounts(job, e->v);
 	if (old) {
-		/* E is a newer version of OLD. */
 		spec_event_view_unref(old->v);
 		old->v = e->v;
 		DL_DELETE(old->job->list, old);

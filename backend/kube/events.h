@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Kubernetes events of jobs: the newest event for each cause, and at most EVENTS_JOB_MAX events
- * per job. An event may arrive before the object that it is about. kxfs keeps the newest
- * EVENTS_WAITING_MAX such events until their jobs are known. Only the I/O thread writes. Any thread
- * may read. One lock protects everything.
+ * The Kubernetes events of jobs: the newest event for each cause. An event may arrive before the
+ * object that it is about. It then waits until its job is known. I/O thread, unless noted
+ * otherwise.
  */
 #pragma once
 
 #include "spec/view/watched.h"
 
+/* Largest numbers of events of a job, of waiting events, and of events of all jobs together. */
 #define EVENTS_JOB_MAX	   64
 #define EVENTS_WAITING_MAX 512
-/* largest number of events of all jobs together; each further one replaces the oldest */
-#define EVENTS_MAX 32768
+#define EVENTS_MAX	   32768
 
 struct events;
 
@@ -20,19 +19,16 @@ struct events *events_new(void);
 void events_free(struct events *ev); /* NULL is allowed */
 
 /*
- * Add V, an event of JOB. Take ownership of the caller's reference to V. JOB is the uid of the job,
- * or NULL if the job is unknown. BEGAN is the time when the job's phase began. Return true if `why`
- * of JOB may change.
+ * Add V, an event of JOB (a uid, or NULL if the job is unknown). Take ownership of the caller's
+ * reference to V. BEGAN is when the job's phase began. Return true if `why` of JOB may change.
  */
 bool events_put(struct events *ev, const char *job, int64_t began, struct spec_event_view *v);
 /*
- * Move the waiting events about objects of JOB to JOB. Call this when kxfs has found another object
- * of JOB. IS(DATA, ABOUT) must return true if the object with the uid ABOUT belongs to JOB. Return
- * true if `why` of JOB may change.
+ * Move the waiting events about objects of JOB to JOB. IS(DATA, ABOUT) must return true if the
+ * object with the uid ABOUT belongs to JOB. Return true if `why` of JOB may change.
  */
 typedef bool (*events_is_fn)(void *data, const char *about);
 bool events_adopt(struct events *ev, const char *job, events_is_fn is, void *data);
-/* Drop the events of JOB. */
 void events_forget(struct events *ev, const char *job);
 
 /* The events of a job, in the order of arrival. V is malloc'ed, with new references. */

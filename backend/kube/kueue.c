@@ -16,11 +16,9 @@
  *	        | be installed later         |                           |
  *
  * Positions: after a user has read a position in a LocalQueue, that queue is wanted for WANTED_MS.
- * kxfs requests the positions of one wanted queue after the other. It requests those of the same
- * queue at most once in ASK_MS. When a queue is not wanted any more, kxfs forgets its positions.
- * Before the first request for positions, kxfs gets the version of the visibility API. Kueue itself
- * serves this API. So if the API server knows the API but can't reach its server, Kueue may be
- * down.
+ * kxfs requests the positions of one wanted queue after the other, and of the same queue at most
+ * once in ASK_MS. Kueue itself serves the visibility API, which has the positions. So Kueue may be
+ * down if the API server replies 502, 503 or 504.
  */
 #include "backend/kube/kueue.h"
 
@@ -33,21 +31,17 @@
 #include "spec/base/encode.h"
 #include "spec/base/mem.h"
 
-#define DEADLINE_MS 15000
-#define GROUP_MAX   (64u << 10) /* largest size of the description of an API group, in bytes */
-/* kxfs requests the positions of at most this many jobs of a queue */
-#define POSITIONS_MAX 1000
+#define DEADLINE_MS   15000
+#define GROUP_MAX     (64u << 10) /* largest size of the description of an API group, in bytes */
+#define POSITIONS_MAX 1000 /* kxfs requests the positions of at most this many jobs of a queue */
 #define SUMMARY_MAX   (2u << 20) /* largest size of a reply with positions, in bytes */
-/* The largest number of wanted queues. */
-#define QUEUES_MAX 64
-#define ASK_MS	   5000 /* the shortest time between two requests for the same queue */
-/* kxfs requests the positions in a queue for this long after a user has read one of them */
-#define WANTED_MS 30000
-/* the pause after a failure, unless one of the next three pauses applies */
-#define AGAIN_MS     60000
-#define AWAY_MS	     15000  /* the pause if the API server can't reach Kueue */
-#define ABSENT_MS    600000 /* the pause if the cluster has no Kueue */
-#define FORBIDDEN_MS 300000 /* the pause after the server has replied 403 */
+#define QUEUES_MAX    64	 /* the largest number of wanted queues */
+#define ASK_MS	      5000
+#define WANTED_MS     30000
+#define AGAIN_MS      60000  /* the pause after other failures */
+#define AWAY_MS	      15000  /* the pause if the API server can't reach Kueue */
+#define ABSENT_MS     600000 /* the pause if the cluster has no Kueue */
+#define FORBIDDEN_MS  300000 /* the pause after a 403 */
 
 static const char resource[] = "localqueues/pendingworkloads." SPEC_KUEUE_VISIBILITY;
 
@@ -61,16 +55,13 @@ struct wanted {
 struct kueue {
 	struct watches_access access;
 	enum { UNASKED, ASKING, WAITING, SERVED, ABSENT } state;
-	/* Runs in WAITING and ABSENT. In SERVED it runs until the next review. */
-	struct loop_timer retry;
+	struct loop_timer retry; /* runs in WAITING and ABSENT; in SERVED until the next review */
 	struct http_request *review;
-	/* the request for the API group, for the visibility API, or for positions */
-	struct http_request *request;
-	struct loop_timer timer; /* set until the next request for positions */
-	char *asked;		 /* the queue for which REQUEST gets positions, or NULL */
-	const char *visibility;	 /* the version of the visibility API; NULL if unknown */
-	/* kxfs sends no request for positions before loop_now_ms() reaches this time */
-	uint64_t not_before;
+	struct http_request *request; /* for the API group, the visibility API, or positions */
+	struct loop_timer timer;      /* runs until the next request for positions */
+	char *asked;		      /* the queue for which REQUEST gets positions, or NULL */
+	const char *visibility;	      /* the version of the visibility API; NULL if unknown */
+	uint64_t not_before; /* the earliest loop_now_ms() of the next request for positions */
 	bool stopped;
 	struct lock lock; /* protects all members below it */
 	const char *version;
@@ -101,9 +92,7 @@ static void on_review(void *data, const struct http_reply *reply)
 {
 	struct kueue *k = data;
 	bool allowed = true;
-	/*
-	 * If the review fails, assume that the user has the right. A later request may be refused.
-	 */
+	/* if the review fails, assume that the user has the right */
 	bool known =
 		http_succeeded(reply) && spec_review_reply(reply->body, reply->len, &allowed) == 0;
 
@@ -140,7 +129,7 @@ static void on_group(void *data, const struct http_reply *reply)
 	int status = reply->err ? 0 : reply->status;
 
 	k->request = NULL;
-	/* A proxy's reply has no version, and counts as a failure. */
+	/* a reply without a version, such as a proxy's page, counts as a failure */
 	if (http_succeeded(reply))
 		version = spec_group_version(reply->body, reply->len);
 	k->state = version ? SERVED : status == 404 ? ABSENT : WAITING;
@@ -188,17 +177,13 @@ static void wanted_free(struct kueue *k, struct wanted *q)
 	free(q);
 }
 
-/*
- * Record that the server refuses to return positions, for the reason TEXT. If TEXT is NULL, record
- * that the server does not refuse.
- */
+/* TEXT is why the server refuses to return positions, or NULL. */
 static void set_refused(const struct kueue *k, const char *text)
 {
 	watches_refuse(k->access.watches, REFUSED_POSITIONS, "get", resource,
 		       "status.json has no queue_position", text);
 }
 
-/* Called when a request for positions has failed. Forget the positions, and retry after a while. */
 static void positions_failed(struct kueue *k, const struct http_reply *reply)
 {
 	const struct spec_asked asked = spec_asked_of("get", resource, k->access.namespace);
@@ -229,7 +214,7 @@ static void on_positions(void *data, const struct http_reply *reply)
 		world_set_positions(k->access.world, k->asked, v, n);
 	} else if (!reply->err && reply->status == 404) {
 		world_set_kueue(k->access.world, WORLD_KUEUE_AWAY, false);
-		/* The queue does not exist, or its ClusterQueue does not exist. */
+		/* the queue or its ClusterQueue does not exist */
 		world_set_positions(k->access.world, k->asked, NULL, 0);
 	} else {
 		positions_failed(k, reply);
@@ -250,7 +235,6 @@ static void on_visibility(void *data, const struct http_reply *reply)
 	next_queue(k);
 }
 
-/* Forget the queues that are not wanted any more. */
 static void forget_unwanted(struct kueue *k, uint64_t now)
 {
 	bool none;
@@ -273,15 +257,13 @@ static void forget_unwanted(struct kueue *k, uint64_t now)
 			world_set_positions(k->access.world, name, NULL, 0);
 		free(name);
 	} while (name);
-	if (none)
-		/* no request shows any more whether the API server reaches Kueue */
+	if (none) /* no request shows any more whether the API server reaches Kueue */
 		world_set_kueue(k->access.world, WORLD_KUEUE_AWAY, false);
 }
 
 /*
- * Return the name of the queue whose positions kxfs must request now, malloc'ed. If there is no
- * such queue, return NULL, and set *RET_WAIT. *RET_WAIT is the time in ms until a queue is due or
- * is not wanted any more; 0 if no queue is wanted.
+ * Return the name of the queue that is due, malloc'ed. If no queue is due, return NULL, and set
+ * *RET_WAIT to the time in ms until one is due or not wanted any more; 0 if no queue is wanted.
  */
 static char *due_queue(struct kueue *k, uint64_t now, uint64_t *ret_wait)
 {
@@ -358,7 +340,7 @@ void kueue_wanted(struct kueue *k, const char *name)
 		if (q)
 			q->read = loop_now_ms();
 	}
-	/* If the queue was wanted already, the timer is set already. */
+	/* if the queue was wanted already, the timer is set already */
 	if (post)
 		loop_post(k->access.loop, next_queue, k);
 }

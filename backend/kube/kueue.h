@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds out whether the cluster has Kueue, and in which version. Without Kueue, kxfs sends no other
- * requests about Kueue. Also requests the positions of jobs in Kueue's queues while a user reads
- * them, because Kueue's visibility API can't be watched. The positions go into the world, and from
- * there into the snapshots. I/O thread, unless noted otherwise.
+ * Finds out whether the cluster has Kueue, and in which version. Also requests the positions of
+ * jobs in Kueue's queues while a user reads them, because Kueue's visibility API can't be watched.
+ * The positions go into the world. I/O thread, unless noted otherwise.
  */
 #pragma once
 
@@ -12,15 +11,12 @@
 struct kueue;
 
 struct kueue *kueue_new(const struct watches_access *access);
-/* Find out whether the cluster has Kueue. Only the first call has an effect. */
+/* Begin to look for Kueue. Only the first call has an effect. */
 void kueue_start(struct kueue *k);
 void kueue_stop(struct kueue *k);
 void kueue_free(struct kueue *k); /* NULL is allowed */
 
-/*
- * Call this when a user reads a position in LocalQueue NAME. For some time after each call, kxfs
- * requests the positions of that queue every 5 s. Never blocks. Any thread.
- */
+/* Call this when a user reads a position in LocalQueue NAME. Never blocks. Any thread. */
 void kueue_wanted(struct kueue *k, const char *name);
 /* Return Kueue's API ("kueue.x-k8s.io/v1beta2"), a static string, or NULL. Any thread. */
 const char *kueue_version(struct kueue *k);

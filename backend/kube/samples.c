@@ -11,8 +11,8 @@
  *	        |                           | it is not; a failure       | IDLE
  *	LISTING | LIST of PodMetrics        | its reply                  | IDLE
  *
- * NOT_BEFORE is EVERY_MS after a list, and AGAIN_MS after a failure. After the first two failures
- * since a successful list, other than 403 and 404, it is EVERY_MS, because a metrics-server that is
+ * NOT_BEFORE is EVERY_MS after a list, and AGAIN_MS after a failure. It is also EVERY_MS after the
+ * first two failures since a successful list, except 403 and 404, because a metrics-server that is
  * being replaced soon answers again. Failures do not count while the API server can't be reached.
  */
 #include "backend/kube/samples.h"
@@ -25,7 +25,7 @@
 #include "spec/base/mem.h"
 #include "spec/view/view.h"
 
-#define EVERY_MS    15000 /* the time between two requests for samples */
+#define EVERY_MS    15000
 #define AGAIN_MS    600000
 #define WANTED_MS   300000 /* after a user has read samples, kxfs requests samples for this long */
 #define DEADLINE_MS 15000
@@ -37,28 +37,25 @@ static const char resource[] = "pods." SPEC_METRICS_GROUP;
 struct samples {
 	struct watches_access access;
 	samples_fn sampled;
-	void *data; /* the argument of SAMPLED */
+	void *data;
 	enum { IDLE, PAUSED, ASKING, LISTING } state;
 	struct loop_timer timer;      /* runs in PAUSED */
 	struct http_request *request; /* the request in ASKING and LISTING */
 	struct spec_split *split;     /* splits the reply into objects; used in LISTING */
 	const char *version;	      /* the version of the API; NULL if unknown */
-	/* kxfs sends no request before loop_now_ms() reaches this time */
-	uint64_t not_before;
-	unsigned failures; /* number of failures since the last successful list */
+	uint64_t not_before;	      /* the earliest loop_now_ms() of the next request */
+	unsigned failures;	      /* number of failures since the last successful list */
 	enum { NONE_RUNS, SOME_RUN, SOME_CAPTURED } running;
 	bool stopped;
-	struct lock lock; /* protects all members below it */
-	uint64_t read;	  /* loop_now_ms() when a user last read samples; 0 if never */
-	/* the version of the API that returned the last list; NULL if the list failed */
-	const char *source;
-	/* why there are no samples; NULL if there are samples, or the user lacks a right */
-	char *failed;
+	struct lock lock;   /* protects all members below it */
+	uint64_t read;	    /* loop_now_ms() when a user last read samples; 0 if never */
+	const char *source; /* VERSION if the last list succeeded, otherwise NULL */
+	char *failed; /* why there are no samples; NULL if there are samples, or after a 403 */
 };
 
 static void request_next(void *data);
 
-/* True if a user has read samples in the last WANTED_MS. The caller must hold L's lock. */
+/* The caller must hold L's lock. */
 static bool is_read(const struct samples *l)
 {
 	return l->read && loop_now_ms() - l->read < WANTED_MS;
@@ -78,10 +75,7 @@ static void pause_for(struct samples *l, uint64_t ms)
 	request_next(l);
 }
 
-/*
- * Record the result of the last list: VERSION, or the reason TEXT of a failure. If FORBIDDEN is
- * true, the reason is that the user lacks a right.
- */
+/* Record the result of the last list: VERSION, or the reason TEXT of a failure. */
 static void set_source(struct samples *l, const char *version, const char *text, bool forbidden)
 {
 	watches_refuse(l->access.watches, REFUSED_SAMPLES, "list", resource,
@@ -93,7 +87,7 @@ static void set_source(struct samples *l, const char *version, const char *text,
 	l->failed = text && !forbidden ? text_copy(text) : NULL;
 }
 
-/* Handle the failure of a request. WHY is the reason; if it is NULL, REPLY contains the reason. */
+/* Handle a failed request. If WHY is NULL, REPLY contains the reason. */
 static void failed(struct samples *l, const struct http_reply *reply, const char *why)
 {
 	const struct spec_asked asked = spec_asked_of("list", resource, l->access.namespace);
@@ -195,7 +189,6 @@ static void on_timer(void *data)
 	request_next(l);
 }
 
-/* If samples are wanted, send the next request now, or at NOT_BEFORE if that is later. */
 static void request_next(void *data)
 {
 	struct samples *l = data;
@@ -237,7 +230,7 @@ void samples_wanted(struct samples *l)
 		was_read = is_read(l);
 		l->read = max_of(loop_now_ms(), (uint64_t)1);
 	}
-	/* After an earlier read, the next request is planned already. */
+	/* after an earlier read, the next request is planned already */
 	if (!was_read)
 		loop_post(l->access.loop, request_next, l);
 }

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests samples of the CPU and memory that pods use, from metrics.k8s.io. kxfs lists the samples
- * of the namespace every 15 s in two cases: a job runs and a user has read samples in the last
- * minutes; or the output of a running job is captured, and the job's saved snapshot keeps the
- * samples. If the server does not return samples (no metrics-server, or no right), kxfs retries
- * after ten minutes. The samples go into the world, and from there into the snapshots. I/O thread,
- * unless noted otherwise.
+ * Requests samples of the CPU and memory that pods use, from metrics.k8s.io, and puts them into the
+ * world. kxfs requests samples only while a job runs. In addition, a user must have read samples in
+ * the last minutes, or the output of a running job must be captured. I/O thread, unless noted
+ * otherwise.
  */
 #pragma once
 
