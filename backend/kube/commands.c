@@ -11,8 +11,8 @@
  *	DONE	the outcome is published	it is published			NONE
  *
  * If the watch shows the outcome before the reply arrives, DONE follows ASKED directly. If the job
- * leaves jobs/, the command ends, whatever its step. If a command was ignored, struct command
- * remembers that until the next command.
+ * leaves jobs/, the command ends in any step. struct command remembers an ignored command until the
+ * next one.
  */
 #include "backend/kube/commands.h"
 
@@ -35,15 +35,14 @@ struct command {
 	enum step step;
 	enum spec_action action;
 	unsigned ignored; /* 1 << ACTION if the job has ignored the command, otherwise 0 */
-	/* The phase of the job when the command was sent. NULL until then. */
+	/* the state of the job when the command was sent; PHASE is NULL before */
 	char *phase;
-	unsigned retries; /* how many retries the job had when the command was sent */
-	char *argument;	  /* the argument that was sent, or NULL */
-	bool unsure;	  /* true if the server may not have accepted the command */
+	unsigned retries;
+	char *argument; /* the argument that was sent, or NULL */
+	bool unsure;	/* true if the server may not have accepted the command */
 	enum spec_control_outcome outcome;
-	/* set when the command becomes TAKEN; expires if the job has ignored the command */
-	struct loop_timer timer;
-	command_ended_fn ended; /* NULL if no process waits for the result */
+	struct loop_timer timer; /* runs in TAKEN; expires if the job has ignored the command */
+	command_ended_fn ended;	 /* NULL if no process waits for the result */
 	void *data;
 	UT_hash_handle hh; /* by uid */
 };
@@ -63,7 +62,6 @@ static struct command *find(const struct commands *cs, const char *uid)
 	return cmd;
 }
 
-/* Return the command of job UID if it is in progress, otherwise NULL. */
 static struct command *find_open(const struct commands *cs, const char *uid)
 {
 	struct command *cmd = find(cs, uid);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * This file collects information that is available without a mount: the contexts of the kubeconfig,
- * the libraries of this process, and whether a cluster supports a mount. To check the cluster, kxfs
- * sends one request after the other:
+ * This file collects information without a mount: the contexts of the kubeconfig, the libraries of
+ * this process, and whether a cluster supports a mount. To check the cluster, kxfs sends one
+ * request after the other:
  *
  *	state    request                                    next, after the reply
  *	VERSION  /version                                   SERVED; OVER if it fails
@@ -14,9 +14,8 @@
  *	RIGHTS   a review of each verb that the kinds need  OVER, after the last reply
  *	OVER
  *
- * Each request has a deadline, so the checks take a limited time. They run on a loop of their own.
- * The main thread waits for the last reply or a signal (process.h), and then until the loop has
- * stopped.
+ * The checks run on a loop of their own. The main thread waits for the last reply or a signal
+ * (process.h), and then until the loop has stopped.
  */
 #include <errno.h>
 #include <semaphore.h>
@@ -38,8 +37,7 @@
 
 #define DEADLINE_MS 15000
 #define REPLY_MAX   (1u << 20)
-/* smaller differences of the clocks don't count, because a reply's date has only seconds */
-#define CLOCK_S 3
+#define CLOCK_S	    3 /* tolerated difference of the clocks; a reply's date has only seconds */
 
 enum state { VERSION, SERVED, KUEUE, QUEUES, METRICS, RIGHTS, OVER };
 
@@ -53,21 +51,18 @@ struct examine {
 	struct http *http;
 	struct interrupt interrupt;
 	struct loop_watch *watch; /* watches INTERRUPT until STATE is OVER */
-	/* posted when STATE becomes OVER, and posted again when all operations have ended */
-	sem_t done;
+	sem_t done; /* posted when STATE becomes OVER, and again when all operations have ended */
 	enum state state;
 	size_t i, verb;	  /* in RIGHTS: the right and its verb that kxfs checks now */
 	int64_t asked_at; /* when kxfs requested the version, in seconds */
-	/* The kinds whose jobs the mount would show. */
-	const struct spec_kind *kinds[SPEC_MAX_KINDS];
+	const struct spec_kind *kinds[SPEC_MAX_KINDS]; /* whose jobs the mount would show */
 	size_t n_kinds;
-	/* true if a reply has shown that the user is allowed to list at least one kind of jobs */
-	bool may_list;
+	bool may_list;	   /* true if the user has the right to list at least one kind of jobs */
 	const char *kueue; /* the version of Kueue's group; NULL if the cluster has no Kueue */
 	bool has_metrics;
-	struct spec_right *rights; /* the N_RIGHTS rights that a mount of KINDS needs */
+	struct spec_right *rights; /* the rights that a mount of KINDS needs */
 	size_t n_rights;
-	/* MISSING[V] is true if the user lacks the right to use verb V of RIGHTS[I]. */
+	/* MISSING[V] is true if the user has no right to use verb V of RIGHTS[I]. */
 	bool missing[array_size(((struct spec_right *)NULL)->verbs)];
 	struct http_request *request;
 };
@@ -93,13 +88,12 @@ static void enter(struct examine *e, enum state state)
 	e->i = state == RIGHTS ? right_from(e, 0) : 0;
 	if (state != OVER)
 		return ask(e);
-	/* The signal remains pending, so the watch would fire again if it were not freed. */
+	/* free the watch now, because it would fire again: the signal remains pending */
 	loop_watch_free(take_ptr(e->watch));
 	if (!over)
 		sem_post(&e->done);
 }
 
-/* Report the failure of a GET of RESOURCE. REPLY is the server's reply. */
 static void print_refusal(const struct examine *e, const struct http_reply *reply,
 			  const char *resource)
 {
@@ -148,7 +142,6 @@ static void version_replied(struct examine *e, const struct http_reply *reply)
 
 /* --- the served kinds --- */
 
-/* Continue with the next check, because the served kinds are known now. */
 static void served_over(struct examine *e)
 {
 	cleanup_free char *jobs = spec_kinds_text(e->config->kinds, e->config->kind);
@@ -204,10 +197,9 @@ static void kueue_replied(struct examine *e, const struct http_reply *reply)
 }
 
 /*
- * Report the queues of the namespace. Kueue accepts a job for a missing queue, but the job then
- * waits until the queue is created. So warn if the mount's queue (-o queue=) does not exist. Don't
- * warn if Kueue does not manage the jobs that the mount creates. If the user has no right to list
- * queues, report nothing here, because the check of rights reports that.
+ * Report the queues of the namespace. Warn if the mount's queue (-o queue=) does not exist, because
+ * Kueue accepts jobs for a missing queue and lets them wait. If the user has no right to list
+ * queues, the check of rights reports that.
  */
 static void queues_replied(struct examine *e, const struct http_reply *reply)
 {
@@ -291,7 +283,7 @@ static void say_right(struct examine *e, const struct spec_right *right)
 		    resource, missing);
 }
 
-/* Return the index of the first of the RIGHTS, from index I on, that the mount needs. */
+/* Return the index of the first right, from index I on, that the mount needs. */
 static size_t right_from(const struct examine *e, size_t i)
 {
 	while (i < e->n_rights && !is_needed(e, &e->rights[i]))
@@ -360,7 +352,7 @@ static void ask(struct examine *e)
 		.path = queues ? queues : steps[e->state].path,
 		.deadline_ms = DEADLINE_MS,
 		.max_body = REPLY_MAX,
-		/* no retry in VERSION: an unreachable server must be reported immediately */
+		/* report an unreachable server immediately */
 		.retry = e->state != VERSION,
 		.done = on_reply,
 		.data = e,
@@ -418,9 +410,8 @@ static void await(struct examine *e)
 }
 
 /*
- * Run the loop until all operations have ended. Return false if a disk operation hangs, for example
- * while it reads a token file. In this case E must not be freed, because the operation may still
- * use E.
+ * Run the loop until all operations have ended. Return false if a disk operation hangs. Then E must
+ * not be freed, because the operation may still use E.
  */
 static bool run(struct examine *e)
 {

@@ -1,34 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Kubernetes implementation: jobs of one or of all kinds, in one namespace. The world is a
- * cache of the cluster's objects, and kxfs publishes each change of a job. The files:
+ * The Kubernetes implementation: jobs of one or of all kinds, in one namespace. The files:
  *
- *	kinds     finds out, every ten minutes, which kinds of jobs the cluster serves
+ *	kinds     finds out which kinds of jobs the cluster serves
  *	watches   watches of jobs, pods, groups, events and queues; they fill the world
- *	world     the tables of these objects, joined (events.h has the events)
- *	capture   follows the logs of containers (follow.h), as many as there are slots
+ *	world     a cache of these objects (events.h has the events)
+ *	capture   follows the logs of containers (follow.h)
  *	folders   the record (jobs/records.h) and the output of a job on disk
- *	commands  keeps each command that a user wrote to a job's file ctl, until the job
- *		  shows its outcome
- *	publish   checks the command and the logs of each changed job; puts its new snapshot into
- *		  the store and onto the disk; makes all modules forget a deleted job.
- *		  Only publish uses world, capture, folders and commands together
- *	kueue     whether the cluster has Kueue; positions in its queues, while a user reads them
- *	samples   CPU and memory of pods, while a user reads them
+ *	commands  the commands that users have written to ctl
+ *	publish   puts a new snapshot of each changed job into the store and onto the disk; makes
+ *		  all modules forget a deleted job
+ *	kueue     whether the cluster has Kueue; positions in its queues
+ *	samples   CPU and memory of pods
  *	requests  users' requests in progress; submit, control and removal handle them
- *	kube      (this file) makes and owns all of them, starts and stops them, and implements
- *		  backend_ops
+ *	kube      (this file) creates and owns all these objects, and implements backend_ops
  *	examine   checks a cluster for kxfs doctor, without using the others
  *
- * World, capture, folders and commands do not use each other. Each has its own data about a job,
- * found by the job's uid. They report events by callbacks. The callbacks only queue the job in
- * publish, which acts in the next round of the loop. All these objects belong to the I/O thread.
- * Work on the pool uses copies. Other threads read the store, and call the functions marked "any
- * thread", which use a lock or atomic counters.
+ * World, capture, folders and commands do not use each other; only publish uses them together.
+ * Each has its own data about a job, found by the job's uid. They report events by callbacks, which
+ * only queue the job in publish. All these objects belong to the I/O thread. Work on the pool uses
+ * copies. Other threads read the store, and call the functions marked "any thread".
  *
  * At the start kube.c finds the kinds, reads the records, waits for the first lists of jobs and
- * pods, and publishes all jobs. All operations in progress are in one group. When the mount ends,
- * the backend stops once this group is empty.
+ * pods, and publishes all jobs. When the mount ends, the backend stops once the group of all
+ * operations in progress is empty.
  */
 #include <errno.h>
 
@@ -59,7 +54,6 @@ static struct kube *kube_of(struct backend *b)
 	return container_of(kube_parts_of(b), struct kube, parts);
 }
 
-/* True if the mount shows a kind whose jobs can be in Kueue queues. */
 static bool is_in_kueue(const struct kube *k)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -106,7 +100,7 @@ int kube_connection(const struct backend_config *config, struct spec_connection 
 	return err;
 }
 
-/* The key becomes a file name, so it has a hash of the server's address instead of the address. */
+/* The key becomes a file name, so it has a hash of the server's address. */
 static int kube_key(const struct backend_config *config, char **ret, char **ret_text)
 {
 	struct spec_connection c cleanup(spec_connection_clear) = {0};
@@ -121,9 +115,8 @@ static int kube_key(const struct backend_config *config, char **ret, char **ret_
 }
 
 /*
- * Check the run options again, because the KINDS of the mount are known only now. The command line
- * accepted an option if any kind that SOURCE selects has it. Here an option is wrong if none of
- * KINDS has it, or if one of KINDS does not accept its value.
+ * Check the run options again, now that the KINDS of the mount are known. An option is wrong if no
+ * kind has it, or if a kind that has it does not accept its value.
  */
 static int check_options(const struct kube *k, const struct spec_kind *const *kinds, size_t n,
 			 char **ret_text)
@@ -135,7 +128,7 @@ static int check_options(const struct kube *k, const struct spec_kind *const *ki
 		bool has = false;
 
 		for (size_t m = 0; m <= n; m++) {
-			/* If none of the kinds has the option, the message names the first kind. */
+			/* the last round, if no kind has the option: report the first kind */
 			const struct spec_kind *kind = kinds[m < n ? m : 0];
 			cleanup_free char *text = NULL;
 			int err;
@@ -191,7 +184,6 @@ static void on_running(void *data, bool any, bool captured)
 	samples_set_running(kube_parts_of(data)->samples, any, captured);
 }
 
-/* Return the queue of the mount's own jobs (-o queue); "" if the mount has none. */
 static const char *own_queue(const struct backend_config *c)
 {
 	for (size_t i = 0; i < c->n_args; i++)
@@ -331,7 +323,7 @@ static const char *kube_namespace(struct backend *b)
 	return kube_parts_of(b)->namespace;
 }
 
-/* Read the connection from the kubeconfig again. Runs on the pool. */
+/* Runs on the pool. */
 static int load_again(void *data, struct spec_connection *ret)
 {
 	const struct kube *k = data;

@@ -2,15 +2,13 @@
 /*
  * This file removes jobs from jobs/ and from history/.
  *
- * From jobs/: kxfs sends a DELETE with the job's uid as precondition. After a lost reply kxfs can
- * repeat such a DELETE, since it never deletes another job of the same name. The DELETE has
- * succeeded if the server replies with the job, which is now being deleted, or with a Status of
- * success. Any other reply, such as a page from a proxy, counts as a failure, because kxfs must not
- * hide a job that still runs.
+ * From jobs/: kxfs sends a DELETE with the job's uid as precondition. kxfs can repeat such a
+ * DELETE, because it never deletes another job of the same name. The DELETE has succeeded if the
+ * server replies with the job, or with a Status of success. Any other reply, such as a page from a
+ * proxy, counts as a failure, because kxfs must not hide a job that still runs.
  *
- * From history/: kxfs removes a job on request, or because of its age. If the spool limit is
- * reached, kxfs removes the output of jobs that have ended. backend/jobs/expiry.h selects the jobs
- * and the output to remove.
+ * From history/: kxfs removes a job on request, or because backend/jobs/expiry.h has selected the
+ * job or its output.
  */
 #include <errno.h>
 
@@ -25,10 +23,7 @@
 
 #define DELETE_MS 25000
 #define REPLY_MAX (8u << 20) /* the reply may be the whole object */
-/*
- * kxfs retries a DELETE at most this many times after unclear replies, which may come from a proxy.
- * If the server can't be reached, only request_again limits the retries.
- */
+/* The largest number of retries after unclear replies, which may come from a proxy. */
 #define SERVER_TRIES 4
 
 /* --- removals from jobs/ --- */
@@ -38,8 +33,7 @@ struct cancel {
 	const struct kube_parts *k;
 	char *name; /* name of the object */
 	char *body;
-	/* true if an earlier DELETE, whose reply was lost or unclear, may have succeeded */
-	bool lost;
+	bool lost; /* true if an earlier DELETE may have succeeded */
 };
 
 static void cancel_free(struct request *r)
@@ -70,8 +64,7 @@ static void on_deleted(void *data, const struct http_reply *reply)
 
 	c->r.call = NULL;
 	/*
-	 * The DELETE has succeeded if the job is being deleted, or no longer exists. -ESTALE means
-	 * that another job now has the name. In this case the DELETE has succeeded only if an
+	 * -ESTALE means that another job now has the name. It counts as a success only if an
 	 * earlier DELETE may have deleted the job.
 	 */
 	if (!err ||
@@ -108,9 +101,8 @@ static const struct request_ops cancel_ops = {.send = send_delete, .free = cance
 
 /*
  * If the owner of JOB would create JOB again after a DELETE, return a text that explains this,
- * malloc'ed. For example, a TrainJob creates its JobSet again. Otherwise return NULL. Users may
- * paste the command in the text into a shell, so include a command only if the owner's name is
- * valid.
+ * malloc'ed. For example, a TrainJob creates its JobSet again. Otherwise return NULL. Include a
+ * command only if the owner's name is valid, because users may paste it into a shell.
  */
 static char *find_owner(const struct kube_parts *k, const struct world_job *job)
 {
@@ -148,7 +140,7 @@ void kube_cancel(struct backend *b, struct backend_request *rq)
 		backend_answer(rq, -EPERM, NULL, owner);
 		return;
 	}
-	/* An rmdir that waits for an unreachable server would block the directory. */
+	/* an rmdir that waits for an unreachable server would block the directory */
 	if (offline) {
 		backend_answer(rq, -EHOSTUNREACH, NULL, offline);
 		return;
@@ -178,10 +170,9 @@ struct removals {
 
 struct kube_removal {
 	struct removals *all;
-	/* the user's request; NULL if kxfs removes the job because of its age or size */
-	struct backend_request *rq;
+	struct backend_request *rq; /* NULL if no user has requested the removal */
 	char *uid, *id;
-	bool whole; /* true: remove the whole job; false: remove only its output */
+	bool whole; /* false to remove only the job's output */
 };
 
 static void on_removed(void *data, int err)
@@ -208,7 +199,6 @@ static void on_removed(void *data, int err)
 	free(r);
 }
 
-/* If WHOLE is true, remove JOB; otherwise remove only JOB's output. */
 static void begin(struct removals *all, const struct spec_job *job, bool whole,
 		  struct backend_request *rq)
 {
@@ -227,7 +217,7 @@ static void begin(struct removals *all, const struct spec_job *job, bool whole,
 		folders_remove(all->folders, spec_job_key(job), on_removed, r);
 	else
 		folders_drop_output(all->folders, spec_job_key(job), on_removed, r);
-	/* publish may have kept the job only for this output, and then forgets it now */
+	/* publish forgets the job now if it was kept only for this output */
 	publish_again(all->publish, job->uid);
 }
 
@@ -244,9 +234,8 @@ void kube_forget(struct backend *b, struct backend_request *rq)
 /* --- removals because of age or size --- */
 
 /*
- * True if JOB has or had output, all its followed logs have ended, and its snapshot is up to date.
- * While the mount is ending, also require that the end of each log is known. The next mount may
- * fetch the rest of any other log.
+ * While the mount is ending, the end of each log must be known, because the next mount may fetch
+ * the rest of any other log.
  */
 bool kube_is_settled(struct backend *b, const struct spec_job *job)
 {
@@ -256,10 +245,7 @@ bool kube_is_settled(struct backend *b, const struct spec_job *job)
 	       capture_is_over(all->capture, job->uid) && publish_has_shown(all->publish, job->uid);
 }
 
-/*
- * True if kxfs may remove JOB because of its age or size. A log that kxfs only retries because the
- * server has refused it does not prevent the removal.
- */
+/* A log that kxfs retries because the server has refused it does not prevent the removal. */
 static bool may_go(void *data, const struct spec_job *job)
 {
 	const struct removals *all = data;
