@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the values of an AppDef: text, numbers, maps. Text is used as written. A number must have a
- * form that every YAML parser reads as the same number. For example, some parsers read "010" as 8
- * and others as 10, so kxfs refuses it. The error explains this.
+ * Reads the values of an AppDef. Text is used as written. A number must have a form that every YAML
+ * parser reads as the same number: "010" is refused, since some parsers read it as 8.
  */
 #include "spec/app/app_value.h"
 
@@ -12,10 +11,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/tree.h"
 
-/*
- * The largest number that is accepted. No machine has more of any resource. Even multiplied by
- * 1000, it is an exact whole number in a double.
- */
+/* No machine has more of any resource. Multiplied by 1000, this is still exact in a double. */
 #define NUMBER_MAX 1e12
 
 static void put_path(FILE *out, const struct app_path *path)
@@ -41,8 +37,8 @@ char *app_path_text(const struct app_path *path)
 }
 
 /*
- * If the list of errors is full and NODE is after all errors in it, count an error at NODE and
- * return true: the caller need not make the error's text, so very many errors cost little.
+ * If the list of errors is full, and an error at NODE would not be in it, only count the error.
+ * Very many errors then cost little, since their texts are not made.
  */
 static bool is_dropped(struct app_reader *r, const struct spec_yaml *node)
 {
@@ -96,7 +92,7 @@ bool app_is(struct app_reader *r, const struct app_path *path, const struct spec
 
 #define MAX_FIELDS 24
 
-/* Names that other systems use for fields of an AppDef, with the AppDef's own names. */
+/* Names that other systems use for fields of an AppDef. */
 static const struct {
 	const char *theirs, *ours;
 } synonyms[] = {
@@ -146,7 +142,7 @@ void app_read_map(struct app_reader *r, const struct app_path *path, const struc
 			unknown_field(r, &at, key, fields);
 			continue;
 		}
-		/* The parser has already reported the duplicate key. Keep the first value. */
+		/* Keep the first value: the parser has already reported the duplicate key. */
 		if (seen[field - fields])
 			continue;
 		seen[field - fields] = true;
@@ -233,7 +229,7 @@ void app_read_text_map(struct app_reader *r, const struct app_path *path,
 
 /* --- numbers --- */
 
-/* TEXT is not a valid number. If it looks like one, return why kxfs refuses it, else NULL. */
+/* Return why kxfs refuses TEXT, which looks like a number but is not valid; else NULL. */
 static const char *why_not(const char *text)
 {
 	const char *s = text + (*text == '-' || *text == '+');
@@ -254,7 +250,7 @@ static const char *why_not(const char *text)
 	return NULL;
 }
 
-/* Add an error: NODE is not of the type WANTED. The text also gives the reason, if it is known. */
+/* Add an error: NODE is not WANTED, such as "a number". Explain why, if the reason is known. */
 static void refuse(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   const char *wanted)
 {
@@ -324,7 +320,7 @@ void app_read_number(struct app_reader *r, const struct app_path *path,
 
 /* --- anything --- */
 
-/* True if NODE contains no NUL. Otherwise add errors and return false. */
+/* Check that NODE contains no NUL. Add errors. */
 static bool check_any(struct app_reader *r, const struct app_path *path,
 		      const struct spec_yaml *node)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the conditions for starting a job. They are in scheduler_args of the job's document. */
+/* Reads the conditions for a start from a job's scheduler_args. */
 #include "spec/app/hold.h"
 
 #include <errno.h>
