@@ -4,11 +4,13 @@
  *
  *	STATE	the next byte belongs to	ends with			next
  *	BEFORE	a time, or a message		a time and its blank		CONTENT
- *						anything else			OTHER; BEFORE at \n
+ *						a newline			BEFORE
+ *						anything else			OTHER
  *	CONTENT	output				the end of the line		BEFORE
  *						SPEC_LOGLINE_ENTRY bytes	MIDDLE
  *	MIDDLE	a part's time, or output	a time and its blank		CONTENT
- *						anything else, which is output	CONTENT; BEFORE at \n
+ *						a newline, as output		BEFORE
+ *						anything else, as output	CONTENT
  *	OTHER	a message			the end of the line		BEFORE
  */
 #include "spec/logline/logline.h"
@@ -204,9 +206,7 @@ static int64_t parse_fraction(const char *text)
 	return ret;
 }
 
-/*
- * Parse a time, like spec_time_parse but faster: usually only its fraction differs from the last.
- */
+/* Like spec_time_parse, but faster: usually only the fraction differs from the last time. */
 static size_t parse_time(struct spec_logline *l, const char *bytes, size_t n, int64_t *ret_ns)
 {
 	const size_t len = SECOND_CHARS + strlen("123456789Z");
@@ -249,9 +249,7 @@ static int take_prefix(struct spec_logline *l, char c, const char *next, size_t 
 	return 0;
 }
 
-/*
- * Begin a line if N is more than PREFIX_MAX and BYTES begin with a time. Return the time's length.
- */
+/* If N > PREFIX_MAX and BYTES begin with a time, begin a line and return the time's length. */
 static size_t take_time(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 			void *data, int *ret_err)
 {
@@ -391,9 +389,7 @@ int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_
 	return min_of(err, 0);
 }
 
-/*
- * Record where the stream ended. True if an earlier one ended at the same byte, probably complete.
- */
+/* Record where the stream ended. True if an earlier stream ended at the same byte. */
 static bool has_ended_again(struct spec_logline *l)
 {
 	struct spec_logline_past *past = l->past;

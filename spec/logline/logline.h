@@ -26,9 +26,7 @@
 
 #define SPEC_LOGLINE_ENTRY 16384 /* bytes after which the runtime cuts a line */
 
-/*
- * A line of the log. AT is the offset of its first byte. NS is in ns since 1970, or 0 if unknown.
- */
+/* A line of the log. AT is its offset. NS is in ns since 1970, or 0 if unknown. */
 struct spec_line {
 	uint64_t at;
 	int64_t ns;
@@ -47,16 +45,12 @@ struct spec_logline_known {
 	size_t n_lines;
 };
 
-/*
- * What earlier streams of the log have shown. Initially all members are 0. The caller owns the
- * struct.
- */
+/* What earlier streams of the log have shown; initially all 0. */
 struct spec_logline_past {
 	bool plain; /* the kubelet does not send the times of a line's parts */
 	/*
 	 * True if the last stream lacked the known end, and newer output was mistaken for known
-	 * output. With FORCE, the next stream accepts lines that are newer than the known end
-	 * without comparing them.
+	 * output. With FORCE, the next stream accepts all lines that are newer than the known end.
 	 */
 	bool blind;
 	/*
@@ -76,10 +70,10 @@ struct spec_logline;
 /*
  * Start a stream. Take ownership of the BYTES and LINES of KNOWN (malloc'ed). PAST is borrowed.
  *
- * A stream may lack the known end, or may begin in the middle of a known line. If FORCE is false,
- * the stream then fails with -ESTALE. If FORCE is true, a stream without the known end has a gap,
- * and all its newer output is accepted. A stream that seems to begin in the middle of a known line
- * is then assumed to do so.
+ * The stream may lack the known end, or may begin in the middle of a known line. It then fails with
+ * -ESTALE, unless FORCE is true. With FORCE, a stream without the known end has a gap, and all its
+ * newer output is accepted; a stream that seems to begin in the middle of a line is assumed to do
+ * so.
  */
 struct spec_logline *spec_logline_new(struct spec_logline_known *known, bool force,
 				      struct spec_logline_past *past);

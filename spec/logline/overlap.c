@@ -81,9 +81,7 @@ void overlap_free(struct overlap *o)
 
 int64_t overlap_since(const struct overlap *o)
 {
-	/*
-	 * Request the whole log if all known output is in memory: the clock may have been set back.
-	 */
+	/* The clock may have been set back: request the whole log if all of it is in memory. */
 	return o->known.from == 0 ? 0 : o->earliest / NS_PER_S * NS_PER_S;
 }
 

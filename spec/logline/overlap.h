@@ -4,9 +4,8 @@
  * may be a known line, this module makes a guess: the offset in the log to which the stream's next
  * byte belongs. It drops the guess when a byte or the time of a line differs from the known one.
  * After a guess has reached the end of the known output, all later bytes are new according to that
- * guess. Other guesses may remain, according to which some of these bytes are known. To deliver no
- * line twice, this module holds the bytes until every other guess is dropped or has reached the
- * end, too.
+ * guess. They are held while another guess says that they are known, so that no line is delivered
+ * twice.
  *
  * A crash of the machine may have lost the times of the last known lines. Then only bytes decide,
  * and a guess must match at least 256 of them. A stream may begin with a part of a cut line. The
@@ -32,10 +31,7 @@ struct overlap *overlap_new(struct spec_logline_known *known, bool force);
 void overlap_free(struct overlap *o);
 /* Return the time in ns from which the caller must request the stream; 0 for the log's start. */
 int64_t overlap_since(const struct overlap *o);
-/*
- * Begin a line of the time NS, or a later part of a cut line if PART is true. NEXT has its first N
- * bytes; N may be 0.
- */
+/* Begin a line, or a later part of a cut line if PART is true. NEXT has its first N bytes. */
 enum overlap_answer overlap_line(struct overlap *o, int64_t ns, bool part, const char *next,
 				 size_t n);
 /*

@@ -9,9 +9,7 @@
 #include "spec/base/utf8.h"
 #include "spec/yaml/yaml.h"
 
-/*
- * The member of a map that replaces a text that is not UTF-8, such as a path. Its value is base64.
- */
+/* The member of a map that replaces a text that is not UTF-8. Its value is base64. */
 #define BYTES "base64"
 
 void spec_fields_unset(const struct spec_field *fields, void *base)

@@ -25,8 +25,7 @@ struct spec_field {
 	enum spec_field_type type;
 	/*
 	 * True if the JSON map may lack the member; reading then leaves the struct's value
-	 * unchanged. If you add a field to a format, make it optional or increase the version of
-	 * the format.
+	 * unchanged. New fields must be optional, unless the version of the format increases.
 	 */
 	bool optional;
 	bool hidden; /* output for people omits the field */

@@ -574,9 +574,7 @@ static size_t match_key(const char *path, const char *key)
 	return strncmp(path, key, n) == 0 && strchr(".[", path[n]) ? n : 0;
 }
 
-/*
- * Return the child of NODE that the first step of *PATH names, or NULL. Move *PATH past the step.
- */
+/* Return the child of NODE that the first step of *PATH names, or NULL. Advance *PATH. */
 static const struct spec_yaml *step(const struct spec_yaml *node, const char **path)
 {
 	if (node->type == SPEC_YAML_LIST && **path == '[') {

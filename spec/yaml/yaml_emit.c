@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes a JSON value as YAML that YAML 1.1 and 1.2 readers parse as the same value. libyaml's
- * emitter would escape all characters beyond U+FFFF, and does not know which plain text a reader
- * parses as another type. A string is written plain if no reader can parse it as another type, and
- * as a block if it has several lines and is in block context. Otherwise, and in case of doubt, it
- * is quoted.
+ * Writes a JSON value as YAML that YAML 1.1 and 1.2 readers parse as the same value. A string is
+ * written plain only if no reader can parse it as another type, and as a block if it has several
+ * lines. libyaml's emitter can't do this, and would escape all characters beyond U+FFFF.
  */
 #include "spec/yaml/yaml.h"
 

@@ -81,9 +81,8 @@ int yaml_input_check(const char *text, size_t len, struct spec_errors *e)
 
 	for (; s < end; s += n, column++) {
 		/*
-		 * %TAG declares custom tags, none of which is valid here. Refuse it before libyaml
-		 * parses it: many declarations take quadratic time, and libyaml copies a long tag
-		 * at each use.
+		 * %TAG declares custom tags, none of which is valid here. Many declarations take
+		 * libyaml quadratic time, and it copies a long tag at each use.
 		 */
 		if (column == 1 && end - s >= 4 && memcmp(s, "%TAG", 4) == 0)
 			return spec_errors_add(
@@ -105,10 +104,7 @@ int yaml_input_check(const char *text, size_t len, struct spec_errors *e)
 	return 0;
 }
 
-/*
- * True if TEXT has what YAML lacks: surrogate pairs, or characters that YAML requires to be
- * escaped.
- */
+/* True if TEXT has surrogate pairs, or characters that YAML requires to be escaped. */
 static bool needs_adapting(const char *text, size_t len)
 {
 	const unsigned char *s = (const unsigned char *)text, *end = s + len;

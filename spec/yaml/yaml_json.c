@@ -299,10 +299,7 @@ static void refuse_tag(const struct spec_yaml *node, struct spec_errors *e)
 			"the value does not fit its tag !!%s", strrchr(node->tag, ':') + 1);
 }
 
-/*
- * Return the text of NODE, malloc'ed. Decode !!binary. On error, return NULL and add the error to
- * E.
- */
+/* Return the text of NODE (malloc'ed, !!binary decoded), or add an error and return NULL. */
 static char *text_of(const struct spec_yaml *node, size_t *ret_len, struct spec_errors *e)
 {
 	cleanup_free char *ret = NULL;
