@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes and reads snapshots by tables of fields. The JSON of the job's object is one text, since
- * it is from the server and may contain anything.
+ * the server may put anything into it.
  */
 #include "spec/job/status.h"
 
@@ -15,8 +15,8 @@
 #include "spec/yaml/field.h"
 
 #define SNAPSHOT_VERSION  2
-#define SNAPSHOT_MAX_LOGS 100000 /* the largest number of logs of a replica */
-/* The largest number in a snapshot: JSON parsers may read larger ones inexactly. */
+#define SNAPSHOT_MAX_LOGS 100000 /* of a replica */
+/* JSON parsers may read larger numbers inexactly. */
 #define USAGE_MAX (INT64_C(1) << 53)
 
 #define JOB(name, type, ...)	 SPEC_FIELD(struct spec_job, name, type, __VA_ARGS__)
