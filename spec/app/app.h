@@ -60,8 +60,7 @@ struct spec_resource {
 struct spec_role {
 	char *name;
 	char *image;
-	/* recorded, but not used, as in TorchX; NULL if not set */
-	char *base_image;
+	char *base_image; /* recorded, but not used, as in TorchX; NULL if not set */
 	char *entrypoint;
 	char **args;
 	size_t n_args;

@@ -20,9 +20,8 @@ struct spec_hold_after {
 };
 
 struct spec_hold {
-	bool hold; /* the job waits until a user releases it */
-	/* the earliest time of the start, as written; NULL if not set */
-	char *begin;
+	bool hold;   /* the job waits until a user releases it */
+	char *begin; /* the earliest time of the start, as written; NULL if not set */
 	struct spec_hold_after *after;
 	size_t n_after;
 };

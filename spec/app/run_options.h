@@ -22,10 +22,9 @@ struct spec_option {
 	const char *name;
 	enum spec_option_type type;
 	bool required;
-	int64_t min, max; /* of an INT or a TIME */
-	const char *help; /* one line for the user */
-	/* why the option can't be used, for the user; NULL if it can */
-	const char *refusal;
+	int64_t min, max;    /* of an INT or a TIME */
+	const char *help;    /* one line for the user */
+	const char *refusal; /* why the option can't be used, for the user; NULL if it can */
 };
 
 /* Rows that a kind's table may include. TorchX lacks these options (docs/deviations.md). */

@@ -40,13 +40,11 @@ struct spec_logline {
 	int64_t since;
 	bool force, gap;
 	enum line_state state;
-	uint64_t n; /* bytes that have arrived */
-	/* bytes of output since the last time, at most SPEC_LOGLINE_ENTRY */
-	size_t entry;
-	bool any; /* a line has begun */
+	uint64_t n;   /* bytes that have arrived */
+	size_t entry; /* bytes of output since the last time, at most SPEC_LOGLINE_ENTRY */
+	bool any;     /* a line has begun */
 	int64_t line_ns;
-	/* the possible beginning of a time */
-	char prefix[PREFIX_MAX];
+	char prefix[PREFIX_MAX]; /* the possible beginning of a time */
 	size_t n_prefix;
 	char second[SECOND_CHARS]; /* the last time, up to its seconds */
 	int64_t second_ns;

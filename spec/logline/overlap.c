@@ -13,8 +13,7 @@ struct guess {
 	uint64_t at; /* offset in the log to which the stream's next byte belongs */
 	uint64_t n;  /* bytes matched so far */
 	bool timed;  /* confirmed by the time of a line */
-	/* for a later part of a line, whose time may be later than the line's */
-	bool part;
+	bool part;   /* for a later part of a line, whose time may be later than the line's */
 };
 
 struct overlap {
@@ -22,10 +21,9 @@ struct overlap {
 	bool force;
 	/* of the known lines; EARLIEST is 0 if the time of a line is unknown */
 	int64_t earliest, latest;
-	bool begun; /* a line of the stream has begun */
-	int64_t ns; /* the time of the current line */
-	/* a line newer than the known end may have been mistaken for a known line */
-	bool skipped;
+	bool begun;   /* a line of the stream has begun */
+	int64_t ns;   /* the time of the current line */
+	bool skipped; /* a line newer than the known end may have been mistaken for a known line */
 	struct guess guesses[GUESSES_MAX];
 	size_t n_guesses;
 	/* a guess for a part has reached the known end without FORCE: new output, or another run */

@@ -22,8 +22,7 @@ struct overlap;
 enum overlap_answer {
 	OVERLAP_KNOWN, /* known, or perhaps known */
 	OVERLAP_NEW,   /* the held bytes and all later bytes are new */
-	/* the stream has a line newer than the known end, but lacks that end */
-	OVERLAP_NONE,
+	OVERLAP_NONE,  /* the stream has a line newer than the known end, but lacks that end */
 };
 
 /* Take ownership of the contents of KNOWN, which must not be empty. */

@@ -11,8 +11,7 @@
 /* A dry run. Plain data. */
 struct spec_dry_run {
 	const struct spec_kinds *kinds; /* all kinds that the user can name */
-	/* "local", "volcano", ...; "" for the one that the document names */
-	const char *backend;
+	const char *backend;   /* "local", "volcano", ...; "" for the one that the document names */
 	const char *namespace; /* in a cluster; "" means "default" */
 	/*
 	 * Run options. With the BACKEND "local", those that the document's kind lacks are ignored.

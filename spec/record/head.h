@@ -39,8 +39,7 @@ struct spec_head_more {
 	unsigned readable; /* see backend_submission.readable */
 	char *reason;	   /* if STATE is NEVER: the reason, one word; else "" */
 	char *why;	   /* a sentence for people, or "" */
-	/* for a local job that is SUBMITTING: the id of the machine's boot; else "" */
-	char *boot;
+	char *boot; /* for a local job that is SUBMITTING: the id of the machine's boot; else "" */
 	/* JSON maps, malloc'ed; NULL if absent */
 	char *parts[RECORD_N_PARTS];
 };
@@ -55,16 +54,13 @@ struct spec_head {
 	char *file;   /* the name of the job's file in submit/ */
 	char *digest; /* SHA-256 of the document */
 	char *backend;
-	/* name of the job's directory and, in a cluster, of its object */
-	char *id;
+	char *id; /* name of the job's directory and, in a cluster, of its object */
 	struct spec_head_more *more; /* NULL after spec_head_forget has freed it */
 	int64_t created;
 	unsigned user, group;
-	/* bytes of this struct and its texts, if they are one block; otherwise 0 */
-	unsigned size;
-	/* true if USER and GROUP submitted the job, false if the mounting user did */
-	bool owned;
-	bool own; /* true if the job was submitted through this state directory */
+	unsigned size; /* bytes of this struct and its texts, if they are one block; otherwise 0 */
+	bool owned; /* true if USER and GROUP submitted the job, false if the mounting user did */
+	bool own;   /* true if the job was submitted through this state directory */
 	/* The rest is about the job's state. */
 	bool held;	/* if STATE is SUBMITTING: true if it was HELD before */
 	bool unlinked;	/* true if NAME.job was removed */

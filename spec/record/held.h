@@ -27,8 +27,7 @@ struct spec_held_after {
 /* The conditions of a held job. Plain data. */
 struct spec_held {
 	bool hold;
-	/* the earliest time of the launch, in ns; 0 for any time */
-	int64_t begin;
+	int64_t begin; /* the earliest time of the launch, in ns; 0 for any time */
 	struct spec_held_after *after;
 	size_t n_after;
 };

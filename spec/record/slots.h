@@ -14,9 +14,8 @@
 /* The limits of the queue, and the count of jobs and GPUs so far. Plain data. */
 struct spec_slots {
 	unsigned jobs; /* maximum number of running jobs; 0 if unlimited */
-	/* the GPUs that jobs may use, one bit each; 0 if GPUs are not managed */
-	uint64_t gpus;
-	bool passive;		 /* true if this mount does not start jobs */
+	uint64_t gpus; /* the GPUs that jobs may use, one bit each; 0 if GPUs are not managed */
+	bool passive;  /* true if this mount does not start jobs */
 	size_t running, waiting; /* numbers of running and waiting jobs */
 	uint64_t taken;		 /* the GPUs in use, one bit each */
 };

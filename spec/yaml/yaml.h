@@ -24,8 +24,7 @@ struct spec_yaml {
 	/* TEXT, LEN and PLAIN are only for scalars. */
 	char *text; /* UTF-8; may include NUL */
 	size_t len;
-	/* true if not quoted, not a block, and without the tag !!str */
-	bool plain;
+	bool plain; /* true if not quoted, not a block, and without the tag !!str */
 	/* The explicit tag, such as "tag:yaml.org,2002:int", or NULL. */
 	char *tag;
 	/* The items of a list, or the pairs of a map: key, value, key, value, ... */
