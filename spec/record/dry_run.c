@@ -10,7 +10,6 @@
 #include "spec/kinds/ready_manifest.h"
 #include "spec/record/record.h"
 
-/* How a dry run uses its random bytes. */
 struct chance {
 	uint64_t name[2];
 	unsigned char uid[16], submission[16];
@@ -36,10 +35,7 @@ static int make_manifest(const struct spec_dry_run *d, const struct spec_kind *k
 	struct chance chance = chance_of(d);
 	char submission[37];
 	struct spec_manifest_request rq = {
-		/*
-		 * A local mount's options may be for any kind. NULL means that options of other
-		 * kinds are ignored.
-		 */
+		/* NULL ignores options of other kinds, which a local mount may have. */
 		.kind = streq(d->backend, "local") ? NULL : kind,
 		.kinds = &kind,
 		.n_kinds = 1,

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Held jobs: reads their conditions from documents and records, checks which are met, and makes
- * snapshots.
- */
+/* Reads the conditions of held jobs, checks which are met, and makes snapshots. */
 #include "spec/record/held.h"
 
 #include <errno.h>
@@ -60,9 +57,7 @@ void spec_held_free(struct spec_held *h)
 
 /* --- reading a document --- */
 
-/*
- * Set *RET to the conditions in the document ROOT. Return false if there are none, or invalid ones.
- */
+/* Set *RET to the conditions in ROOT. Return false if there are none, or if one is invalid. */
 static bool find_conditions(const struct spec_yaml *root, struct spec_hold *ret)
 {
 	const struct spec_yaml *args =
@@ -265,7 +260,7 @@ static const char *put_wait(FILE *out, const struct spec_held *h,
 	fputs(progress->refusal ? "the launch failed; kxfs retries: "
 				: "waits until kxfs has launched it",
 	      out);
-	/* Print only the first line of a refusal. */
+	/* only the first line of a refusal */
 	if (progress->refusal)
 		fwrite(progress->refusal, 1, strcspn(progress->refusal, "\n"), out);
 	return progress->refusal ? "LaunchDelayed" : "Launching";
@@ -303,17 +298,13 @@ static void put_end(struct spec_job *job, const struct spec_head *head)
 	}
 }
 
-/*
- * True if the snapshot shows the job as submitted. While kxfs launches a held job, the job is still
- * shown as held.
- */
+/* True if the job is shown as submitted. A held job remains HELD while kxfs launches it. */
 static bool is_sent(const struct spec_head *head, const struct spec_held *h,
 		    const struct spec_held_progress *progress)
 {
 	return head->state == RECORD_SUBMITTING && (!h || progress->sending != SPEC_SENDING);
 }
 
-/* Set the reason why the job waits. */
 static void put_cause(struct spec_job *job, const struct spec_head *head, const struct spec_held *h,
 		      const struct spec_held_progress *progress)
 {

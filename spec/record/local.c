@@ -73,7 +73,7 @@ static void refuse_torchx_options(const struct spec_options *o, struct spec_erro
 			     "is not needed: -o gpus=N gives each replica its own GPUs", e);
 }
 
-/* Return the settings for a job of APP. Add an error to E if a run option is invalid. */
+/* Return the settings for a job of APP. Add errors about its run options to E. */
 static struct spec_terms choose_terms(const struct spec_app *app, const struct spec_machine *m,
 				      struct spec_errors *e)
 {
