@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Converts structs to JSON maps and back, by a table of each struct's fields. Reading checks
- * everything, since files on disk are untrusted. Private to spec/.
- */
+/* Converts structs to JSON maps and back, by tables. Files are untrusted. Private to spec/. */
 #pragma once
 
 #include "spec/base/tree.h"

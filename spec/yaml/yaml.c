@@ -243,7 +243,7 @@ static bool is_merge_key(const struct spec_yaml *key)
 	return key->plain && !key->tag && streq(key->text, "<<");
 }
 
-/* Check the keys of a complete map. A duplicate key is an error, but reading continues. */
+/* A key that is not text ends reading with an error; a duplicate key only adds one. */
 static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
 {
 	cleanup(free_table) struct lh_table *seen = new_table(map->n + 1, NULL);

@@ -45,13 +45,9 @@ int spec_yaml_parse_all(const char *text, size_t len, struct spec_yaml **ret,
 			struct spec_errors *e);
 
 enum spec_yaml_rules {
-	/*
-	 * Only the tags of YAML 1.2's core schema are valid. As in PyYAML, a map's own value takes
-	 * precedence over a merged value ("<<").
-	 */
+	/* only tags of YAML 1.2's core schema; a map's own value replaces a merged one (PyYAML) */
 	SPEC_YAML_CORE,
-	/* See spec_yaml_to_object. */
-	SPEC_YAML_KUBECTL,
+	SPEC_YAML_KUBECTL, /* the rules of spec_yaml_to_object */
 };
 
 /* Expand merge keys and, with SPEC_YAML_CORE, check tags. Errors are added to E. */
@@ -68,10 +64,7 @@ define_cleanup(spec_yaml_freep, struct spec_yaml *, spec_yaml_free)
 /* Return the value of KEY in M, or NULL if M does not have KEY or is not a map. */
 const struct spec_yaml *spec_yaml_get(const struct spec_yaml *m, const char *key);
 
-/*
- * Find the longest beginning of PATH that exists in ROOT. Return false if not even the first step
- * exists. Implements spec_errors_find.
- */
+/* Find the longest beginning of PATH in ROOT. False if there is none. For spec_errors_find. */
 bool spec_yaml_find(void *root, const char *path, unsigned *ret_line, unsigned *ret_column);
 
 /*
@@ -90,10 +83,7 @@ enum spec_yaml_value spec_yaml_resolve(const struct spec_yaml *scalar);
 /* True if NODE is a plain scalar that means null in YAML. */
 bool spec_yaml_is_null(const struct spec_yaml *node);
 
-/*
- * Convert NODE, which was parsed without errors, to a JSON value with the types of
- * spec_yaml_resolve. The caller owns the reference. A null becomes NULL, even at the root.
- */
+/* Return NODE, parsed without errors, as JSON. The caller owns the reference. A null is NULL. */
 struct json_object *spec_yaml_to_json(const struct spec_yaml *node);
 
 /*

@@ -40,8 +40,6 @@ void spec_yaml_add_time(struct json_object *o, const char *key, int64_t ns)
 	spec_tree_add(o, key, value);
 }
 
-/* --- the style of a string --- */
-
 /* True if some parser reads TEXT as null, a boolean, a number, or a special key. */
 static bool is_word(const char *text, size_t len)
 {
@@ -126,8 +124,6 @@ static bool is_literal(const char *text, size_t len)
 		content |= text[i] != '\n' && text[i] != ' ' && text[i] != '\t';
 	return content;
 }
-
-/* --- writing --- */
 
 static void put_indent(struct emitter *em, unsigned indent)
 {

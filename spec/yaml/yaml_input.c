@@ -80,10 +80,7 @@ int yaml_input_check(const char *text, size_t len, struct spec_errors *e)
 	size_t n;
 
 	for (; s < end; s += n, column++) {
-		/*
-		 * %TAG declares custom tags, none of which is valid here. Many declarations take
-		 * libyaml quadratic time, and it copies a long tag at each use.
-		 */
+		/* libyaml takes quadratic time for many of these, and copies a tag per use. */
 		if (column == 1 && end - s >= 4 && memcmp(s, "%TAG", 4) == 0)
 			return spec_errors_add(
 				e, -EINVAL, line, column, "",
@@ -155,7 +152,6 @@ static const char *skip_space(const char *s, const char *end)
 	return s;
 }
 
-/* Return the end of the JSON map that begins at S. */
 static const char *skip_map(const char *s, const char *end)
 {
 	struct spec_nest nest = {.depth = 1};

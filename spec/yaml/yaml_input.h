@@ -6,10 +6,7 @@
 
 #include "spec/base/error.h"
 
-/*
- * Refuse a file that is too large, or that begins with the byte order mark of UTF-16 or UTF-32.
- * Skip the byte order mark of UTF-8. Return 0, -EINVAL or -EFBIG.
- */
+/* Refuse a large file, UTF-16 and UTF-32; skip UTF-8's mark. Return 0, -EINVAL or -EFBIG. */
 int yaml_input_begin(const char **text, size_t *len, struct spec_errors *e);
 
 /*

@@ -163,7 +163,6 @@ struct json_object *spec_yaml_to_json(const struct spec_yaml *node)
 
 #define BINARY_TAG "tag:yaml.org,2002:binary"
 
-/* Return the value of the hexadecimal digit C, or 99. */
 static unsigned digit_of(char c)
 {
 	return is_digit(c)				? (unsigned)(c - '0')
@@ -201,7 +200,6 @@ static bool read_whole(const char *text, unsigned base, struct scalar *ret)
 	return true;
 }
 
-/* Parse TEXT, a finite decimal number with an optional fraction and exponent. */
 static bool read_float(const char *text, struct scalar *ret)
 {
 	*ret = (struct scalar){.type = SPEC_YAML_FLOAT, .number = strtod(text, NULL)};
@@ -250,10 +248,7 @@ static bool is_tag(const struct spec_yaml *node, const char *tag)
 	return node->tag && streq(node->tag, tag);
 }
 
-/*
- * Set *RET to the value of NODE. Its tag determines the type; without a tag, its text does. Return
- * false if the text is not valid for the tag.
- */
+/* Return false if NODE's text does not fit its tag. Without a tag, the text decides the type. */
 static bool resolve(const struct spec_yaml *node, struct scalar *ret)
 {
 	static const struct {
