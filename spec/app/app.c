@@ -165,8 +165,6 @@ static void read_counts(struct app_reader *r, const struct app_path *path,
 	}
 }
 
-/* --- ports --- */
-
 /* Return why Kubernetes refuses NAME as the name of a port, or NULL. */
 static const char *port_name_error(const char *name)
 {
@@ -199,8 +197,6 @@ static void read_ports(struct app_reader *r, const struct app_path *path,
 			app_error(r, &at, node->v[i], "%s", error);
 	}
 }
-
-/* --- resources --- */
 
 static void read_devices(struct app_reader *r, const struct app_path *path,
 			 const struct spec_yaml *node, void *member)
@@ -273,8 +269,6 @@ static void read_resource(struct app_reader *r, const struct app_path *path,
 			node->text);
 }
 
-/* --- mounts --- */
-
 static void read_mount(struct app_reader *r, const struct app_path *path,
 		       const struct spec_yaml *node, struct spec_role *role)
 {
@@ -329,8 +323,6 @@ static void read_overrides(struct app_reader *r, const struct app_path *path,
 			  "is not empty, but kxfs does not apply it: write the values into the "
 			  "fields of the role, and leave this field out");
 }
-
-/* --- replicas and retries --- */
 
 static void read_retry_policy(struct app_reader *r, const struct app_path *path,
 			      const struct spec_yaml *node, void *member)

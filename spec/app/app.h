@@ -48,7 +48,6 @@ enum spec_retry {
 	SPEC_RETRY_HOT_SPARE
 };
 
-/* The resources that a replica requests. */
 struct spec_resource {
 	double cpu;    /* logical cores; <= 0 if not set */
 	int64_t gpu;   /* <= 0 if not set */
@@ -103,11 +102,10 @@ struct spec_scheduler {
 
 #define SPEC_MAX_SCHEDULERS 8
 
-/* The rules for reading an AppDef. The caller fills them in. */
 struct spec_app_rules {
 	/* replaces a leading "~" in the source of a bind mount in string form; NULL if unknown */
 	const char *home;
-	/* The first one must have the strictest rules for names: the default. */
+	/* the first one must have the strictest rules for names, which are the default */
 	struct spec_scheduler known[SPEC_MAX_SCHEDULERS];
 	size_t n_known;
 	/* The document must name this scheduler or none. NULL if it may name any known one. */

@@ -43,10 +43,7 @@ static void move(struct spec_yaml *from, size_t i, struct spec_yaml *to, const c
 	to->v[to->n - 2]->len = strlen(key);
 }
 
-/*
- * Take ownership of ROOT, the output of torchx, and return the AppDef in it. Omit the scheduler
- * "kxfs": the AppDef may then be submitted to any mount.
- */
+/* Take ROOT and return its AppDef, without the scheduler "kxfs", which stands for any mount. */
 static struct spec_yaml *unwrap(struct spec_yaml *root)
 {
 	/* run options that only TorchX's scheduler "kxfs" (contrib/torchx) has */

@@ -36,10 +36,7 @@ char *app_path_text(const struct app_path *path)
 	return ret;
 }
 
-/*
- * If the list of errors is full, and an error at NODE would not be in it, only count the error.
- * Very many errors then cost little, since their texts are not made.
- */
+/* If the list of errors is full and NODE is after its last error, only count the error. */
 static bool is_dropped(struct app_reader *r, const struct spec_yaml *node)
 {
 	const struct spec_error *last = r->e->n ? &r->e->v[r->e->n - 1] : NULL;
@@ -87,8 +84,6 @@ bool app_is(struct app_reader *r, const struct app_path *path, const struct spec
 		return true;
 	return false;
 }
-
-/* --- maps --- */
 
 #define MAX_FIELDS 24
 
@@ -170,8 +165,6 @@ void *app_add(void *v, size_t *n, size_t size)
 	return memset((char *)*array + (*n)++ * size, 0, size);
 }
 
-/* --- text --- */
-
 void app_read_text(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   void *member)
 {
@@ -226,8 +219,6 @@ void app_read_text_map(struct app_reader *r, const struct app_path *path,
 		pair->value = text_copy(node->v[i + 1]->text);
 	}
 }
-
-/* --- numbers --- */
 
 /* Return why kxfs refuses TEXT, which looks like a number but is not valid; else NULL. */
 static const char *why_not(const char *text)
@@ -317,8 +308,6 @@ void app_read_number(struct app_reader *r, const struct app_path *path,
 	else
 		memcpy(member, &number, sizeof(number));
 }
-
-/* --- anything --- */
 
 /* Check that NODE contains no NUL. Add errors. */
 static bool check_any(struct app_reader *r, const struct app_path *path,

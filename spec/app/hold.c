@@ -14,8 +14,6 @@
 
 static const char *const after_names[] = {"ok", "any", "failed", NULL};
 
-/* --- times --- */
-
 bool spec_hold_moment(const char *text, int64_t now, int64_t (*local)(int64_t), int64_t *ret)
 {
 	static const char *const rests[] = {"", "Z", ":00Z", "T00:00:00Z"};
@@ -40,8 +38,6 @@ bool spec_hold_moment(const char *text, int64_t now, int64_t (*local)(int64_t), 
 	}
 	return false;
 }
-
-/* --- conditions --- */
 
 static int64_t same_moment(int64_t time)
 {

@@ -61,7 +61,6 @@ printf_like(4, 5) static void wrong(struct mount_reader *r, const struct spec_ya
 	r->failed = true;
 }
 
-/* Return the enum spec_mount_type with the name WORD, or -1. */
 static int kind_of(const char *word)
 {
 	for (size_t i = 0; i < array_size(mount_kinds); i++)
@@ -70,7 +69,6 @@ static int kind_of(const char *word)
 	return -1;
 }
 
-/* Return the first character of PERM that is not a permission, or 0. */
 static char bad_permission(const char *perm)
 {
 	return perm[strspn(perm, "rwm")];
