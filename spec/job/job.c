@@ -396,10 +396,7 @@ static void job_free(struct spec_job *job)
 
 /* --- packing --- */
 
-/*
- * A string that equals one of the last N_RECENT strings is not stored again. Many replicas have the
- * same reason, node or phase.
- */
+/* A string is compared with this number of earlier ones: replicas often share nodes and phases. */
 #define N_RECENT 16
 
 struct job_strings {
@@ -549,10 +546,7 @@ const struct spec_replica *spec_job_replica(const struct spec_job *job, const ch
 {
 	size_t k;
 
-	/*
-	 * A name usually ends in the replica's index in its role. Without this guess, listing a
-	 * large job would take quadratic time.
-	 */
+	/* The number is usually the index in the role. The search below is slow. */
 	if (trailing_number(name, &k)) {
 		for (size_t i = 0; i < job->n_roles; i++) {
 			const struct spec_role_status *role = &job->roles[i];

@@ -128,8 +128,7 @@ struct spec_replica {
 	/* when the time limit will end this attempt; 0 if never or unknown; not on disk */
 	int64_t deadline;
 	/*
-	 * For a container that failed and is restarted in the same pod. If the replica is FAILED,
-	 * the container was stopped after a restart.
+	 * a container that failed and is restarted in the same pod (if FAILED: was, then stopped)
 	 */
 	unsigned starts; /* starts of the container so far; 0 if none is restarted */
 	int last_code;	 /* exit code of the failed run */
@@ -267,10 +266,7 @@ int spec_action_parse(const char *text, char **ret);
 struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas);
 /* Return a copy of FROM with one reference, to be changed and published. */
 struct spec_job *spec_job_copy(const struct spec_job *from);
-/*
- * Move FROM, which has only one reference, into one block of memory. The result can be published
- * and copied, but not changed.
- */
+/* Move FROM, which has one reference, into one block of memory, which must not be changed. */
 struct spec_job *spec_job_pack(struct spec_job *from);
 /* Record that the output after the captured part of LOG is lost. May be called again. */
 void spec_log_lose_end(struct spec_log *log);
@@ -298,17 +294,13 @@ void spec_role_set_request(struct spec_role_status *role, const struct spec_requ
 
 const struct spec_job *spec_job_ref(const struct spec_job *job);
 void spec_job_unref(const struct spec_job *job); /* NULL is allowed */
-/* P is the address of a (const) struct spec_job pointer. */
 static inline void spec_job_unrefp(void *p)
 {
 	spec_job_unref(*(const struct spec_job *const *)p);
 }
 #define cleanup_job cleanup(spec_job_unrefp)
 
-/*
- * Return the name of JOB's files in the state directory: the UUID of the submission if the job was
- * submitted through this state directory, else the uid.
- */
+/* Return the name of JOB's files on disk: the submission's UUID if JOB is OWN, else the uid. */
 const char *spec_job_key(const struct spec_job *job);
 /* True if JOB's state is final. False for a suspended job, which may resume. */
 bool spec_job_has_ended(const struct spec_job *job);

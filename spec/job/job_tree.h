@@ -8,16 +8,13 @@
 
 enum spec_snapshot_form {
 	SPEC_SNAPSHOT_WHOLE,
-	SPEC_SNAPSHOT_NO_LOGS, /* the reader knows the logs */
+	SPEC_SNAPSHOT_NO_LOGS, /* without logs, which the reader knows */
 	/* for people: the most important fields, and times as dates; kxfs can't parse it */
 	SPEC_SNAPSHOT_PEOPLE,
 };
 
 struct json_object *spec_snapshot_tree(const struct spec_job *job, enum spec_snapshot_form form);
-/*
- * Make a job from ROOT, a snapshot in the form WHOLE or NO_LOGS. Return 0 and a job with one
- * reference, not packed, or -EINVAL.
- */
+/* Make a job, not packed, from ROOT in the form WHOLE or NO_LOGS. Return 0 or -EINVAL. */
 int spec_snapshot_of(const struct spec_value *root, enum spec_snapshot_form form,
 		     struct spec_job **ret);
 
@@ -26,8 +23,5 @@ void spec_transitions_write(struct json_object *o, const struct spec_transitions
 /* Read the member "transitions" of O into T, which stays empty without it. Return 0, or -EINVAL. */
 int spec_transitions_read(const struct spec_value *o, struct spec_transitions *t);
 
-/*
- * Return the usage of R, a replica of JOB, or of all replicas if R is NULL. An unknown value is
- * null. For a running replica, the usage ends with the last sample.
- */
+/* Return the usage of R, or of all replicas if R is NULL. Unknown values are null. */
 struct json_object *spec_usage_tree(const struct spec_job *job, const struct spec_replica *r);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Finds the last words of a failed program (status.h) in the lines of a text, or in TorchElastic's
- * error, {"message": {"message": ..., "extraInfo": ...}}.
- */
+/* Finds the last words of a program (status.h) in a text, or in TorchElastic's error file. */
 #include "spec/job/status.h"
 
 #include "spec/base/utf8.h"

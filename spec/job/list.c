@@ -98,8 +98,6 @@ static void make_cells(const struct spec_job *job, char **ret, size_t *ret_len)
 	*ret = mem_copy(cells, *ret_len);
 }
 
-/* --- ages --- */
-
 /*
  * Print the age of a job, "12m", or "-" if CREATED (ns) is 0. Another machine's clock may have put
  * CREATED after NOW (s): the age is then 0. Lower *UNTIL (s) to the time when the age changes.
@@ -130,8 +128,6 @@ static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *unt
 	memcpy(ret, from, len);
 	return len - 1;
 }
-
-/* --- the table --- */
 
 struct table {
 	size_t width[N_COLUMNS];
@@ -228,8 +224,6 @@ static struct spec_text *make_table(const struct spec_list *list, int64_t stale_
 	*ret_until = until * NS_PER_S;
 	return text;
 }
-
-/* --- the bytes of all rows --- */
 
 /* Sort rows: the job that changed last first, and among equal times the newest job. */
 static int compare_rows(const void *a, const void *b)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The texts of `list` and `list.jsonl`: all jobs of a directory, the last changed first. A struct
- * spec_list caches the line of each snapshot. One thread at a time may use it.
- */
+/* The texts of `list` and `list.jsonl`, the last changed job first. For one thread at a time. */
 #pragma once
 
 #include "spec/job/job.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Writes and reads snapshots by tables of fields. The JSON of the job's object is one text, since
- * the server may put anything into it.
- */
+/* Writes and reads snapshots. OBJECT is one text, since the server may put anything into it. */
 #include "spec/job/status.h"
 
 #include <errno.h>
@@ -125,8 +122,6 @@ static const struct spec_field usage_fields[] = {
 	{0},
 };
 
-/* --- writing --- */
-
 struct json_object *spec_snapshot_tree(const struct spec_job *job, enum spec_snapshot_form form)
 {
 	bool people = form == SPEC_SNAPSHOT_PEOPLE;
@@ -176,8 +171,6 @@ char *spec_snapshot_text(const struct spec_job *job)
 	text = spec_tree_print(root);
 	return text_print("%s\n", text);
 }
-
-/* --- reading --- */
 
 static int read_logs(const struct spec_value *o, struct spec_replica *r)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Makes texts of a job's files. status and status.json are one tree in two formats, so they can't
- * contradict each other.
- */
+/* Makes texts of a job's files. status and status.json are one tree, so they always agree. */
 #include "spec/base/time.h"
 #include "spec/job/status.h"
 

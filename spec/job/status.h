@@ -15,10 +15,7 @@ void spec_status_yaml(const struct spec_job *job, char **ret, size_t *ret_len);
 void spec_status_json(const struct spec_job *job, char **ret, size_t *ret_len);
 /* Make the text of status.json, as one line. */
 void spec_status_json_line(const struct spec_job *job, char **ret, size_t *ret_len);
-/*
- * Make the text of why: a short paragraph and a newline, or nothing. It suggests only actions in
- * ALLOWED, a set as in spec_status_ctl.
- */
+/* Make the text of why, or "". It suggests only actions in ALLOWED, as in spec_status_ctl. */
 void spec_status_why(const struct spec_job *job, unsigned allowed, char **ret, size_t *ret_len);
 /* Return what `why` has about the first replica that waits, without a newline; or "". */
 char *spec_status_obstacle(const struct spec_job *job);
@@ -28,10 +25,7 @@ void spec_status_replica(const struct spec_job *job, const struct spec_replica *
 void spec_status_usage(const struct spec_job *job, char **ret, size_t *ret_len);
 void spec_status_replica_usage(const struct spec_job *job, const struct spec_replica *r, char **ret,
 			       size_t *ret_len);
-/*
- * Make the text of ctl: the actions that ctl accepts now and that are in the bit set ALLOWED (1u <<
- * enum spec_action), one on each line.
- */
+/* Make the text of ctl: the accepted actions in the bit set ALLOWED (1u << enum spec_action). */
 void spec_status_ctl(const struct spec_job *job, unsigned allowed, char **ret, size_t *ret_len);
 
 /*
@@ -59,11 +53,7 @@ char *spec_last_error(const char *text, size_t n);
 /* Return the log that ends with the last words of JOB, which has failed or is failing; or NULL. */
 const struct spec_log *spec_last_log(const struct spec_job *job);
 
-/*
- * --- snapshot.c: snapshots in the state directory ---
- *
- * From these, kxfs shows jobs that the cluster has deleted and whose output was captured.
- */
+/* --- snapshot.c: jobs on disk, also those that the cluster has deleted --- */
 
 /* Return JOB as JSON text, with a newline at its end; malloc'ed. */
 char *spec_snapshot_text(const struct spec_job *job);

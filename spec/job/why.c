@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Makes the text of `why`: one paragraph, empty for a job without problems. Line breaks in texts
- * from outside become blanks.
- */
+/* Makes the text of `why`. Line breaks in texts from outside become blanks. */
 #include "spec/base/amount.h"
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
