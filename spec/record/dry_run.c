@@ -24,8 +24,6 @@ static struct chance chance_of(const struct spec_dry_run *d)
 	return ret;
 }
 
-/* --- a job of a cluster --- */
-
 static int make_manifest(const struct spec_dry_run *d, const struct spec_kind *kind,
 			 const char *text, size_t len, char **ret, size_t *ret_len,
 			 struct spec_errors *e)
@@ -57,8 +55,6 @@ static int make_manifest(const struct spec_dry_run *d, const struct spec_kind *k
 		spec_manifest_yaml(m, ret, ret_len);
 	return err;
 }
-
-/* --- jobs of any kind --- */
 
 /* Return the kind of cluster job that the document ROOT requests; NULL for a local job. */
 static const struct spec_kind *kind_of(const struct spec_kinds *known, const struct spec_yaml *root)

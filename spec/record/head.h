@@ -81,7 +81,6 @@ void spec_head_set(struct spec_head *h, char **field, const char *value);
 /* If H is LIVE or HISTORY, free its MORE, unless it has a snapshot. The file keeps the data. */
 void spec_head_forget(struct spec_head *h);
 
-/* The first line of a file. */
 struct spec_head_line {
 	bool history;
 	size_t head, document, manifest; /* lengths */

@@ -55,8 +55,6 @@ void spec_held_free(struct spec_held *h)
 	free(h);
 }
 
-/* --- reading a document --- */
-
 /* Set *RET to the conditions in ROOT. Return false if there are none, or if one is invalid. */
 static bool find_conditions(const struct spec_yaml *root, struct spec_hold *ret)
 {
@@ -109,8 +107,6 @@ int spec_held_read(const char *text, size_t len, const struct spec_held_place *p
 	return e->err;
 }
 
-/* --- the text on disk --- */
-
 char *spec_held_part(const struct spec_held *h)
 {
 	cleanup_json struct json_object *root = spec_tree_map();
@@ -146,8 +142,6 @@ int spec_held_parse(const char *part, struct spec_held **ret)
 		*ret = take_ptr(h);
 	return err;
 }
-
-/* --- waiting for other jobs --- */
 
 bool spec_held_means(const struct spec_held_after *after, const struct spec_job *job)
 {
@@ -203,8 +197,6 @@ enum spec_decision spec_held_judge(const struct spec_held *h, int64_t now, char 
 	}
 	return waits ? SPEC_DECISION_WAIT : SPEC_DECISION_GO;
 }
-
-/* --- snapshots --- */
 
 struct spec_job *spec_held_shape(const char *text, size_t len, const char *home)
 {

@@ -63,10 +63,7 @@ bool spec_held_settle(struct spec_held_after *after, const struct spec_job *old,
 		      const struct spec_job *now);
 
 enum spec_decision { SPEC_DECISION_WAIT, SPEC_DECISION_GO, SPEC_DECISION_NEVER };
-/*
- * Decide whether a job with the conditions H can be launched now. If it never can, *RET_WHY is the
- * reason (malloc'ed), otherwise NULL.
- */
+/* *RET_WHY is the reason (malloc'ed) if the job can never be launched, otherwise NULL. */
 enum spec_decision spec_held_judge(const struct spec_held *h, int64_t now, char **ret_why);
 
 /* The progress of the launch of a job whose state is SUBMITTING. */
@@ -85,10 +82,7 @@ struct spec_held_progress {
 	enum spec_sending sending;
 };
 
-/*
- * Return a job with only the app name, roles and replicas of the document, as SHAPE for
- * spec_held_job. It has none of these if the document is invalid.
- */
+/* Return a job with the app name, roles and replicas of the document; empty if it is invalid. */
 struct spec_job *spec_held_shape(const char *text, size_t len, const char *home);
 /* Return the snapshot of the job with the record HEAD. H is NULL if the job was not held. */
 struct spec_job *spec_held_job(const struct spec_head *head, const struct spec_held *h,

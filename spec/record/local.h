@@ -4,7 +4,6 @@
 
 #include "spec/app/app.h"
 
-/* This machine's environment for local jobs. */
 struct spec_machine {
 	const char *home;     /* the user's home, or NULL */
 	const char *work_dir; /* where a job runs if its AppDef names no directory */
@@ -12,10 +11,7 @@ struct spec_machine {
 	const struct spec_pair *args;
 	size_t n_args;
 	unsigned gpus; /* for jobs; 0 if GPUs are not managed */
-	/*
-	 * Return NULL if jobs can run in PATH, otherwise the reason for people (malloc'ed). NULL if
-	 * directories are not checked.
-	 */
+	/* returns why jobs can't run in PATH (malloc'ed), or NULL; without it, none is checked */
 	char *(*dir_error)(void *data, const char *path);
 	void *data;
 };
@@ -34,7 +30,7 @@ static inline void spec_terms_clear(struct spec_terms *terms)
 
 /*
  * Like spec_app_read, but also set *RET_TERMS, which the caller has zeroed. After an error, its DIR
- * is NULL. A ready manifest is one error.
+ * is NULL. A manifest for a cluster is refused with one error.
  */
 int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
 		    struct spec_app **ret, struct spec_terms *ret_terms, struct spec_errors *e);

@@ -48,8 +48,6 @@ static const struct spec_field plan_fields[] = {
 	{0},
 };
 
-/* --- a record --- */
-
 static struct spec_record *record_of(struct spec_job *job)
 {
 	struct spec_record *r = new0(struct spec_record);
@@ -156,8 +154,6 @@ void spec_record_attempt(struct spec_record *r, size_t i, unsigned n)
 	spec_replica_add_log(rep, key, "");
 }
 
-/* --- writing --- */
-
 char *spec_record_snapshot(const struct spec_record *r)
 {
 	cleanup_json struct json_object *root = spec_snapshot_tree(r->job, SPEC_SNAPSHOT_NO_LOGS);
@@ -191,8 +187,6 @@ void spec_record_yaml(const struct spec_record *r, char **ret, size_t *ret_len)
 		spec_tree_text(root, "app_error", r->fault);
 	spec_yaml_emit(root, 0, ret, ret_len);
 }
-
-/* --- reading --- */
 
 /* Check that the replicas of each role in R are numbered from 0. Add the logs of all attempts. */
 static int check_replicas(struct spec_record *r)
@@ -286,8 +280,6 @@ void spec_record_read_app(struct spec_record *r, const char *text, size_t len, c
 		r->app = take_ptr(app);
 	}
 }
-
-/* --- the published snapshot --- */
 
 char *spec_record_log_key(const struct spec_replica *rep, unsigned attempt)
 {

@@ -21,7 +21,6 @@ enum spec_goal {
 	SPEC_GOAL_STOP
 };
 
-/* The plan for one replica. */
 struct spec_plan {
 	bool ended; /* the newest attempt has ended, with its result in the snapshot */
 	/*
@@ -29,10 +28,7 @@ struct spec_plan {
 	 * job, it is restarted when none of their replicas runs any more.
 	 */
 	bool again;
-	/*
-	 * Restarts of the replica. If the retry policy restarts whole roles, only the first replica
-	 * of a role has a number: the restarts of the role.
-	 */
+	/* restarts of the replica, or of the whole role at the role's first replica */
 	unsigned restarts;
 };
 
@@ -55,7 +51,6 @@ struct spec_record {
 	char *fault; /* an error about the AppDef, without a full stop, or "" */
 };
 
-/* The input of a submission. */
 struct spec_record_origin {
 	const char *id, *uid, *submission, *submitter, *file, *work_dir;
 	int64_t created, time_limit, ttl; /* as in struct spec_job */
@@ -71,15 +66,9 @@ define_cleanup(spec_record_freep, struct spec_record *, spec_record_free)
 /* Return the part `snapshot` or `plan` of R as JSON text, malloc'ed. */
 char *spec_record_snapshot(const struct spec_record *r);
 char *spec_record_plan(const struct spec_record *r);
-/*
- * Parse the two parts, which are untrusted. PLAN may be NULL, to skip the plan. Return 0, or
- * -EINVAL if a part is damaged or SNAPSHOT is NULL.
- */
+/* The parts are untrusted. PLAN may be NULL. Return 0, or -EINVAL, also if SNAPSHOT is NULL. */
 int spec_record_parse(const char *snapshot, const char *plan, struct spec_record **ret);
-/*
- * Read R's AppDef from the document TEXT; HOME is as in struct spec_app_rules. If this version of
- * kxfs does not accept the document, set FAULT instead.
- */
+/* Read the document TEXT into APP, or set FAULT. HOME is as in struct spec_app_rules. */
 void spec_record_read_app(struct spec_record *r, const char *text, size_t len, const char *home);
 /* Set *RET to R as YAML, for manifest.yaml, with the AppDef if it was read. */
 void spec_record_yaml(const struct spec_record *r, char **ret, size_t *ret_len);

@@ -103,8 +103,6 @@ bool spec_slots_give(struct spec_slots *t, struct spec_record *r, bool *ret_move
 	return false;
 }
 
-/* --- texts --- */
-
 char *spec_slots_numbers(uint64_t gpus)
 {
 	char *ret = text_copy("");

@@ -10,7 +10,6 @@
 
 #define SPEC_MAX_GPUS 64 /* bits in a set of GPUs */
 
-/* The limits of the queue, and the count of jobs and GPUs so far. */
 struct spec_slots {
 	unsigned jobs; /* maximum of running jobs; 0 if unlimited */
 	uint64_t gpus; /* GPUs that jobs may use, one bit each; 0 if GPUs are not managed */
