@@ -25,10 +25,7 @@
 #define PREFIX_MAX   48 /* more than the length of a time */
 #define TEXT_MAX     512
 #define SECOND_CHARS 20 /* "2026-11-21T09:08:40." */
-/*
- * The maximum time between two parts of a line. A program may by chance print a time where the
- * runtime may cut a line. With this limit, kxfs is unlikely to mistake it for the time of a part.
- */
+/* A program may print a time where the runtime may cut a line. Accept only a likely time. */
 #define PART_MAX (INT64_C(30) * 86400 * NS_PER_S)
 
 enum line_state { BEFORE, CONTENT, MIDDLE, OTHER };
@@ -109,8 +106,6 @@ static void add_text(struct spec_logline *l, const char *bytes, size_t n)
 	l->text[l->n_text] = '\0';
 }
 
-/* --- lines and their contents --- */
-
 /* End the comparison, and deliver the held bytes. The rest of the stream is new. */
 static int begin_new(struct spec_logline *l, spec_logline_fn fn, void *data)
 {
@@ -120,10 +115,7 @@ static int begin_new(struct spec_logline *l, spec_logline_fn fn, void *data)
 	return err;
 }
 
-/*
- * Handle a stream without the known end. If LINE is true, a newer line begins now. Otherwise newer
- * output was skipped as known, so the caller needs another stream.
- */
+/* Handle a stream without the known end. LINE is false if newer output was skipped as known. */
 static int not_found(struct spec_logline *l, bool line, spec_logline_fn fn, void *data)
 {
 	if (!l->force)
@@ -165,7 +157,6 @@ static int begin_line(struct spec_logline *l, int64_t ns, bool part, const char 
 	}
 }
 
-/* Process N bytes of output of the current line. */
 static int take_content(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 			void *data)
 {
@@ -186,8 +177,6 @@ static int take_content(struct spec_logline *l, const char *bytes, size_t n, spe
 		err = fn(data, l->line_ns, bytes, n);
 	return min_of(err, 0);
 }
-
-/* --- times --- */
 
 /* Return the number in the nine digits at TEXT, or -1. */
 static int64_t parse_fraction(const char *text)
@@ -224,10 +213,7 @@ static size_t parse_time(struct spec_logline *l, const char *bytes, size_t n, in
 	return got;
 }
 
-/*
- * Process C, a byte that may belong to the time of a line. NEXT has the N bytes after C. Unlike
- * take_time, handle a time that arrives in several chunks.
- */
+/* Like take_time, for a time that arrives in several chunks. NEXT has the N bytes after C. */
 static int take_prefix(struct spec_logline *l, char c, const char *next, size_t n,
 		       spec_logline_fn fn, void *data)
 {
@@ -264,8 +250,6 @@ static size_t take_time(struct spec_logline *l, const char *bytes, size_t n, spe
 	return len;
 }
 
-/* --- times in the middle of lines --- */
-
 /* True if the N bytes at TEXT can be the first bytes of a kubelet's time and its blank. */
 static bool may_be_time(const char *text, size_t n)
 {
@@ -292,10 +276,7 @@ static int release_prefix(struct spec_logline *l, spec_logline_fn fn, void *data
 	return n > 0 ? take_content(l, l->prefix, n, fn, data) : 0;
 }
 
-/*
- * Process C, a byte where the runtime may have cut a line: output, or a byte of the next part's
- * time. NEXT has the N bytes after C.
- */
+/* C is output, or belongs to the time of a line's next part. NEXT has the N bytes after C. */
 static int take_middle(struct spec_logline *l, char c, const char *next, size_t n,
 		       spec_logline_fn fn, void *data)
 {
@@ -317,8 +298,6 @@ static int take_middle(struct spec_logline *l, char c, const char *next, size_t 
 		l->state = BEFORE;
 	return err;
 }
-
-/* --- the bytes of a stream --- */
 
 /* Process output up to the end of the line, or up to where the runtime may have cut it next. */
 static size_t take_line(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,

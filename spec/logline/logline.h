@@ -53,10 +53,7 @@ struct spec_logline_past {
 	 * output. With FORCE, the next stream accepts all lines that are newer than the known end.
 	 */
 	bool blind;
-	/*
-	 * True if an earlier stream ended where more output may follow. That stream had N bytes,
-	 * and was requested from the time SINCE.
-	 */
+	/* an earlier stream, requested from SINCE, may have ended early, after N bytes */
 	bool ended;
 	uint64_t n;
 	int64_t since;
@@ -79,16 +76,10 @@ struct spec_logline *spec_logline_new(struct spec_logline_known *known, bool for
 				      struct spec_logline_past *past);
 void spec_logline_free(struct spec_logline *l);
 
-/*
- * Return true and set *RET_NS to the time (a whole second) from which the caller must request the
- * stream. Return false for the log's start.
- */
+/* Set the second (in ns) from which to request the stream. Return false for the log's start. */
 bool spec_logline_since(const struct spec_logline *l, int64_t *ret_ns);
 
-/*
- * Called with N bytes of output to append to the log. BYTES is borrowed. NS is the time of the line
- * that began last. Return 0, or a negative errno to stop.
- */
+/* Append output. NS is the time of the line that began last. Return a negative errno to stop. */
 typedef int (*spec_logline_fn)(void *data, int64_t ns, const char *bytes, size_t n);
 
 /*
@@ -112,8 +103,5 @@ int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data);
 bool spec_logline_gap(const struct spec_logline *l);
 /* True if a line has begun in the stream. */
 bool spec_logline_has_lines(const struct spec_logline *l);
-/*
- * Return the beginning of the message after the last line, or "". A time that the end of the stream
- * cuts off also counts as a message.
- */
+/* Return the beginning of the message, or of the cut-off time, after the last line; or "". */
 const char *spec_logline_text(const struct spec_logline *l);

@@ -37,15 +37,13 @@ struct overlap {
 	size_t n_held_lines, held_lines_room;
 };
 
-/* --- the known end --- */
-
 struct overlap *overlap_new(struct spec_logline_known *known, bool force)
 {
 	struct overlap *o = new0(struct overlap);
 	struct spec_line *lines = new0_n(struct spec_line, known->n_lines + 1);
 	size_t n = 0;
 
-	/* The first record must be for the line at FROM, or an earlier one. Merge equal times. */
+	/* If the first record is after FROM, add one with an unknown time. Merge equal times. */
 	if (known->n_lines == 0 || known->lines[0].at > known->from)
 		n++;
 	for (size_t i = 0; i < known->n_lines; i++)
@@ -115,8 +113,6 @@ static bool is_same(const struct overlap *o, uint64_t at, const char *bytes, siz
 	return n == 0 || memcmp(k->bytes + (at - k->from), bytes, n) == 0;
 }
 
-/* --- guesses --- */
-
 struct line_start {
 	int64_t ns;
 	const char *next; /* the first N bytes of the line */
@@ -155,7 +151,7 @@ static void guess_within(struct overlap *o, uint64_t line, uint64_t end, bool ea
 	}
 }
 
-/* Add a guess for each known line that may be S. FIRST: S is the first line of the stream. */
+/* Add a guess for each known line that may be S. FIRST is true for the stream's first line. */
 static void make_guesses(struct overlap *o, const struct line_start *s, bool first)
 {
 	const struct spec_logline_known *k = &o->known;
@@ -202,8 +198,6 @@ static void drop(struct overlap *o, size_t i)
 	o->guesses[i] = o->guesses[--o->n_guesses];
 }
 
-/* --- held bytes --- */
-
 static void hold_line(struct overlap *o)
 {
 	if (o->n_held_lines == o->held_lines_room) {
@@ -227,8 +221,6 @@ int overlap_release(struct overlap *o, spec_logline_fn fn, void *data)
 	}
 	return min_of(err, 0);
 }
-
-/* --- the stream --- */
 
 enum overlap_answer overlap_line(struct overlap *o, int64_t ns, bool part, const char *next,
 				 size_t n)

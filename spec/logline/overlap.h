@@ -38,10 +38,7 @@ enum overlap_answer overlap_line(struct overlap *o, int64_t ns, bool part, const
  * is less than N if a guess reaches the end of the known output, or if the next bytes are new.
  */
 enum overlap_answer overlap_bytes(struct overlap *o, const char *bytes, size_t n, size_t *ret_n);
-/*
- * End the stream. AGAIN is true if an earlier stream ended at the same byte. Return OVERLAP_NEW if
- * the held bytes count as new, otherwise OVERLAP_KNOWN.
- */
+/* End the stream. Held bytes count as new if an earlier stream ended at the same byte (AGAIN). */
 enum overlap_answer overlap_end(struct overlap *o, bool again);
 /* True if the stream includes, or may include, a part of the known end. */
 bool overlap_is_found(const struct overlap *o);
