@@ -15,7 +15,10 @@ void spec_status_yaml(const struct spec_job *job, char **ret, size_t *ret_len);
 void spec_status_json(const struct spec_job *job, char **ret, size_t *ret_len);
 /* Make the text of status.json, as one line. */
 void spec_status_json_line(const struct spec_job *job, char **ret, size_t *ret_len);
-/* Make the text of why, or "". It suggests only actions in ALLOWED, as in spec_status_ctl. */
+/*
+ * Make the text of why: a short paragraph and a newline, or nothing. It suggests only actions in
+ * ALLOWED, a set as in spec_status_ctl.
+ */
 void spec_status_why(const struct spec_job *job, unsigned allowed, char **ret, size_t *ret_len);
 /* Return what `why` has about the first replica that waits, without a newline; or "". */
 char *spec_status_obstacle(const struct spec_job *job);
