@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Reads the AppDef and its roles. This file has the tables of their fields and the defaults. It
- * checks each role, and all roles together. If a cluster would later refuse the job, kxfs refuses
- * the document now. Fields have TorchX's names and meanings. app_value.c reads single values.
- */
+/* Reads the AppDef and its roles. What a cluster would refuse later, kxfs refuses now. */
 #include "spec/app/app.h"
 
 #include <errno.h>
@@ -94,7 +90,7 @@ void spec_app_free(struct spec_app *app)
 
 /* --- roles --- */
 
-/* If there is no entrypoint, TorchX writes MISSING into the AppDef. Report it as an error. */
+/* TorchX writes MISSING into the AppDef if there is no entrypoint. */
 static void read_entrypoint(struct app_reader *r, const struct app_path *path,
 			    const struct spec_yaml *node, void *member)
 {
@@ -169,9 +165,7 @@ static void read_counts(struct app_reader *r, const struct app_path *path,
 	}
 }
 
-/* --- ports --- */
-
-/* Return the reason why Kubernetes refuses NAME as the name of a port; NULL if it is valid. */
+/* Return why Kubernetes refuses NAME as the name of a port, or NULL. */
 static const char *port_name_error(const char *name)
 {
 	size_t len = strlen(name);
@@ -204,8 +198,6 @@ static void read_ports(struct app_reader *r, const struct app_path *path,
 	}
 }
 
-/* --- resources --- */
-
 static void read_devices(struct app_reader *r, const struct app_path *path,
 			 const struct spec_yaml *node, void *member)
 {
@@ -236,7 +228,7 @@ static void read_capabilities(struct app_reader *r, const struct app_path *path,
 	}
 }
 
-/* Ignore a field that TorchX writes into an AppDef, but that never becomes part of a manifest. */
+/* Ignore a field that TorchX writes into an AppDef, but not into a manifest. */
 static void skip(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		 void *member)
 {
@@ -276,8 +268,6 @@ static void read_resource(struct app_reader *r, const struct app_path *path,
 			"1, gpu: 0, memMB: 1024}",
 			node->text);
 }
-
-/* --- mounts --- */
 
 static void read_mount(struct app_reader *r, const struct app_path *path,
 		       const struct spec_yaml *node, struct spec_role *role)
@@ -333,8 +323,6 @@ static void read_overrides(struct app_reader *r, const struct app_path *path,
 			  "is not empty, but kxfs does not apply it: write the values into the "
 			  "fields of the role, and leave this field out");
 }
-
-/* --- replicas and retries --- */
 
 static void read_retry_policy(struct app_reader *r, const struct app_path *path,
 			      const struct spec_yaml *node, void *member)
@@ -447,10 +435,7 @@ static void read_scheduler(struct app_reader *r, const struct app_path *path,
 	app_error(r, path, node, "there is no scheduler \"%s\"%s", node->text, hint);
 }
 
-/*
- * kxfs does not use the metadata of an AppDef. Skip values that are not text, such as an overlay
- * for another scheduler, without an error.
- */
+/* kxfs does not use this metadata. Skip values that are not text, such as a scheduler's overlay. */
 static void read_metadata(struct app_reader *r, const struct app_path *path,
 			  const struct spec_yaml *node, void *member)
 {
@@ -484,17 +469,14 @@ struct checker {
 	struct app_reader *r;
 	const struct spec_app *app;
 	const struct spec_yaml *root;
-	const struct spec_scheduler *scheduler; /* the scheduler whose rules for names apply */
+	const struct spec_scheduler *scheduler; /* whose rules for names apply */
 	struct lh_table *tasks;			/* normalized role name -> index + 1 */
 	size_t app_len;				/* length of the normalized app name */
-	size_t pod_len;				/* length of the longest pod name */
-	size_t pod_role;			/* index of the role with the longest pod name */
+	size_t pod_len;				/* length of the longest pod name, or 0 */
+	size_t pod_role;			/* the role with the longest pod name */
 };
 
-/*
- * Return NAME in the normal form that the names of jobs and pods contain. If no character remains,
- * add an error and return NULL.
- */
+/* Return NAME as it appears in names of jobs and pods, or add an error and return NULL. */
 static char *norm(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		  const char *name)
 {
@@ -509,10 +491,7 @@ static char *norm(struct app_reader *r, const struct app_path *path, const struc
 	return NULL;
 }
 
-/*
- * NAME is the normalized name of role I; take ownership of it. If another role has the same
- * normalized name, add an error, since the tasks of both would have the same name.
- */
+/* Take NAME, the normalized name of role I. It must be unique, since tasks need different names. */
 static void check_task(struct checker *c, const struct app_path *path, const struct spec_yaml *node,
 		       size_t i, char *name)
 {
@@ -571,7 +550,6 @@ static void free_name(struct lh_entry *entry)
 	free(lh_entry_k(entry));
 }
 
-/* Return the scheduler called NAME, or NULL. */
 static const struct spec_scheduler *find_scheduler(const struct spec_app_rules *rules,
 						   const char *name)
 {

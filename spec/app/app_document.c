@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the document in a file. kxfs reads a ready manifest as kubectl would. It refuses a file
- * with several objects; the error lists them.
+ * Reads the document in a file, and refuses a file with several objects.
  *
- * A document may also be an AppDef, or the output of `torchx run --dryrun --json`. That output is a
- * map with "app" (the AppDef), "scheduler", "cfg" (the run options; null if an option is not set)
- * and "request" (what TorchX would have sent). kxfs converts it into an AppDef. Later versions of
- * TorchX may add keys, so unknown keys are not an error.
+ * The output of `torchx run --dryrun --json` is a map with "app" (the AppDef), "scheduler", "cfg"
+ * (the run options; null if not set) and "request" (what TorchX would have sent). Unknown keys are
+ * not an error, since later versions of TorchX may add some.
  */
 #include "spec/app/app.h"
 
@@ -15,7 +13,7 @@
 #include "spec/base/mem.h"
 #include "spec/yaml/yaml.h"
 
-/* Return the index of the value of KEY in MAP->v; 0 if MAP does not have KEY. */
+/* Return the index of the value of KEY in MAP->v, or 0. */
 static size_t find(const struct spec_yaml *map, const char *key)
 {
 	for (size_t i = 0; i < map->n; i += 2) {
@@ -34,10 +32,7 @@ static bool is_dry_run(const struct spec_yaml *root)
 	       !find(root, "apiVersion") && !find(app, "scheduler") && !find(app, "scheduler_args");
 }
 
-/*
- * Move an entry from the map FROM to the map TO, and change its key to KEY. I is the index of the
- * entry's value in FROM->v.
- */
+/* Move the entry with the value FROM->v[I] to the map TO, and change its key to KEY. */
 static void move(struct spec_yaml *from, size_t i, struct spec_yaml *to, const char *key)
 {
 	to->v = mem_grow(to->v, to->n + 2, sizeof(struct spec_yaml *));
@@ -48,10 +43,7 @@ static void move(struct spec_yaml *from, size_t i, struct spec_yaml *to, const c
 	to->v[to->n - 2]->len = strlen(key);
 }
 
-/*
- * Take ownership of ROOT, the output of torchx, and return the AppDef in it. If its scheduler is
- * "kxfs", omit `scheduler`, since the AppDef may then be submitted to any mount.
- */
+/* Take ROOT and return its AppDef, without the scheduler "kxfs", which stands for any mount. */
 static struct spec_yaml *unwrap(struct spec_yaml *root)
 {
 	/* run options that only TorchX's scheduler "kxfs" (contrib/torchx) has */
@@ -65,7 +57,6 @@ static struct spec_yaml *unwrap(struct spec_yaml *root)
 		move(root, scheduler, app, "scheduler");
 	options = cfg ? root->v[cfg] : NULL;
 	if (options && options->type == SPEC_YAML_MAP) {
-		/* Omit options that are null, and options of TorchX's plugin for kxfs. */
 		for (size_t i = 0; i < options->n; i += 2) {
 			struct spec_yaml *key = options->v[i], *value = options->v[i + 1];
 
@@ -89,14 +80,13 @@ static struct spec_yaml *unwrap(struct spec_yaml *root)
 
 #define MAX_LISTED 10
 
-/* The objects in a file. */
 struct contents {
-	FILE *out;  /* text that lists the first MAX_LISTED objects */
-	size_t n;   /* number of objects */
-	bool ready; /* true if at least one is a ready manifest */
+	FILE *out;  /* lists the first MAX_LISTED objects */
+	size_t n;   /* objects */
+	bool ready; /* at least one is a ready manifest */
 };
 
-/* Return the text at KEY in MAP (may be NULL); "?" if MAP has no such text. */
+/* Return the text at KEY in MAP (may be NULL), or "?". */
 static const char *word(const struct spec_yaml *map, const char *key)
 {
 	const struct spec_yaml *value = map ? spec_yaml_get(map, key) : NULL;

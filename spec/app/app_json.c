@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Writes an AppDef as JSON, with all defaults filled in. spec_app_read reads it back as the same
- * AppDef, even in later versions of kxfs. A field that is not set and has no default is omitted.
- */
+/* Writes an AppDef as JSON with all defaults, which this and later versions of kxfs read back. */
 #include <math.h>
 
 #include "spec/app/app.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the values of an AppDef: text, numbers, maps. Text is used as written. A number must have a
- * form that every YAML parser reads as the same number. For example, some parsers read "010" as 8
- * and others as 10, so kxfs refuses it. The error explains this.
+ * Reads the values of an AppDef. Text is used as written. A number must have a form that every YAML
+ * parser reads as the same number: "010" is refused, since some parsers read it as 8.
  */
 #include "spec/app/app_value.h"
 
@@ -12,10 +11,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/tree.h"
 
-/*
- * The largest number that is accepted. No machine has more of any resource. Even multiplied by
- * 1000, it is an exact whole number in a double.
- */
+/* No machine has more of any resource. Multiplied by 1000, this is still exact in a double. */
 #define NUMBER_MAX 1e12
 
 static void put_path(FILE *out, const struct app_path *path)
@@ -40,10 +36,7 @@ char *app_path_text(const struct app_path *path)
 	return ret;
 }
 
-/*
- * If the list of errors is full and NODE is after all errors in it, count an error at NODE and
- * return true: the caller need not make the error's text, so very many errors cost little.
- */
+/* If the list of errors is full and NODE is after its last error, only count the error. */
 static bool is_dropped(struct app_reader *r, const struct spec_yaml *node)
 {
 	const struct spec_error *last = r->e->n ? &r->e->v[r->e->n - 1] : NULL;
@@ -92,11 +85,9 @@ bool app_is(struct app_reader *r, const struct app_path *path, const struct spec
 	return false;
 }
 
-/* --- maps --- */
-
 #define MAX_FIELDS 24
 
-/* Names that other systems use for fields of an AppDef, with the AppDef's own names. */
+/* Names that other systems use for fields of an AppDef. */
 static const struct {
 	const char *theirs, *ours;
 } synonyms[] = {
@@ -146,7 +137,7 @@ void app_read_map(struct app_reader *r, const struct app_path *path, const struc
 			unknown_field(r, &at, key, fields);
 			continue;
 		}
-		/* The parser has already reported the duplicate key. Keep the first value. */
+		/* Keep the first value: the parser has already reported the duplicate key. */
 		if (seen[field - fields])
 			continue;
 		seen[field - fields] = true;
@@ -173,8 +164,6 @@ void *app_add(void *v, size_t *n, size_t size)
 	*array = mem_more(*array, *n, size);
 	return memset((char *)*array + (*n)++ * size, 0, size);
 }
-
-/* --- text --- */
 
 void app_read_text(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   void *member)
@@ -231,9 +220,7 @@ void app_read_text_map(struct app_reader *r, const struct app_path *path,
 	}
 }
 
-/* --- numbers --- */
-
-/* TEXT is not a valid number. If it looks like one, return why kxfs refuses it, else NULL. */
+/* Return why kxfs refuses TEXT, which looks like a number but is not valid; else NULL. */
 static const char *why_not(const char *text)
 {
 	const char *s = text + (*text == '-' || *text == '+');
@@ -254,7 +241,7 @@ static const char *why_not(const char *text)
 	return NULL;
 }
 
-/* Add an error: NODE is not of the type WANTED. The text also gives the reason, if it is known. */
+/* Add an error: NODE is not WANTED, such as "a number". Explain why, if the reason is known. */
 static void refuse(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   const char *wanted)
 {
@@ -322,9 +309,7 @@ void app_read_number(struct app_reader *r, const struct app_path *path,
 		memcpy(member, &number, sizeof(number));
 }
 
-/* --- anything --- */
-
-/* True if NODE contains no NUL. Otherwise add errors and return false. */
+/* Check that NODE contains no NUL. Add errors. */
 static bool check_any(struct app_reader *r, const struct app_path *path,
 		      const struct spec_yaml *node)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the conditions for starting a job. They are in scheduler_args of the job's document. */
+/* Reads the conditions for a start from a job's scheduler_args. */
 #include "spec/app/hold.h"
 
 #include <errno.h>
@@ -13,8 +13,6 @@
 #define DAY (86400 * NS_PER_S)
 
 static const char *const after_names[] = {"ok", "any", "failed", NULL};
-
-/* --- times --- */
 
 bool spec_hold_moment(const char *text, int64_t now, int64_t (*local)(int64_t), int64_t *ret)
 {
@@ -40,8 +38,6 @@ bool spec_hold_moment(const char *text, int64_t now, int64_t (*local)(int64_t), 
 	}
 	return false;
 }
-
-/* --- conditions --- */
 
 static int64_t same_moment(int64_t time)
 {

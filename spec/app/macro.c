@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Replaces macros in a text, and "$$" by "$". Copies everything else unchanged, including a "$" at
- * the end, and a "${" that is not closed. The text after such a "$" may contain macros.
- */
+/* Replaces macros in a text. A "$" that begins no macro is copied. */
 #include "spec/app/app.h"
 
 #include "spec/base/mem.h"
@@ -13,10 +10,7 @@ static bool is_ident(char c, bool first)
 	       (!first && c >= '0' && c <= '9');
 }
 
-/*
- * TEXT begins with "$". If a known macro or "$$" is at TEXT, set *VALUE to its value and return its
- * length in TEXT. Otherwise return 0.
- */
+/* If "$$" or a known macro is at TEXT, set *VALUE and return its length, else return 0. */
 static size_t match(const char *text, const struct spec_macros *m, const char **value)
 {
 	const struct {

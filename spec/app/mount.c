@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads mounts, in two forms. The fields of the map form have the names of the fields in TorchX's
- * classes. The string form is the form on TorchX's command line, with TorchX's quirks:
- * "readonly=false" makes a mount read-only, and a later option replaces an earlier one.
+ * Reads mounts. The map form has the names of the fields of TorchX's classes. The string form is
+ * that of TorchX's command line, with its quirks: "readonly=false" makes a mount read-only, and a
+ * later option replaces an earlier one.
  */
 #include "spec/app/app_value.h"
 
@@ -14,12 +14,11 @@ enum mount_option { MOUNT_TYPE, MOUNT_SRC, MOUNT_DST, MOUNT_READ_ONLY, MOUNT_PER
 
 struct mount_kind {
 	const char *name;
-	/* Names of the fields in the map form; NULL if this kind has no such field. */
+	/* names of the fields in the map form; NULL if this kind lacks the field */
 	const char *fields[MOUNT_N];
 	const char *form; /* an example of the string form, for messages */
 };
 
-/* indexed by enum spec_mount_type */
 static const struct mount_kind mount_kinds[] = {
 	[SPEC_MOUNT_BIND] = {"bind",
 			     {"type", "src_path", "dst_path", "read_only", NULL},
@@ -32,7 +31,6 @@ static const struct mount_kind mount_kinds[] = {
 			       "type=device,src=DEVICE[,dst=CONTAINER_PATH][,perm=rwm]"},
 };
 
-/* The node from which mounts are being read, and the mounts read so far. */
 struct mount_reader {
 	const struct spec_yaml *node;
 	const struct app_path *path;
@@ -63,7 +61,6 @@ printf_like(4, 5) static void wrong(struct mount_reader *r, const struct spec_ya
 	r->failed = true;
 }
 
-/* Return the enum spec_mount_type with the name WORD; -1 if there is none. */
 static int kind_of(const char *word)
 {
 	for (size_t i = 0; i < array_size(mount_kinds); i++)
@@ -72,7 +69,6 @@ static int kind_of(const char *word)
 	return -1;
 }
 
-/* Return the first character of PERM that is not a permission; 0 if there is none. */
 static char bad_permission(const char *perm)
 {
 	return perm[strspn(perm, "rwm")];
@@ -149,10 +145,7 @@ static void map_field(struct mount_reader *r, const struct mount_kind *kind,
 	}
 }
 
-/*
- * NODE is a map without "type". TorchX writes such maps, with all fields of a type. Return the enum
- * spec_mount_type that has exactly these fields, or -1.
- */
+/* Return the type of NODE, or -1. TorchX writes maps without "type" but with all fields. */
 static int kind_of_keys(const struct spec_yaml *node)
 {
 	for (size_t k = 0; k < array_size(mount_kinds); k++) {
@@ -203,7 +196,6 @@ static void read_map(struct mount_reader *r)
 
 /* --- the string form --- */
 
-/* The names of options in the string form. */
 static const struct {
 	const char *word;
 	enum mount_option option;
@@ -219,7 +211,7 @@ static const struct {
 	{"perm", MOUNT_PERM},
 };
 
-/* The options of one mount in the string form. TEXT is NULL if an option is not in the string. */
+/* The options of one mount in the string form. TEXT is NULL for an absent option. */
 struct mount_options {
 	struct {
 		const char *text;
@@ -227,7 +219,7 @@ struct mount_options {
 	} v[MOUNT_N];
 };
 
-/* Return the option named WORD (LEN bytes). If there is none, add an error and return -1. */
+/* Return the option named WORD (LEN bytes). On error, add the error and return -1. */
 static int option_of(struct mount_reader *r, const char *word, size_t len)
 {
 	const char *words[array_size(string_options) + 1] = {NULL};
@@ -246,10 +238,7 @@ static int option_of(struct mount_reader *r, const char *word, size_t len)
 	return -1;
 }
 
-/*
- * Return SRC, the source of a bind mount, with a leading "~" replaced (malloc'ed). If it can't be
- * replaced, add an error and return NULL.
- */
+/* Replace a leading "~" of SRC. Return the path (malloc'ed), or add an error and return NULL. */
 static char *expand_home(struct mount_reader *r, const char *src, size_t len)
 {
 	size_t home_len = r->home ? strlen(r->home) : 0;
@@ -270,7 +259,7 @@ static char *expand_home(struct mount_reader *r, const char *src, size_t len)
 	return text_print("%.*s%.*s", (int)home_len, r->home, (int)(len - 1), src + 1);
 }
 
-/* True if O has a value for OPTION, which KIND needs. If it is missing or empty, add an error. */
+/* True if O has a value for OPTION, which KIND needs. Otherwise add an error. */
 static bool is_given(struct mount_reader *r, const struct mount_options *o,
 		     enum mount_option option, const struct mount_kind *kind)
 {
@@ -283,10 +272,7 @@ static bool is_given(struct mount_reader *r, const struct mount_options *o,
 	return false;
 }
 
-/*
- * Called after all options of one mount were read into O. Append the mount to R. If KIND is NULL, O
- * does not describe a valid mount, so append nothing.
- */
+/* Append the mount with the options O to R, unless KIND is NULL after an error. */
 static void end_mount(struct mount_reader *r, struct mount_options *o,
 		      const struct mount_kind *kind)
 {

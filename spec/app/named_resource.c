@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of named resources, with TorchX's values: first the resources of TorchX 0.7.0, then the
- * resources of later versions. A resource "aws_TYPE" also requests a node of the instance type
- * TYPE. The memory of such a resource is 96 % of the machine's memory in MiB. As in TorchX, this
- * number is then used as a number of decimal megabytes.
+ * The named resources of TorchX. A resource "aws_TYPE" also requests a node of the instance type
+ * TYPE. Its memory is 96 % of the machine's memory in MiB. As in TorchX, this number is then used
+ * as a number of decimal megabytes.
  */
 #include "spec/app/app_value.h"
 
@@ -15,7 +14,7 @@
 struct named {
 	const char *name;
 	int cpu, gpu, mem_mb;
-	int efa, neuron; /* numbers of EFA and of Neuron devices */
+	int efa, neuron; /* numbers of devices */
 };
 
 static const struct named table[] = {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads run options from text and JSON into typed values. Like TorchX, kxfs refuses a value of the
- * wrong type instead of converting it. There is one exception: an option of type text also accepts
- * a whole number, as other text fields do.
+ * wrong type instead of converting it, except that a whole number is a valid text.
  */
 #include "spec/app/run_options.h"
 
@@ -16,13 +15,13 @@
 #include "spec/base/tree.h"
 #include "spec/base/value.h"
 
-#define MAX_OPTIONS 16 /* the largest number of options in a kind's table */
+#define MAX_OPTIONS 16 /* largest number of options in a kind's table */
 
 struct run_value {
 	bool given;
-	bool refused;	/* true if an error about this value was added */
-	char *text;	/* the value of a TEXT or a NAME */
-	int64_t number; /* the value of an INT, a BOOL or a TIME */
+	bool refused;	/* an error about this value was added */
+	char *text;	/* of a TEXT or a NAME */
+	int64_t number; /* of an INT, a BOOL or a TIME */
 };
 
 struct spec_options {
@@ -68,10 +67,7 @@ void spec_options_free(struct spec_options *o)
 	free(o);
 }
 
-/*
- * Add an error about the unknown option NAME, and return its errno. IN_FILE is true if NAME is in
- * scheduler_args. The error then also suggests the conditions for a start, which are valid there.
- */
+/* Add an error about the unknown option NAME. Also suggest conditions for a start if IN_FILE. */
 static int refuse_unknown(const struct spec_options *o, const char *path, const char *name,
 			  bool in_file, struct spec_errors *e)
 {
@@ -125,10 +121,7 @@ static int set_time(struct run_value *v, const struct spec_option *option, const
 	return 0;
 }
 
-/*
- * Parse TEXT, a decimal number. Return false if it is anything else. If the number does not fit
- * into an int64_t, set *RET to the nearest one that does.
- */
+/* Parse TEXT, a decimal number. A number that does not fit becomes the nearest one that does. */
 static bool parse_int(const char *text, int64_t *ret)
 {
 	const char *digits = text + (*text == '-' || *text == '+');
@@ -216,10 +209,7 @@ int spec_option_check(const char *whose, const struct spec_option *table, const 
 	return err;
 }
 
-/*
- * VALUE is the value of "namespace" in scheduler_args. Add an error unless it is the mount's
- * namespace. The option has no other effect.
- */
+/* Add an error unless VALUE, the "namespace" in scheduler_args, is the mount's namespace. */
 static void check_namespace(const struct spec_value *value, const char *namespace,
 			    struct spec_errors *e)
 {

@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs. This folder has the model of a job at one moment, independent of what runs the job, and the
- * texts that show it to users:
+ * The model of a job at one moment, and the texts that show it to users:
  *
- *   job.c         struct spec_job: a job, its roles, its replicas and their logs; states of jobs,
- *                 and when each phase began
+ *   job.c         struct spec_job: a job, its roles, its replicas and their logs
  *   status.c      the texts of state, status, status.json, ctl, changes, and of a replica
  *   why.c         the paragraph of why
- *   usage.c       the text of usage: which resources the job was given, and has used
+ *   usage.c       usage: which resources the job was given, and has used
  *   last_words.c  the last output of a program before it failed
  *   list.c        the texts of list and list.jsonl: all jobs of a directory
  *   snapshot.c    writes a job to disk, and reads it back
  *
- * A backend makes a job, fills it in, and publishes it. A published job never changes, so any
- * thread that has a reference may read it. Snapshots of a job share only the JSON of its object. A
- * mount may show ten thousand jobs, so memory matters: a job, its roles and its replicas are one
- * block of memory, and all empty strings are one string. Without packing (spec_job_pack), the many
- * short strings of long-lived jobs would need twice the memory.
+ * A mount may show ten thousand jobs, so a job, its roles and its replicas are one block of memory
+ * (spec_job_pack), and all empty strings are one string. Without packing, the many short strings of
+ * long-lived jobs would need twice the memory. Copies of a job share only the JSON of its object.
  */
 #include "spec/job/job.h"
 
@@ -43,7 +39,7 @@ bool spec_state_is_final(enum spec_state state)
 
 static const struct {
 	const char *name;
-	const char *argument; /* NULL if the action has no argument */
+	const char *argument;
 } actions[SPEC_N_ACTIONS] = {
 	[SPEC_SUSPEND] = {"suspend"},
 	[SPEC_RESUME] = {"resume"},
@@ -160,10 +156,7 @@ void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *from)
 	};
 	size_t at = r->n_logs;
 
-	/*
-	 * Insert the log after the other logs of its container. The replica's own container comes
-	 * first.
-	 */
+	/* Put the log after the others of its container. The replica's own container is first. */
 	while (at > 0 && !streq(r->logs[at - 1].container, container))
 		at--;
 	if (at == 0 && *container)
@@ -202,7 +195,6 @@ char *spec_log_file(const char *container, size_t i, size_t n)
 {
 	const char *dot = *container ? "." : "";
 
-	/* The newest log has no number. */
 	return i + 1 == n ? text_print("%s%slog", container, dot)
 			  : text_print("%s%slog.%zu", container, dot, i);
 }
@@ -319,7 +311,6 @@ int spec_transitions_read(const struct spec_value *o, struct spec_transitions *t
 
 typedef void (*string_fn)(char **field, void *data);
 
-/* Call FN for every string that JOB owns. */
 static void each_string(struct spec_job *job, string_fn fn, void *data)
 {
 	for (size_t i = 0; i < array_size(job_texts); i++)
@@ -340,7 +331,7 @@ static void each_string(struct spec_job *job, string_fn fn, void *data)
 		fn(&job->transitions.v[i].phase, data);
 }
 
-/* *FIELD is the text of another job: replace it by a copy. */
+/* Replace *FIELD, the text of another job, by a copy. */
 static void own_string(char **field, void *data)
 {
 	const char *of_other = *field;
@@ -358,9 +349,7 @@ struct spec_job *spec_job_copy(const struct spec_job *from)
 {
 	struct spec_job *job = spec_job_new(from->n_roles, from->n_replicas);
 	struct spec_replica *replicas = job->replicas;
-	/*
-	 * Copy the members from SILENT on. Other threads may be changing REFS, which precedes it.
-	 */
+	/* Copy the members from SILENT on. Other threads may be changing REFS before it. */
 	const size_t head = offsetof(struct spec_job, silent);
 
 	memcpy((char *)job + head, (const char *)from + head, sizeof(*job) - head);
@@ -407,21 +396,16 @@ static void job_free(struct spec_job *job)
 
 /* --- packing --- */
 
-/*
- * A string is compared with this number of recent strings, and equal strings are stored once: many
- * replicas have the same reason, node or phase.
- */
+/* A string is compared with this number of earlier ones: replicas often share nodes and phases. */
 #define N_RECENT 16
 
-/* The strings of a job while it is packed. */
 struct job_strings {
 	char *recent[N_RECENT]; /* the last N_RECENT different strings */
-	size_t n;		/* number of strings in RECENT so far, including overwritten ones */
+	size_t n;		/* strings that were put into RECENT, including overwritten ones */
 	size_t size;
 	char *end; /* where the next string will be stored */
 };
 
-/* Return the recent string that equals TEXT, or NULL. */
 static char *find_recent(const struct job_strings *s, const char *text)
 {
 	for (size_t i = 0; i < min_of(s->n, (size_t)N_RECENT); i++)
@@ -481,7 +465,7 @@ struct spec_job *spec_job_pack(struct spec_job *from)
 			(from->replicas[i].usage ? sizeof(*from->replicas[i].usage) : 0);
 	each_string(from, count_string, &counted);
 	end = mem_grow(NULL, size + counted.size, 1);
-	/* Put the strings at the end, since they need no alignment and everything else does. */
+	/* Strings need no alignment, so they come last. */
 	job = place(&end, from, 1, sizeof(*job));
 	job->packed = true;
 	place(&end, from->roles, job->n_roles, sizeof(*job->roles));
@@ -562,10 +546,7 @@ const struct spec_replica *spec_job_replica(const struct spec_job *job, const ch
 {
 	size_t k;
 
-	/*
-	 * A name usually ends in the replica's index in its role. Without this guess, listing a
-	 * large job would take quadratic time.
-	 */
+	/* The number is usually the index in the role. The search below is slow. */
 	if (trailing_number(name, &k)) {
 		for (size_t i = 0; i < job->n_roles; i++) {
 			const struct spec_role_status *role = &job->roles[i];
@@ -603,7 +584,7 @@ static bool is_retried(const struct spec_job *job, const struct spec_replica *r)
 		unsigned long k = strtoul(p + 1, &end, 10);
 		cleanup_free char *next = text_print("%.*s(%lu)", (int)(p - name), name, k + 1);
 
-		/* Roles are in the order of their first pods, so the next attempt is usually near. */
+		/* Roles are in the order of their first pods: the next attempt is usually near. */
 		for (unsigned i = 1; *end == ')' && i < job->n_roles; i++)
 			if (strncmp(job->roles[(r->role + i) % job->n_roles].name, next,
 				    strlen(next)) == 0)

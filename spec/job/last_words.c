@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Finds the last words of a failed program (status.h) in the lines of a text, or in TorchElastic's
- * error, {"message": {"message": ..., "extraInfo": ...}}.
- */
+/* Finds the last words of a program (status.h) in a text, or in TorchElastic's error file. */
 #include "spec/job/status.h"
 
 #include "spec/base/utf8.h"
@@ -14,7 +11,7 @@
 struct line {
 	const char *p;
 	size_t n;
-	bool cut; /* true if the line began before P */
+	bool cut; /* the line began before P */
 };
 
 struct lines {
@@ -30,10 +27,7 @@ static bool is_blank(const struct line *l)
 	return true;
 }
 
-/*
- * Return the first lines (if FIRST is true) or the last lines of the N bytes at TEXT, without blank
- * lines. A '\r' also ends a line.
- */
+/* Return the first (if FIRST) or last lines of TEXT that are not blank. A '\r' also ends a line. */
 static struct lines split(const char *text, size_t n, bool first)
 {
 	struct lines ret = {0};
@@ -64,10 +58,7 @@ static void put_line(FILE *out, struct line l)
 	char text[LINE_MAX + 1];
 	cleanup_free char *clean = NULL;
 
-	/*
-	 * Of a line that is too long, keep the beginning or, if that is missing already, the end.
-	 * Cut between characters.
-	 */
+	/* Cut a long line, between characters. Keep the beginning, unless it is missing already. */
 	if (l.cut)
 		l.p += l.n - n;
 	while (n < l.n && !l.cut && n > 0 && ((unsigned char)l.p[n] & 0xc0) == 0x80)

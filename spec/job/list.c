@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A spec_list stores bytes for each job, in display order: the line of list.jsonl, or the cells of
- * the table's line without the age. A new text reuses the bytes of each snapshot whose revision is
- * in the list. The table itself can't be stored: a column's width depends on all jobs, and the age
- * on the time.
- *
- * An age has one unit: 119s, 119m, 47h, 2d. Minutes, hours and days are at least two, so the text
- * of old jobs rarely changes. Ages are in whole seconds, so they change a text at most once per
- * second.
+ * the table's line without the age. The table itself can't be stored, since a column's width
+ * depends on all jobs. An age has one unit: 119s, 119m, 47h, 2d. Minutes, hours and days are at
+ * least two, so the text of old jobs rarely changes.
  */
 #include "spec/job/list.h"
 
@@ -21,13 +17,11 @@ static const char *const titles[N_COLUMNS] = {"ID",	 "STATE",     "AGE",  "QUEUE
 					      "RETRIES", "SUBMITTER", "KIND", "REASON"};
 
 #define GAP 2 /* blanks between two columns */
-/*
- * An id is the name of a directory, so it is never cut. A longer id makes only its own line longer.
- */
+/* A longer id makes only its own line longer: it is a directory's name, so it is never cut. */
 #define ID_WIDTH   64
 #define ID_MAX	   255
 #define CELL_WIDTH 40
-/* the last column may have the position after the reason: " (3 in QUEUE)" */
+/* with the position after the reason: " (3 in QUEUE)" */
 #define PLACE_WIDTH (CELL_WIDTH + 32)
 
 struct row {
@@ -46,14 +40,12 @@ struct spec_list {
 	/* hash table from revisions to rows: MASK + 1 slots, at most half of them used */
 	struct row **index;
 	size_t mask;
-	struct spec_text *kept; /* the bytes of all rows, concatenated */
+	struct spec_text *kept; /* the bytes of all rows */
 };
 
-/* --- the cells of a line: each ends with a NUL; the age is not stored --- */
+/* --- the cells of a line: each ends with a NUL --- */
 
-/*
- * Write TEXT to TO as one word of at most MAX bytes, and a NUL. Return the address after the NUL.
- */
+/* Write TEXT to TO as one word of at most MAX bytes and a NUL. Return its end. */
 static char *put_cell(char *to, const char *text, size_t max)
 {
 	char *const begin = to;
@@ -82,7 +74,6 @@ static void make_cells(const struct spec_job *job, char **ret, size_t *ret_len)
 	uint64_t desired = 0;
 	size_t n_ready = 0;
 
-	/* A replica that runs or has succeeded is ready. */
 	for (size_t i = 0; i < job->n_roles; i++)
 		desired += job->roles[i].desired;
 	for (size_t i = 0; i < job->n_replicas; i++)
@@ -107,12 +98,9 @@ static void make_cells(const struct spec_job *job, char **ret, size_t *ret_len)
 	*ret = mem_copy(cells, *ret_len);
 }
 
-/* --- ages --- */
-
 /*
- * Print the age of a job, "12m", or "-" if CREATED is 0. Return the length of the text. CREATED is
- * in ns, NOW in seconds. If another machine's clock has put CREATED after NOW, the age is 0. If the
- * age changes before *UNTIL (in seconds), set *UNTIL to the time of that change.
+ * Print the age of a job, "12m", or "-" if CREATED (ns) is 0. Another machine's clock may have put
+ * CREATED after NOW (s): the age is then 0. Lower *UNTIL (s) to the time when the age changes.
  */
 static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *until)
 {
@@ -141,17 +129,13 @@ static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *unt
 	return len - 1;
 }
 
-/* --- the table --- */
-
 struct table {
 	size_t width[N_COLUMNS];
-	/* true if there are several kinds: the table then has the column KIND */
-	bool kinds;
+	bool kinds;  /* true if there are several kinds: the table then has the column KIND */
 	size_t size; /* upper bound of the size of all lines */
 	char *to;
 };
 
-/* Compute the widths of the columns, and an upper bound of the size of all lines. */
 static void measure(struct table *t, const struct row *rows, size_t n, int64_t now, int64_t *until)
 {
 	const char *kind = NULL;
@@ -241,8 +225,6 @@ static struct spec_text *make_table(const struct spec_list *list, int64_t stale_
 	return text;
 }
 
-/* --- the bytes of all rows --- */
-
 /* Sort rows: the job that changed last first, and among equal times the newest job. */
 static int compare_rows(const void *a, const void *b)
 {
@@ -273,10 +255,7 @@ static void index_rows(struct spec_list *list)
 	}
 }
 
-/*
- * Merge two sets of rows into TO, in display order: the rows of LIST that are WANTED, which are
- * sorted, and the N_FRESH rows of FRESH.
- */
+/* Merge the WANTED rows of LIST, which are sorted, and the N_FRESH rows of FRESH into TO. */
 static void merge_rows(const struct spec_list *list, struct row *fresh, size_t n_fresh,
 		       struct row *to)
 {

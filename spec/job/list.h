@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The texts of `list` and `list.jsonl`: all jobs of a directory, the last changed first. A struct
- * spec_list caches the line of each snapshot, so kxfs formats only new snapshots. It is for one
- * thread at a time. The returned texts are reference counted.
- */
+/* The texts of `list` and `list.jsonl`, the last changed job first. For one thread at a time. */
 #pragma once
 
 #include "spec/job/job.h"
@@ -14,15 +10,15 @@ enum spec_list_form { SPEC_LIST_TABLE, SPEC_LIST_JSON };
 struct spec_list;
 
 struct spec_list *spec_list_new(enum spec_list_form form);
-void spec_list_free(struct spec_list *list); /* NULL is allowed */
+void spec_list_free(struct spec_list *list);
 
 /*
  * Return the text for the N snapshots JOBS at the time NOW, with a new reference. STALE_SINCE is
- * when the cluster last confirmed the snapshots; 0 if they are confirmed. Both times are in ns. If
- * no job changes, the text remains valid until *RET_UNTIL.
+ * when the cluster last confirmed the snapshots; 0 if they are confirmed. Times are in ns. If no
+ * job changes, the text remains valid until *RET_UNTIL.
  *
- * A table has one line for each job. A field is one word of printable ASCII, or "-" if it is empty.
- * Other characters become "?". A field that is too long ends in "...".
+ * In the table, a field is one word of printable ASCII, or "-". Other characters become "?". A
+ * field that is too long ends in "...".
  */
 struct spec_text *spec_list_text(struct spec_list *list, const struct spec_job *const *jobs,
 				 size_t n, int64_t stale_since, int64_t now, int64_t *ret_until);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Writes and reads snapshots by tables of fields. The JSON of the job's object is one text, since
- * it is from the server and may contain anything.
- */
+/* Writes and reads snapshots. OBJECT is one text, since the server may put anything into it. */
 #include "spec/job/status.h"
 
 #include <errno.h>
@@ -15,8 +12,8 @@
 #include "spec/yaml/field.h"
 
 #define SNAPSHOT_VERSION  2
-#define SNAPSHOT_MAX_LOGS 100000 /* the largest number of logs of a replica */
-/* The largest number in a snapshot: JSON parsers may read larger ones inexactly. */
+#define SNAPSHOT_MAX_LOGS 100000 /* of a replica */
+/* JSON parsers may read larger numbers inexactly. */
 #define USAGE_MAX (INT64_C(1) << 53)
 
 #define JOB(name, type, ...)	 SPEC_FIELD(struct spec_job, name, type, __VA_ARGS__)
@@ -125,8 +122,6 @@ static const struct spec_field usage_fields[] = {
 	{0},
 };
 
-/* --- writing --- */
-
 struct json_object *spec_snapshot_tree(const struct spec_job *job, enum spec_snapshot_form form)
 {
 	bool people = form == SPEC_SNAPSHOT_PEOPLE;
@@ -176,8 +171,6 @@ char *spec_snapshot_text(const struct spec_job *job)
 	text = spec_tree_print(root);
 	return text_print("%s\n", text);
 }
-
-/* --- reading --- */
 
 static int read_logs(const struct spec_value *o, struct spec_replica *r)
 {

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Makes the texts of state, status, status.json, usage, ctl and changes, and of a replica's status
- * and usage. status and status.json are one tree in two formats, so they can't contradict each
- * other; status leaves out some keys (status.h).
- */
+/* Makes texts of a job's files. status and status.json are one tree, so they always agree. */
 #include "spec/base/time.h"
 #include "spec/job/status.h"
 
@@ -31,8 +27,8 @@ static void put_action(struct json_object *o, const char *key, unsigned set)
 }
 
 /*
- * Add TEXT, which may be untrusted. JSON and YAML escape the control characters of ASCII. This
- * function escapes other characters that control a terminal, and bytes that are not UTF-8.
+ * Add TEXT, which is untrusted. JSON and YAML escape the control characters of ASCII. Escape other
+ * characters that control a terminal, and bytes that are not UTF-8.
  */
 static void put_text(struct json_object *o, const char *key, const char *text)
 {
@@ -45,10 +41,7 @@ static void put_text(struct json_object *o, const char *key, const char *text)
 	spec_tree_text(o, key, clean ? clean : text);
 }
 
-/*
- * Remove the keys in OF_CLUSTERS that have no value, to keep status short for people. Programs read
- * status.json, which always has all keys.
- */
+/* Remove these keys if they have no value. Programs read status.json, which has all keys. */
 static void drop_unfilled(struct json_object *o)
 {
 	static const char *const of_clusters[] = {
@@ -82,7 +75,6 @@ static bool is_local(const struct spec_job *job)
 	return streq(job->backend, "local");
 }
 
-/* Add FLAVORS (see spec_job.flavors) as a list. */
 static void put_flavors(struct json_object *o, const char *flavors)
 {
 	struct json_object *list = spec_tree_add(o, "flavors", spec_tree_list(0));

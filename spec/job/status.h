@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The texts of a job's files (state, status, status.json, why, usage) and of a replica's (state,
- * status, usage). They depend only on the snapshot. Each text is malloc'ed and NUL-terminated;
- * *RET_LEN is its length.
+ * The texts of a job's files and of a replica's. They depend only on the snapshot. Each text is
+ * malloc'ed and NUL-terminated; *RET_LEN is its length.
  */
 #pragma once
 
@@ -11,43 +10,31 @@
 /* Return the text of state, such as "RUNNING\n" (static). */
 const char *spec_status_state(enum spec_state state);
 
-/*
- * Make the texts of status and status.json. Only status.json has all keys, and the usage: for a
- * local job, status leaves out keys that have values only in a cluster.
- */
+/* status always lacks the usage, and for a local job also the keys of clusters. */
 void spec_status_yaml(const struct spec_job *job, char **ret, size_t *ret_len);
 void spec_status_json(const struct spec_job *job, char **ret, size_t *ret_len);
 /* Make the text of status.json, as one line. */
 void spec_status_json_line(const struct spec_job *job, char **ret, size_t *ret_len);
 /*
- * Make the text of why: a short paragraph and a newline, or nothing. The text suggests only actions
- * in ALLOWED, a set as in spec_status_ctl.
+ * Make the text of why: a short paragraph and a newline, or nothing. It suggests only actions in
+ * ALLOWED, a set as in spec_status_ctl.
  */
 void spec_status_why(const struct spec_job *job, unsigned allowed, char **ret, size_t *ret_len);
-/*
- * Return the part of `why` about the first replica that waits, without a newline, malloc'ed; "" if
- * no replica waits.
- */
+/* Return what `why` has about the first replica that waits, without a newline; or "". */
 char *spec_status_obstacle(const struct spec_job *job);
 void spec_status_replica(const struct spec_job *job, const struct spec_replica *r, char **ret,
 			 size_t *ret_len);
-/*
- * Make the text of usage of a job, and of a replica. All keys are present; an unknown value is
- * null.
- */
+/* All keys are present; an unknown value is null. */
 void spec_status_usage(const struct spec_job *job, char **ret, size_t *ret_len);
 void spec_status_replica_usage(const struct spec_job *job, const struct spec_replica *r, char **ret,
 			       size_t *ret_len);
-/*
- * Make the text of ctl: the actions that ctl accepts now and that are in the bit set ALLOWED (1u <<
- * enum spec_action), one on each line.
- */
+/* Make the text of ctl: the accepted actions in the bit set ALLOWED (1u << enum spec_action). */
 void spec_status_ctl(const struct spec_job *job, unsigned allowed, char **ret, size_t *ret_len);
 
 /*
- * Return a line of `changes`, with a newline: TIME, ID, STATE and REASON, separated by tabs. Tabs,
- * newlines and backslashes in a field are escaped. The reason is "Removed" for a job that has left
- * jobs/. GONE is true if the job was deleted for good; JOB is then its last snapshot.
+ * Return a line of `changes`: TIME, ID, STATE and REASON, separated by tabs, and a newline. Fields
+ * are escaped. The reason is "Removed" for a job that has left jobs/. GONE is true if the job was
+ * deleted for good; JOB is then its last snapshot.
  */
 char *spec_status_change(const struct spec_job *job, bool gone, int64_t time);
 
@@ -59,30 +46,23 @@ char *spec_status_change(const struct spec_job *job, bool gone, int64_t time);
  * at its end, and no character that controls a terminal.
  */
 
-/*
- * Return the last lines of the N bytes at TEXT; "" if all are blank. If PART is true, TEXT is only
- * the end of a longer text.
- */
+/* Return the last lines of TEXT, or "". PART is true if TEXT is only the end of a longer text. */
 char *spec_last_lines(const char *text, size_t n, bool part);
 /*
- * Return the error in TEXT, an error file of TorchElastic: the end of the stack trace, which ends
- * with the error, or the first lines of a long error. Return NULL if TEXT is not such a file.
+ * Return the error in TEXT, an error file of TorchElastic: the end of the stack trace, or the first
+ * lines of a long error. Return NULL if TEXT is not such a file.
  */
 char *spec_last_error(const char *text, size_t n);
 /* Return the log that ends with the last words of JOB, which has failed or is failing; or NULL. */
 const struct spec_log *spec_last_log(const struct spec_job *job);
 
-/*
- * --- snapshot.c: snapshots in the state directory ---
- *
- * From these, kxfs shows jobs that the cluster has deleted and whose output was captured.
- */
+/* --- snapshot.c: jobs on disk, also those that the cluster has deleted --- */
 
 /* Return JOB as JSON text, with a newline at its end; malloc'ed. */
 char *spec_snapshot_text(const struct spec_job *job);
 
 /*
- * Parse TEXT, which may be anything, since the disk is untrusted. Return 0 and a packed job with
- * one reference; -ENOTSUP if another version of kxfs wrote TEXT; -EINVAL if TEXT is damaged.
+ * Parse TEXT, which is untrusted. Return 0 and a packed job with one reference; -ENOTSUP if another
+ * version of kxfs wrote TEXT; -EINVAL if TEXT is damaged.
  */
 int spec_snapshot_parse(const char *text, size_t len, struct spec_job **ret);

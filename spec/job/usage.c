@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Makes the tree of the usage of a job or a replica. A job's usage is the sum of its replicas'
- * usage. If the usage of one replica is unknown, the sum is unknown. A replica that never started
- * counts as 0.
+ * usage, and unknown if that of one replica is unknown. A replica that never started counts as 0.
  */
 #include "spec/job/job_tree.h"
 
@@ -15,10 +14,9 @@
 #define CORE	 1000.0 /* thousandths of a core */
 #define PER_CENT 100.0
 
-/* The properties of each enum spec_usage_source. */
 static const struct {
 	const char *name, *memory_kind;
-	bool is_sampled; /* true if the usage after the last sample is unknown */
+	bool is_sampled; /* the usage after the last sample is unknown */
 } sources[SPEC_N_USAGE_SOURCES] = {
 	[SPEC_USAGE_LOCAL] = {"rusage+proc", "resident", false},
 	[SPEC_USAGE_METRICS] = {"metrics.k8s.io", "working_set", true},
@@ -28,11 +26,9 @@ static const struct {
 struct figures {
 	struct spec_request given;
 	struct spec_usage used;
-	bool is_known; /* true if a source reports the usage */
-	/* beginning and end of the time that USED covers, in ns; 0 if unknown */
-	int64_t begun, seen;
-	/* requested cores times the time (ns) that CPU_US covers; -1 if unknown */
-	double core_ns;
+	bool is_known;
+	int64_t begun, seen; /* the time that USED covers, in ns; 0 if unknown */
+	double core_ns; /* requested cores times the time (ns) that CPU_US covers; -1 if unknown */
 };
 
 /* Add N to *SUM, which becomes unknown if N is unknown or the sum is too large. */
@@ -85,7 +81,6 @@ static void add_replica(struct figures *f, const struct spec_job *job, const str
 		f->core_ns += (double)given->cpu / CORE * (double)(counted - r->started);
 }
 
-/* Add NUMBER, or null if it is unknown. */
 static void put_number(struct json_object *o, const char *key, int64_t number)
 {
 	spec_tree_number_or(o, key, max_of(number, UNKNOWN), UNKNOWN);

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Makes the text of `why`: one paragraph, which people would otherwise have to collect from status
- * and logs. It is empty for a job without problems. Line breaks in texts from outside become
- * blanks.
- */
+/* Makes the text of `why`. Line breaks in texts from outside become blanks. */
 #include "spec/base/amount.h"
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
@@ -17,21 +13,17 @@
 #define MESSAGE_MAX 500
 /* SIGKILL, on every system */
 #define KILL 9
-/*
- * A replica whose samples are all below this number of bytes was probably not killed for lack of
- * memory.
- */
+/* With less memory in all samples (bytes), a replica was probably not killed for lack of memory. */
 #define MUCH_MEMORY (INT64_C(64) << 20)
 /* `why` lists at most this many ranges of replicas; `status` has all replicas. */
 #define MAX_RANGES 50
 
-/* Print W on the current line. Cut W if it is too long. */
+/* Print W on the current line. Cut a long text. */
 static void put_words(FILE *out, struct spec_words w)
 {
 	for (size_t i = 0; i < w.n; i++) {
 		unsigned char c = (unsigned char)w.p[i];
 
-		/* Cut between characters. */
 		if (i >= MESSAGE_MAX && (c & 0xc0) != 0x80) {
 			fputs(" ...", out);
 			return;
@@ -114,7 +106,7 @@ static bool has_blank(const char *message)
 	return program.n > 0 && memchr(program.p, ' ', program.n);
 }
 
-/* Print what to do if a program of ROLE could not be started. MESSAGE is the error. */
+/* Print what to do if a program of ROLE could not be started. */
 static void put_start_hint(FILE *out, const char *role, const char *message)
 {
 	if (strcasestr(message, "argument list too long")) {
@@ -123,7 +115,7 @@ static void put_start_hint(FILE *out, const char *role, const char *message)
 		fputs(" are longer than the system allows: put long values into a file.", out);
 		return;
 	}
-	/* These errors are about the output or the helper of a local replica. */
+	/* an error about the output or the helper of a local replica */
 	if (strncmp(message, "its ", strlen("its ")) == 0) {
 		fputs(" The program did not cause this: fix the problem, then submit the file "
 		      "again.",
@@ -139,10 +131,7 @@ static void put_start_hint(FILE *out, const char *role, const char *message)
 	      out);
 }
 
-/*
- * If R may have been killed for lack of memory, print its largest sample. R may have used more
- * later.
- */
+/* If R may have been killed for lack of memory, print the largest sample so far. */
 static void put_seen(FILE *out, const struct spec_replica *r)
 {
 	bool for_memory = streq(r->reason, "OOMKilled") || r->signal == KILL ||
@@ -155,7 +144,6 @@ static void put_seen(FILE *out, const struct spec_replica *r)
 	fputs(" of memory.", out);
 }
 
-/* Print how R failed, after R's name. */
 static void put_failure(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
 	const struct spec_request *given = job->roles[r->role].request;
@@ -263,7 +251,6 @@ static void put_output(FILE *out, const struct spec_job *job, const struct spec_
 	      out);
 }
 
-/* True if the reason of R's failure is known. */
 static bool is_explained(const struct spec_replica *r)
 {
 	return r->exit_code > 0 || r->signal || (*r->reason && *r->message) ||
@@ -287,10 +274,7 @@ static const struct spec_replica *last_ended(const struct spec_job *job)
 	return ret;
 }
 
-/*
- * If several replicas failed, print their number, N. If the job has only one role, also print which
- * replicas: 1, 4-6.
- */
+/* If N > 1, print the number of failed replicas and, if the job has one role, which: 1, 4-6. */
 static void put_failed(FILE *out, const struct spec_job *job, size_t n)
 {
 	const char *mark = ": ";
@@ -363,10 +347,7 @@ static void why_failed(FILE *out, const struct spec_job *job)
 
 /* --- jobs that have not failed --- */
 
-/*
- * Print how to resume a suspended job, if the job and ALLOWED, the actions of this mount, permit
- * it.
- */
+/* Print how to resume a suspended job, if the job and this mount (ALLOWED) permit it. */
 static void put_resume(FILE *out, const struct spec_job *job, unsigned allowed)
 {
 	unsigned actions = job->actions & allowed;
@@ -422,10 +403,7 @@ static void why_cancelled(FILE *out, const struct spec_job *job, unsigned allowe
 	}
 }
 
-/*
- * kxfs and TorchX tag a local image "sha256:ID" as REPO:ID. Return the hexadecimal ID in IMAGE, or
- * an empty text.
- */
+/* Return the hexadecimal ID in IMAGE, or "". A local image "sha256:ID" has the tag REPO:ID. */
 static struct spec_words local_id(struct spec_words image)
 {
 	const char *id;
@@ -471,7 +449,7 @@ static void put_pull(FILE *out, const struct spec_replica *r)
 	put_words(out, image);
 }
 
-/* End a sentence about a replica that waits. If the attempt will time out, mention that. */
+/* End a sentence about a replica that waits, with the attempt's time limit, if any. */
 static void put_abandoning(FILE *out, const struct spec_job *job)
 {
 	fputs(job->impatient ? ", if this happens soon: the current attempt times out after "
@@ -607,7 +585,7 @@ static void why_unfinished(FILE *out, const struct spec_job *job, unsigned allow
 	}
 }
 
-/* Separate the next sentence from those before it. Last words end with a line of their own. */
+/* Separate the next sentence. Last words end with a line of their own. */
 static void put_gap(FILE *out, const struct spec_job *job)
 {
 	if (ftell(out) > 0)
@@ -646,10 +624,7 @@ static void put_disk(FILE *out, const struct spec_job *job)
 		strerror(err));
 }
 
-/*
- * Print why logs of a finished job in a cluster may be incomplete: pods still run, or kxfs has not
- * fetched all output yet.
- */
+/* Print why logs of a finished job in a cluster may be incomplete. */
 static void put_behind(FILE *out, const struct spec_job *job)
 {
 	size_t n_late = 0, n_running = 0;
@@ -702,7 +677,6 @@ void spec_status_why(const struct spec_job *job, unsigned allowed, char **ret, s
 	if (ftell(out) > 0)
 		fputc('\n', out);
 	text_stream_close(out);
-	/* The text quotes untrusted texts. */
 	*ret = spec_utf8_is_clean(text, "\n\t") ? take_ptr(text)
 						: spec_utf8_clean_copy(text, "\n\t");
 	*ret_len = strlen(*ret);

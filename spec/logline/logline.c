@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads one stream of a log and removes the times of its lines. The first bytes of a stream usually
- * repeat known output, so overlap.c compares the stream with the known output. All output after
- * the known output is delivered.
+ * Reads one stream of a log, removes the times of its lines, and delivers what overlap.c calls new.
  *
  *	STATE	the next byte belongs to	ends with			next
  *	BEFORE	a time, or a message		a time and its blank		CONTENT
- *						anything else			OTHER, or BEFORE at a newline
+ *						a newline			BEFORE
+ *						anything else			OTHER
  *	CONTENT	output				the end of the line		BEFORE
  *						SPEC_LOGLINE_ENTRY bytes	MIDDLE
  *	MIDDLE	a part's time, or output	a time and its blank		CONTENT
- *						anything else, which is output	CONTENT, or BEFORE at a newline
+ *						a newline, as output		BEFORE
+ *						anything else, as output	CONTENT
  *	OTHER	a message			the end of the line		BEFORE
  */
 #include "spec/logline/logline.h"
@@ -22,35 +22,28 @@
 #include "spec/base/time.h"
 #include "spec/logline/overlap.h"
 
-#define PREFIX_MAX   48 /* the largest number of bytes of a time */
+#define PREFIX_MAX   48 /* more than the length of a time */
 #define TEXT_MAX     512
 #define SECOND_CHARS 20 /* "2026-11-21T09:08:40." */
-/*
- * The maximum difference between the times of two parts of a line. By chance, a program may print a
- * time exactly where the runtime may cut a line. With this limit, kxfs is unlikely to mistake that
- * time for the time of a part.
- */
+/* A program may print a time where the runtime may cut a line. Accept only a likely time. */
 #define PART_MAX (INT64_C(30) * 86400 * NS_PER_S)
 
 enum line_state { BEFORE, CONTENT, MIDDLE, OTHER };
 
 struct spec_logline {
-	/* NULL after all known output has arrived. Every further byte is then new. */
+	/* NULL once all known output has arrived */
 	struct overlap *overlap;
 	struct spec_logline_past *past;
-	/* the time from which the stream was requested; 0 for the log's start */
 	int64_t since;
 	bool force, gap;
 	enum line_state state;
-	uint64_t n; /* number of bytes of the stream that have arrived */
-	/* number of bytes of output since the last time, but at most SPEC_LOGLINE_ENTRY */
-	size_t entry;
-	bool any; /* true if a line has begun */
+	uint64_t n;   /* bytes that have arrived */
+	size_t entry; /* bytes of output since the last time, at most SPEC_LOGLINE_ENTRY */
+	bool any;     /* a line has begun */
 	int64_t line_ns;
-	/* bytes that may be the beginning of a time, kept until more bytes arrive */
-	char prefix[PREFIX_MAX];
+	char prefix[PREFIX_MAX]; /* the possible beginning of a time */
 	size_t n_prefix;
-	char second[SECOND_CHARS]; /* the last timestamp, up to its seconds */
+	char second[SECOND_CHARS]; /* the last time, up to its seconds */
 	int64_t second_ns;
 	char text[TEXT_MAX]; /* the message after the last line */
 	size_t n_text;
@@ -113,12 +106,7 @@ static void add_text(struct spec_logline *l, const char *bytes, size_t n)
 	l->text[l->n_text] = '\0';
 }
 
-/* --- lines and their contents --- */
-
-/*
- * End the comparison with the known output. Either all of that output has arrived, or the stream
- * does not have it. Deliver the held bytes. The rest of the stream is new.
- */
+/* End the comparison, and deliver the held bytes. The rest of the stream is new. */
 static int begin_new(struct spec_logline *l, spec_logline_fn fn, void *data)
 {
 	int err = overlap_release(l->overlap, fn, data);
@@ -127,11 +115,7 @@ static int begin_new(struct spec_logline *l, spec_logline_fn fn, void *data)
 	return err;
 }
 
-/*
- * Handle a stream that does not include the known end. If LINE is true, the line that begins now is
- * the first one that is newer than the known end. If LINE is false, newer output was mistaken for
- * known output and skipped, so the caller needs another stream.
- */
+/* Handle a stream without the known end. LINE is false if newer output was skipped as known. */
 static int not_found(struct spec_logline *l, bool line, spec_logline_fn fn, void *data)
 {
 	if (!l->force)
@@ -143,7 +127,7 @@ static int not_found(struct spec_logline *l, bool line, spec_logline_fn fn, void
 	return begin_new(l, fn, data);
 }
 
-/* Begin a line, or a part of a line if PART is true. NS is its time. NEXT has its first N bytes. */
+/* Begin a line, or a later part of a line if PART is true. NEXT has its first N bytes. */
 static int begin_line(struct spec_logline *l, int64_t ns, bool part, const char *next, size_t n,
 		      spec_logline_fn fn, void *data)
 {
@@ -173,7 +157,6 @@ static int begin_line(struct spec_logline *l, int64_t ns, bool part, const char 
 	}
 }
 
-/* Process N bytes of output. They belong to one line. */
 static int take_content(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 			void *data)
 {
@@ -195,9 +178,7 @@ static int take_content(struct spec_logline *l, const char *bytes, size_t n, spe
 	return min_of(err, 0);
 }
 
-/* --- times --- */
-
-/* Return the number in the nine digits at TEXT; -1 if one of them is not a digit. */
+/* Return the number in the nine digits at TEXT, or -1. */
 static int64_t parse_fraction(const char *text)
 {
 	int64_t ret = 0;
@@ -212,10 +193,7 @@ static int64_t parse_fraction(const char *text)
 	return ret;
 }
 
-/*
- * Parse the time at BYTES, like spec_time_parse but faster. Usually the time differs from the last
- * one only in its fraction, which has nine digits. In that case, parse only the fraction.
- */
+/* Like spec_time_parse, but faster: usually only the fraction differs from the last time. */
 static size_t parse_time(struct spec_logline *l, const char *bytes, size_t n, int64_t *ret_ns)
 {
 	const size_t len = SECOND_CHARS + strlen("123456789Z");
@@ -235,10 +213,7 @@ static size_t parse_time(struct spec_logline *l, const char *bytes, size_t n, in
 	return got;
 }
 
-/*
- * Process C, a byte that may belong to the time of a line. NEXT has the N bytes after C. Unlike
- * take_time, this function can process a time that arrives in several chunks.
- */
+/* Like take_time, for a time that arrives in several chunks. NEXT has the N bytes after C. */
 static int take_prefix(struct spec_logline *l, char c, const char *next, size_t n,
 		       spec_logline_fn fn, void *data)
 {
@@ -258,10 +233,7 @@ static int take_prefix(struct spec_logline *l, char c, const char *next, size_t 
 	return 0;
 }
 
-/*
- * If BYTES begin with a time and a blank, process both and return their length. Otherwise, or if N
- * is at most PREFIX_MAX, return 0.
- */
+/* If N > PREFIX_MAX and BYTES begin with a time, begin a line and return the time's length. */
 static size_t take_time(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 			void *data, int *ret_err)
 {
@@ -278,9 +250,7 @@ static size_t take_time(struct spec_logline *l, const char *bytes, size_t n, spe
 	return len;
 }
 
-/* --- times in the middle of lines --- */
-
-/* True if the N bytes at TEXT can be the first bytes of a kubelet's timestamp and its blank. */
+/* True if the N bytes at TEXT can be the first bytes of a kubelet's time and its blank. */
 static bool may_be_time(const char *text, size_t n)
 {
 	static const char form[] = "0000-00-00T00:00:00.";
@@ -296,7 +266,7 @@ static bool may_be_time(const char *text, size_t n)
 	return n < PREFIX_MAX && !memchr(text, '\0', n);
 }
 
-/* Deliver PREFIX as output: it looked like the time of a part, but is not a time. */
+/* Deliver PREFIX as output, because it is not the time of a part. */
 static int release_prefix(struct spec_logline *l, spec_logline_fn fn, void *data)
 {
 	size_t n = l->n_prefix;
@@ -306,10 +276,7 @@ static int release_prefix(struct spec_logline *l, spec_logline_fn fn, void *data
 	return n > 0 ? take_content(l, l->prefix, n, fn, data) : 0;
 }
 
-/*
- * Process C, a byte after a position where the runtime may have cut a line. C belongs to the time
- * of the line's next part, or C is output. NEXT has the N bytes after C.
- */
+/* C is output, or belongs to the time of a line's next part. NEXT has the N bytes after C. */
 static int take_middle(struct spec_logline *l, char c, const char *next, size_t n,
 		       spec_logline_fn fn, void *data)
 {
@@ -332,12 +299,7 @@ static int take_middle(struct spec_logline *l, char c, const char *next, size_t 
 	return err;
 }
 
-/* --- the bytes of a stream --- */
-
-/*
- * Process output up to the end of the line, or up to the next position where the runtime may have
- * cut the line. Return the number of processed bytes.
- */
+/* Process output up to the end of the line, or up to where the runtime may have cut it next. */
 static size_t take_line(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 			void *data, int *ret_err)
 {
@@ -357,7 +319,7 @@ static size_t take_line(struct spec_logline *l, const char *bytes, size_t n, spe
 	return n;
 }
 
-/* Process bytes that are not output, up to the end of the line. Return their number. */
+/* Process a message up to the end of its line. Return the number of processed bytes. */
 static size_t take_other(struct spec_logline *l, const char *bytes, size_t n)
 {
 	const char *newline = memchr(bytes, '\n', n);
@@ -404,10 +366,7 @@ int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_
 	return min_of(err, 0);
 }
 
-/*
- * Record where the stream ended. True if the previous stream ended at the same byte. Then both
- * streams are probably complete.
- */
+/* Record where the stream ended. True if an earlier stream ended at the same byte. */
 static bool has_ended_again(struct spec_logline *l)
 {
 	struct spec_logline_past *past = l->past;

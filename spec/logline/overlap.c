@@ -6,47 +6,36 @@
 #include "spec/base/time.h"
 
 #define GUESSES_MAX 256
-/* The number of bytes that a guess must match if no time has confirmed the guess. */
+/* bytes that a guess must match if no time confirms it */
 #define PROOF 256
 
 struct guess {
-	uint64_t at; /* the offset in the log to which the stream's next byte belongs */
-	uint64_t n;  /* bytes that the guess has matched so far */
-	bool timed;  /* true if the time of a line has confirmed the guess */
-	/* true if the guess is for a part of a line, whose time may be later than the line's */
-	bool part;
+	uint64_t at; /* offset in the log to which the stream's next byte belongs */
+	uint64_t n;  /* bytes matched so far */
+	bool timed;  /* confirmed by the time of a line */
+	bool part;   /* for a later part of a line, whose time may be later than the line's */
 };
 
 struct overlap {
 	struct spec_logline_known known;
 	bool force;
-	/* the earliest and latest time of the known lines; EARLIEST is 0 if one is unknown */
+	/* of the known lines; EARLIEST is 0 if the time of a line is unknown */
 	int64_t earliest, latest;
-	bool begun; /* true if a line of the stream has begun */
-	int64_t ns; /* the time of the line that began last */
-	/* true if a line newer than the known end may have been mistaken for a known line */
-	bool skipped;
+	bool begun;   /* a line of the stream has begun */
+	int64_t ns;   /* the time of the current line */
+	bool skipped; /* a line newer than the known end may have been mistaken for a known line */
 	struct guess guesses[GUESSES_MAX];
 	size_t n_guesses;
-	/*
-	 * True if a guess for a part of a line has reached the end of the known output. Such a
-	 * guess does not count if FORCE is false, because the next bytes may be new or may belong
-	 * to another run.
-	 */
+	/* a guess for a part has reached the known end without FORCE: new output, or another run */
 	bool doubtful;
 
-	/*
-	 * True if a guess has reached the end of the known output. HELD has all bytes of the stream
-	 * after that point.
-	 */
+	/* a guess has reached the known end; HELD has all later bytes of the stream */
 	bool reached;
 	char *held;
 	size_t n_held, held_room;
-	struct spec_line *held_lines; /* the held lines; AT is relative to the first held byte */
+	struct spec_line *held_lines; /* AT is relative to the first held byte */
 	size_t n_held_lines, held_lines_room;
 };
-
-/* --- the known end --- */
 
 struct overlap *overlap_new(struct spec_logline_known *known, bool force)
 {
@@ -54,11 +43,7 @@ struct overlap *overlap_new(struct spec_logline_known *known, bool force)
 	struct spec_line *lines = new0_n(struct spec_line, known->n_lines + 1);
 	size_t n = 0;
 
-	/*
-	 * Adjacent lines with the same time share one record. If the first record begins after
-	 * FROM, insert a record before it, with an unknown time. The inserted record is for the
-	 * line that contains the byte at FROM.
-	 */
+	/* If the first record is after FROM, add one with an unknown time. Merge equal times. */
 	if (known->n_lines == 0 || known->lines[0].at > known->from)
 		n++;
 	for (size_t i = 0; i < known->n_lines; i++)
@@ -92,14 +77,11 @@ void overlap_free(struct overlap *o)
 
 int64_t overlap_since(const struct overlap *o)
 {
-	/*
-	 * If all known output is in memory, request the whole log. This also works if the clock was
-	 * set back and newer output has times before EARLIEST.
-	 */
+	/* The clock may have been set back: request the whole log if all of it is in memory. */
 	return o->known.from == 0 ? 0 : o->earliest / NS_PER_S * NS_PER_S;
 }
 
-/* Return the index of the record of the line that contains the byte at the offset AT. */
+/* Return the index of the record of the line that contains the byte at AT. */
 static size_t record_of(const struct overlap *o, uint64_t at)
 {
 	size_t low = 0, high = o->known.n_lines;
@@ -115,10 +97,7 @@ static size_t record_of(const struct overlap *o, uint64_t at)
 	return low;
 }
 
-/*
- * True if the N BYTES equal the known bytes at the offset AT. Known bytes that are not in memory
- * count as equal.
- */
+/* True if the N BYTES may be at the offset AT. Unknown bytes count as equal. */
 static bool is_same(const struct overlap *o, uint64_t at, const char *bytes, size_t n)
 {
 	const struct spec_logline_known *k = &o->known;
@@ -134,9 +113,6 @@ static bool is_same(const struct overlap *o, uint64_t at, const char *bytes, siz
 	return n == 0 || memcmp(k->bytes + (at - k->from), bytes, n) == 0;
 }
 
-/* --- guesses --- */
-
-/* The beginning of a line of the stream. */
 struct line_start {
 	int64_t ns;
 	const char *next; /* the first N bytes of the line */
@@ -150,14 +126,13 @@ static void add_guess(struct overlap *o, struct guess g, const struct line_start
 }
 
 /*
- * Guess that the stream's line S is one of the known lines between the offsets LINE and END, or a
- * part that the runtime may have cut from one of them. Add a guess for each line and part. If EACH
- * is true, any of these lines may have the time of S. If TIMED is true, all of them have that time.
+ * Add a guess for each part that the runtime may have cut from a line between the offsets LINE and
+ * END. If EACH is true, also add one for each later line there; these have the time of S if TIMED.
  */
 static void guess_within(struct overlap *o, uint64_t line, uint64_t end, bool each, bool timed,
 			 const struct line_start *s)
 {
-	/* It is unknown where the lines before FROM begin. */
+	/* The bytes before FROM are not known, so the first line may begin before them. */
 	uint64_t at = max_of(line, o->known.from);
 	bool is_start = at == line;
 
@@ -176,18 +151,12 @@ static void guess_within(struct overlap *o, uint64_t line, uint64_t end, bool ea
 	}
 }
 
-/*
- * Add a guess for each known line that may be the stream's line S. FIRST is true if S is the first
- * line of the stream.
- */
+/* Add a guess for each known line that may be S. FIRST is true for the stream's first line. */
 static void make_guesses(struct overlap *o, const struct line_start *s, bool first)
 {
 	const struct spec_logline_known *k = &o->known;
 
-	/*
-	 * Ignore S if it is older than the known end. A stream is requested from a whole second on,
-	 * so it may begin with such lines.
-	 */
+	/* Skip older lines: a stream is requested from a whole second on. */
 	if (s->ns < o->earliest)
 		return;
 	for (size_t i = 0; i < k->n_lines; i++) {
@@ -208,8 +177,8 @@ static void make_guesses(struct overlap *o, const struct line_start *s, bool fir
 }
 
 /*
- * A line with the time NS begins in the stream. If PART is true, only a part of a line begins. True
- * if the guess G allows this. If the time confirms G, record this in G.
+ * True if a line with the time NS may begin at the offset of G. PART is true for a later part of a
+ * line. If NS confirms G, record this in G.
  */
 static bool may_begin(const struct overlap *o, struct guess *g, int64_t ns, bool part)
 {
@@ -228,8 +197,6 @@ static void drop(struct overlap *o, size_t i)
 {
 	o->guesses[i] = o->guesses[--o->n_guesses];
 }
-
-/* --- held bytes --- */
 
 static void hold_line(struct overlap *o)
 {
@@ -255,8 +222,6 @@ int overlap_release(struct overlap *o, spec_logline_fn fn, void *data)
 	return min_of(err, 0);
 }
 
-/* --- the stream --- */
-
 enum overlap_answer overlap_line(struct overlap *o, int64_t ns, bool part, const char *next,
 				 size_t n)
 {
@@ -274,7 +239,7 @@ enum overlap_answer overlap_line(struct overlap *o, int64_t ns, bool part, const
 		return OVERLAP_NONE;
 	if (o->reached)
 		hold_line(o);
-	/* If no guess is left, this line may be the first known line of the stream. */
+	/* If no guess is left, this may be the first line of the stream that is known. */
 	if (o->n_guesses == 0)
 		make_guesses(o, &start, first);
 	if (o->n_guesses == 0 && ns > o->latest)
@@ -283,7 +248,6 @@ enum overlap_answer overlap_line(struct overlap *o, int64_t ns, bool part, const
 	return OVERLAP_KNOWN;
 }
 
-/* Handle guess I, which has reached the end of the known output. */
 static void reach(struct overlap *o, size_t i)
 {
 	const struct guess g = o->guesses[i];
@@ -315,10 +279,7 @@ enum overlap_answer overlap_bytes(struct overlap *o, const char *bytes, size_t n
 		return OVERLAP_NEW;
 	}
 	if (o->reached) {
-		/*
-		 * The number of held bytes is bounded. At least one other guess remains, and
-		 * according to it, each held byte equals a known byte.
-		 */
+		/* Bounded: according to another guess, each held byte is a known byte. */
 		if (o->n_held + n > o->held_room) {
 			o->held_room = max_of(2 * o->held_room, o->n_held + n);
 			o->held = mem_grow(o->held, o->held_room, 1);
@@ -358,8 +319,5 @@ bool overlap_is_found(const struct overlap *o)
 
 enum overlap_answer overlap_end(struct overlap *o, bool again)
 {
-	/*
-	 * A stream may break at any byte, but two that end at the same byte are probably complete.
-	 */
 	return o->reached && again ? OVERLAP_NEW : OVERLAP_KNOWN;
 }

@@ -10,7 +10,6 @@
 #include "spec/kinds/ready_manifest.h"
 #include "spec/record/record.h"
 
-/* How a dry run uses its random bytes. */
 struct chance {
 	uint64_t name[2];
 	unsigned char uid[16], submission[16];
@@ -25,8 +24,6 @@ static struct chance chance_of(const struct spec_dry_run *d)
 	return ret;
 }
 
-/* --- a job of a cluster --- */
-
 static int make_manifest(const struct spec_dry_run *d, const struct spec_kind *kind,
 			 const char *text, size_t len, char **ret, size_t *ret_len,
 			 struct spec_errors *e)
@@ -36,10 +33,7 @@ static int make_manifest(const struct spec_dry_run *d, const struct spec_kind *k
 	struct chance chance = chance_of(d);
 	char submission[37];
 	struct spec_manifest_request rq = {
-		/*
-		 * A local mount's options may be for any kind. NULL means that options of other
-		 * kinds are ignored.
-		 */
+		/* NULL ignores options of other kinds, which a local mount may have. */
 		.kind = streq(d->backend, "local") ? NULL : kind,
 		.kinds = &kind,
 		.n_kinds = 1,
@@ -61,8 +55,6 @@ static int make_manifest(const struct spec_dry_run *d, const struct spec_kind *k
 		spec_manifest_yaml(m, ret, ret_len);
 	return err;
 }
-
-/* --- jobs of any kind --- */
 
 /* Return the kind of cluster job that the document ROOT requests; NULL for a local job. */
 static const struct spec_kind *kind_of(const struct spec_kinds *known, const struct spec_yaml *root)

@@ -1,25 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Dry runs: the object that a document would become, as YAML, without a launch. For kxfs
- * --dry-run=FILE, which needs neither a mount nor a cluster, and for dryrun/ of a local mount.
- * Pure: randomness and time are parameters.
+ * --dry-run=FILE, and for dryrun/ of a local mount. Pure: randomness and time are parameters.
  */
 #pragma once
 
 #include "spec/record/local.h"
 
-/* A dry run. Plain data. */
 struct spec_dry_run {
 	const struct spec_kinds *kinds; /* all kinds that the user can name */
-	/* "local", "volcano", ...; "" for the one that the document names */
-	const char *backend;
+	const char *backend;   /* "local", "volcano", ...; "" for the one that the document names */
 	const char *namespace; /* in a cluster; "" means "default" */
-	/*
-	 * Run options. With the BACKEND "local", those that the document's kind lacks are ignored.
-	 */
+	/* run options; with BACKEND "local", those that the document's kind lacks are ignored */
 	const struct spec_pair *args;
 	size_t n_args;
-	const char *file; /* name of the file, for messages and for the record */
+	const char *file; /* for messages and for the record */
 	const char *submitter;
 	struct spec_machine machine;
 	int64_t now;		  /* ns since 1970 */
@@ -28,9 +23,8 @@ struct spec_dry_run {
 
 /*
  * Set *RET (malloc'ed) to the manifest that the document would become, or to the record of a local
- * job. Even with the BACKEND "local", *RET is a manifest if the document is a ready manifest, or an
- * AppDef that names a cluster's scheduler. Return 0, or the errno of the errors that were added to
- * E.
+ * job. A ready manifest, or an AppDef that names a cluster's scheduler, becomes a manifest even if
+ * BACKEND is "local". Return 0, or the errno of the errors that were added to E.
  */
 int spec_dry_run(const struct spec_dry_run *d, const char *text, size_t len, char **ret,
 		 size_t *ret_len, struct spec_errors *e);

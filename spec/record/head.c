@@ -25,10 +25,7 @@ static const char *const states[] = {
 	[RECORD_HISTORY] = "HISTORY", [RECORD_NEVER] = "NEVER",		  NULL,
 };
 
-/*
- * Each of the members "job" and "state" has two tables: the fields of struct spec_head, and those
- * of struct spec_head_more. A table ends with an empty row.
- */
+/* "job" and "state" have two tables each: fields of spec_head, and of spec_head_more. */
 #define N_FIELDS 11
 static const struct spec_field job_fields[2][N_FIELDS] = {
 	{
@@ -69,7 +66,7 @@ static const struct spec_field state_fields[2][N_FIELDS] = {
 	},
 };
 
-/* the members of a head: the parts, "job" and "state" */
+/* the parts, "job" and "state" */
 #define N_KEYS (RECORD_N_PARTS + 2)
 static const char *const keys[N_KEYS] = {
 	[RECORD_HOLD] = "hold",	  [RECORD_PLAN] = "plan",	  [RECORD_SNAPSHOT] = "snapshot",
@@ -169,7 +166,7 @@ void spec_head_free(struct spec_head *h)
 
 /* --- the first line --- */
 
-/* Print the three lengths as text, which the checksum of the head includes. */
+/* Print the three lengths, which the checksum of the head includes. */
 static void print_lengths(const struct spec_head_line *line, char ret[40])
 {
 	snprintf(ret, 40, "%08u %08u %08u ", (unsigned)line->head, (unsigned)line->document,
@@ -232,10 +229,7 @@ char *spec_head_text(const struct spec_head *h, struct spec_head_line *line, siz
 	FILE *out = text_stream(&head, &line->head);
 	char *ret;
 
-	/*
-	 * The letter in the first line, which kxfs can change in place, records HISTORY. The head
-	 * has LIVE.
-	 */
+	/* HISTORY is only in the first line's letter, which kxfs changes in place. */
 	line->history = h->state == RECORD_HISTORY || h->state == RECORD_NEVER;
 	shown.state = h->state == RECORD_HISTORY ? RECORD_LIVE : h->state;
 	spec_fields_write(job, job_fields[0], &shown, false);

@@ -9,77 +9,71 @@
  *
  * The first line has SPEC_HEAD_LINE bytes. Its letter is `h` if the job is in history/, else `j`.
  * kxfs overwrites the letter in place, so no checksum covers it. S is the checksum of the lengths
- * and the head, R that of all bytes after the head: FNV-1a with 64 bits, in hexadecimal. kxfs
- * rewrites the head, but never the document. Other modules write and parse the parts hold, plan and
- * snapshot, which are JSON maps.
+ * and the head, R that of all later bytes: FNV-1a with 64 bits, in hexadecimal. kxfs rewrites the
+ * head, but never the document. Other modules write and parse the parts hold, plan and snapshot.
  */
 #pragma once
 
 #include "spec/job/job.h"
 
 #define SPEC_HEAD_LINE	   74
-#define SPEC_HEAD_LETTER   11 /* offset of the letter */
+#define SPEC_HEAD_LETTER   11
 #define SPEC_MAX_HEAD	   (64u << 20)
 #define SPEC_MAX_KEY	   50 /* bytes of a key */
 #define SPEC_HEAD_MANIFEST (15u << 20)
 
-/* The states of a job's record; backend/jobs/records.c has the table of transitions. */
+/* backend/jobs/records.c has the table of transitions. */
 enum record_state { RECORD_HELD, RECORD_SUBMITTING, RECORD_LIVE, RECORD_HISTORY, RECORD_NEVER };
 
 enum record_part { RECORD_HOLD, RECORD_PLAN, RECORD_SNAPSHOT, RECORD_N_PARTS };
 
 /*
  * The data of a head that kxfs needs only until the job is launched, or while it reads or writes
- * the head. Plain data. Set the texts, except PARTS, with spec_set.
+ * the head. Set the texts, except PARTS, with spec_set.
  */
 struct spec_head_more {
 	char *submitter; /* user@host */
 	char *namespace;
 	uint64_t seed[2];  /* the job's name is derived from these */
 	unsigned readable; /* see backend_submission.readable */
-	char *reason;	   /* if STATE is NEVER: the reason, one word; else "" */
+	char *reason;	   /* if STATE is NEVER: one word; else "" */
 	char *why;	   /* a sentence for people, or "" */
-	/* for a local job that is SUBMITTING: the id of the machine's boot; else "" */
-	char *boot;
+	char *boot; /* of a local job that is SUBMITTING: id of the machine's boot; else "" */
 	/* JSON maps, malloc'ed; NULL if absent */
 	char *parts[RECORD_N_PARTS];
 };
 
 /*
- * The contents of a head. Plain data. Set a text with spec_head_set, because spec_head_parse packs
- * the texts into one block. In a new head, spec_set is enough.
+ * The contents of a head. spec_head_parse packs the texts into one block, so set them with
+ * spec_head_set. In a new head, spec_set is enough.
  */
 struct spec_head {
-	/* The name of the record's file: the submission's UUID; if OWN is false, the job's uid. */
+	/* name of the record's file: the submission's UUID; the job's uid if OWN is false */
 	char *key;
-	char *file;   /* the name of the job's file in submit/ */
+	char *file;   /* name of the job's file in submit/ */
 	char *digest; /* SHA-256 of the document */
 	char *backend;
-	/* name of the job's directory and, in a cluster, of its object */
-	char *id;
-	struct spec_head_more *more; /* NULL after spec_head_forget has freed it */
+	char *id; /* name of the job's directory and, in a cluster, of its object */
+	struct spec_head_more *more; /* NULL after spec_head_forget */
 	int64_t created;
 	unsigned user, group;
-	/* bytes of this struct and its texts, if they are one block; otherwise 0 */
-	unsigned size;
-	/* true if USER and GROUP submitted the job, false if the mounting user did */
-	bool owned;
-	bool own; /* true if the job was submitted through this state directory */
-	/* The rest is about the job's state. */
-	bool held;	/* if STATE is SUBMITTING: true if it was HELD before */
-	bool unlinked;	/* true if NAME.job was removed */
-	bool dropped;	/* true if the job's output was removed to free space */
-	bool over;	/* true if the job has ended, with its result in its snapshot */
+	unsigned size; /* bytes of this struct and its texts, if they are one block; otherwise 0 */
+	bool owned; /* true if USER and GROUP submitted the job, false if the mounting user did */
+	bool own;   /* submitted through this state directory */
+	/* The rest is the job's state. */
+	bool held;	/* if STATE is SUBMITTING: the job was HELD before */
+	bool unlinked;	/* NAME.job was removed */
+	bool dropped;	/* the output was removed to free space */
+	bool over;	/* the job has ended, with its result in its snapshot */
 	unsigned state; /* enum record_state */
 	int64_t since;	/* when the state began */
 	char *uid;	/* "" if unknown */
 };
 
-/* Return an empty head. */
 struct spec_head *spec_head_new(void);
 /* Return a copy of H. If H has no MORE, the copy's is empty. */
 struct spec_head *spec_head_copy(const struct spec_head *h);
-void spec_head_free(struct spec_head *h); /* NULL is allowed */
+void spec_head_free(struct spec_head *h);
 define_cleanup(spec_head_freep, struct spec_head *, spec_head_free)
 
 /* Set FIELD, a text of H, to a copy of VALUE. */
@@ -87,23 +81,18 @@ void spec_head_set(struct spec_head *h, char **field, const char *value);
 /* If H is LIVE or HISTORY, free its MORE, unless it has a snapshot. The file keeps the data. */
 void spec_head_forget(struct spec_head *h);
 
-/* The first line of a file. Plain data. */
 struct spec_head_line {
 	bool history;
 	size_t head, document, manifest; /* lengths */
 	uint64_t sum, rest_sum;
 };
 
-/*
- * Parse the first line. Return 0; -ENOTSUP if another version of kxfs wrote the file; -EINVAL if
- * the line is damaged.
- */
+/* Return 0; -ENOTSUP if another version of kxfs wrote the file; -EINVAL for a damaged line. */
 int spec_head_line_parse(const char *text, size_t len, struct spec_head_line *ret);
 /* Parse the head TEXT, which has LINE->head bytes. Return 0, or -EINVAL if it is damaged. */
 int spec_head_parse(const struct spec_head_line *line, const char *text, struct spec_head **ret);
 /*
- * Return the first line and the head H as text, malloc'ed. The caller sets the lengths of the
- * document and the manifest in LINE, and REST_SUM, their checksum. This function sets the rest of
- * LINE.
+ * Return the first line and the head H as text, malloc'ed. The caller sets DOCUMENT, MANIFEST and
+ * REST_SUM of LINE; this function sets the rest.
  */
 char *spec_head_text(const struct spec_head *h, struct spec_head_line *line, size_t *ret_len);

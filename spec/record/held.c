@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Held jobs: reads their conditions from documents and records, checks which are met, and makes
- * snapshots.
- */
+/* Reads the conditions of held jobs, checks which are met, and makes snapshots. */
 #include "spec/record/held.h"
 
 #include <errno.h>
@@ -58,11 +55,7 @@ void spec_held_free(struct spec_held *h)
 	free(h);
 }
 
-/* --- reading a document --- */
-
-/*
- * Set *RET to the conditions in the document ROOT. Return false if there are none, or invalid ones.
- */
+/* Set *RET to the conditions in ROOT. Return false if there are none, or if one is invalid. */
 static bool find_conditions(const struct spec_yaml *root, struct spec_hold *ret)
 {
 	const struct spec_yaml *args =
@@ -114,8 +107,6 @@ int spec_held_read(const char *text, size_t len, const struct spec_held_place *p
 	return e->err;
 }
 
-/* --- the text on disk --- */
-
 char *spec_held_part(const struct spec_held *h)
 {
 	cleanup_json struct json_object *root = spec_tree_map();
@@ -151,8 +142,6 @@ int spec_held_parse(const char *part, struct spec_held **ret)
 		*ret = take_ptr(h);
 	return err;
 }
-
-/* --- waiting for other jobs --- */
 
 bool spec_held_means(const struct spec_held_after *after, const struct spec_job *job)
 {
@@ -209,8 +198,6 @@ enum spec_decision spec_held_judge(const struct spec_held *h, int64_t now, char 
 	return waits ? SPEC_DECISION_WAIT : SPEC_DECISION_GO;
 }
 
-/* --- snapshots --- */
-
 struct spec_job *spec_held_shape(const char *text, size_t len, const char *home)
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
@@ -265,7 +252,7 @@ static const char *put_wait(FILE *out, const struct spec_held *h,
 	fputs(progress->refusal ? "the launch failed; kxfs retries: "
 				: "waits until kxfs has launched it",
 	      out);
-	/* Print only the first line of a refusal. */
+	/* only the first line of a refusal */
 	if (progress->refusal)
 		fwrite(progress->refusal, 1, strcspn(progress->refusal, "\n"), out);
 	return progress->refusal ? "LaunchDelayed" : "Launching";
@@ -303,17 +290,13 @@ static void put_end(struct spec_job *job, const struct spec_head *head)
 	}
 }
 
-/*
- * True if the snapshot shows the job as submitted. While kxfs launches a held job, the job is still
- * shown as held.
- */
+/* True if the job is shown as submitted. A held job remains HELD while kxfs launches it. */
 static bool is_sent(const struct spec_head *head, const struct spec_held *h,
 		    const struct spec_held_progress *progress)
 {
 	return head->state == RECORD_SUBMITTING && (!h || progress->sending != SPEC_SENDING);
 }
 
-/* Set the reason why the job waits. */
 static void put_cause(struct spec_job *job, const struct spec_head *head, const struct spec_held *h,
 		      const struct spec_held_progress *progress)
 {

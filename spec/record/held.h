@@ -10,12 +10,11 @@
 #include "spec/job/job.h"
 #include "spec/record/head.h"
 
-/* The state of a wait for another job. */
 enum spec_wait { SPEC_WAIT_OPEN, SPEC_WAIT_MET, SPEC_WAIT_NEVER };
 
 /*
- * A job to wait for. Its uid or its submission identifies it, whichever is known; the submission is
- * "" if the job was not submitted through this state directory. Plain data.
+ * A job to wait for, identified by its uid or its submission, whichever is known. The submission is
+ * "" if the job was not submitted through this state directory.
  */
 struct spec_held_after {
 	unsigned how; /* enum spec_after */
@@ -24,60 +23,47 @@ struct spec_held_after {
 	char *end;     /* if WAIT is NEVER: how the job ended, such as "failed" */
 };
 
-/* The conditions of a held job. Plain data. */
 struct spec_held {
 	bool hold;
-	/* the earliest time of the launch, in ns; 0 for any time */
-	int64_t begin;
+	int64_t begin; /* earliest time of the launch, in ns; 0 for any time */
 	struct spec_held_after *after;
 	size_t n_after;
 };
 
-void spec_held_free(struct spec_held *h); /* NULL is allowed */
+void spec_held_free(struct spec_held *h);
 define_cleanup(spec_held_freep, struct spec_held *, spec_held_free)
 
 /* The input of spec_held_read besides the document. */
 struct spec_held_place {
 	int64_t now;
 	int64_t (*local)(int64_t utc); /* see spec_hold_moment */
-	/*
-	 * Finds the job NAME, and sets the id, uid and submission of *RET. False if there is no
-	 * such job.
-	 */
+	/* Find the job NAME, and set its id, uid and submission in *RET. Return false if absent. */
 	bool (*find)(void *data, const char *name, struct spec_held_after *ret);
 	void *data;
 };
 
 /*
- * Set *RET to the conditions of the document TEXT, or to NULL if it has none or is invalid: its
- * launch then reports the error. Return 0. If a job to wait for does not exist, add an error to E
- * and return its errno.
+ * Set *RET to the conditions of the document TEXT, or to NULL if it has none, or if it is invalid,
+ * which its launch reports. Return 0, or the errno of E if a job to wait for does not exist.
  */
 int spec_held_read(const char *text, size_t len, const struct spec_held_place *place,
 		   struct spec_held **ret, struct spec_errors *e);
 
 /* Return the unmet conditions of H as JSON text for the part `hold` of a record, malloc'ed. */
 char *spec_held_part(const struct spec_held *h);
-/*
- * Set *RET to the conditions in PART, a text of spec_held_part; NULL has no conditions. Return 0 or
- * -EINVAL.
- */
+/* Parse PART, a text of spec_held_part; NULL has no conditions. Return 0 or -EINVAL. */
 int spec_held_parse(const char *part, struct spec_held **ret);
 
-/* True if JOB is the job that AFTER waits for. */
 bool spec_held_means(const struct spec_held_after *after, const struct spec_job *job);
 /*
- * If AFTER's job has ended, record its result in AFTER. Return true if this changes AFTER. NOW is
- * the job's snapshot; NULL if the job was removed. OLD is the previous one; NULL if unknown.
+ * If AFTER's job has ended, record its result. Return true if this changes AFTER. NOW is the job's
+ * snapshot; NULL if the job was removed. OLD is the previous one; NULL if unknown.
  */
 bool spec_held_settle(struct spec_held_after *after, const struct spec_job *old,
 		      const struct spec_job *now);
 
 enum spec_decision { SPEC_DECISION_WAIT, SPEC_DECISION_GO, SPEC_DECISION_NEVER };
-/*
- * Decide whether a job with the conditions H can be launched now. *RET_WHY is the reason
- * (malloc'ed) if it can never be launched, otherwise NULL.
- */
+/* *RET_WHY is the reason (malloc'ed) if the job can never be launched, otherwise NULL. */
 enum spec_decision spec_held_judge(const struct spec_held *h, int64_t now, char **ret_why);
 
 /* The progress of the launch of a job whose state is SUBMITTING. */
@@ -87,24 +73,18 @@ enum spec_sending {
 	SPEC_SENDING_LOST,  /* unknown whether the job was launched, and kxfs can't find out */
 };
 
-/* What the snapshot of a job shows in addition to its record. Plain data. */
+/* What the snapshot of a job shows in addition to its record. */
 struct spec_held_progress {
 	/* why the server refused the last launch, which kxfs retries; or NULL */
 	const char *refusal;
 	int64_t now;
-	bool passive; /* true if this mount does not launch jobs */
+	bool passive; /* this mount does not launch jobs */
 	enum spec_sending sending;
 };
 
-/*
- * Return a job with only the app name, roles and replicas of the document, as SHAPE for
- * spec_held_job. It has none of these if the document is invalid.
- */
+/* Return a job with the app name, roles and replicas of the document; empty if it is invalid. */
 struct spec_job *spec_held_shape(const char *text, size_t len, const char *home);
-/*
- * Return the snapshot to publish of the job with the record HEAD, the conditions H (NULL if it was
- * not held) and the roles of SHAPE.
- */
+/* Return the snapshot of the job with the record HEAD. H is NULL if the job was not held. */
 struct spec_job *spec_held_job(const struct spec_head *head, const struct spec_held *h,
 			       const struct spec_job *shape,
 			       const struct spec_held_progress *progress);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Reads AppDefs of local jobs. The same file may later go to a cluster, so kxfs checks it by the
- * rules of all kinds, and ignores run options that only cluster jobs have.
- */
+/* Reads AppDefs of local jobs. They may later go to a cluster, so the rules of all kinds apply. */
 #include "spec/record/local.h"
 
 #include <errno.h>
@@ -23,8 +20,6 @@ static int refuse_manifest(const struct spec_yaml *root, struct spec_errors *e)
 		"submit; write an AppDef instead, see appdef(5)",
 		kind && kind->type == SPEC_YAML_SCALAR ? kind->text : "");
 }
-
-/* --- run options --- */
 
 static const struct spec_option options[] = {
 	{.name = "cwd", .type = SPEC_OPTION_TEXT, .help = "directory in which the job runs"},
@@ -73,7 +68,7 @@ static void refuse_torchx_options(const struct spec_options *o, struct spec_erro
 			     "is not needed: -o gpus=N gives each replica its own GPUs", e);
 }
 
-/* Return the settings for a job of APP. Add an error to E if a run option is invalid. */
+/* Return the settings for a job of APP. Add errors about its run options to E. */
 static struct spec_terms choose_terms(const struct spec_app *app, const struct spec_machine *m,
 				      struct spec_errors *e)
 {
@@ -101,8 +96,6 @@ static struct spec_terms choose_terms(const struct spec_app *app, const struct s
 		terms.dir = text_copy(dir ? dir : m->work_dir);
 	return terms;
 }
-
-/* --- all steps together --- */
 
 int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
 		    struct spec_app **ret, struct spec_terms *ret_terms, struct spec_errors *e)

@@ -1,32 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Reads AppDefs of local jobs, whose replicas run on this machine, and the run options of local
- * jobs. A ready manifest for a cluster is one error that explains this.
- */
+/* Reads AppDefs and run options of local jobs, whose replicas run on this machine. */
 #pragma once
 
 #include "spec/app/app.h"
 
-/* This machine's environment for local jobs. Plain data. */
 struct spec_machine {
 	const char *home;     /* the user's home, or NULL */
 	const char *work_dir; /* where a job runs if its AppDef names no directory */
 	/* run options of the mount; those for cluster jobs have no effect */
 	const struct spec_pair *args;
 	size_t n_args;
-	unsigned gpus; /* number of GPUs for jobs; 0 if GPUs are not managed */
-	/*
-	 * Returns NULL if jobs can run in the directory PATH, otherwise the reason as text for
-	 * people (malloc'ed). If this pointer is NULL, directories are not checked.
-	 */
+	unsigned gpus; /* for jobs; 0 if GPUs are not managed */
+	/* returns why jobs can't run in PATH (malloc'ed), or NULL; without it, none is checked */
 	char *(*dir_error)(void *data, const char *path);
 	void *data;
 };
 
-/* A job's settings, from its run options and the mount's run options. Plain data. */
+/* A job's settings, from its run options and the mount's. */
 struct spec_terms {
-	/* where the job runs, malloc'ed: its run option cwd, or WORK_DIR of the machine */
-	char *dir;
+	char *dir;	    /* where the job runs, malloc'ed */
 	int64_t time_limit; /* seconds; this and TTL as in struct spec_job */
 	int64_t ttl;
 };
@@ -37,8 +29,8 @@ static inline void spec_terms_clear(struct spec_terms *terms)
 }
 
 /*
- * Like spec_app_read, but also set *RET_TERMS to the job's settings. After an error, their DIR is
- * NULL.
+ * Like spec_app_read, but also set *RET_TERMS, which the caller has zeroed. After an error, its DIR
+ * is NULL. A manifest for a cluster is refused with one error.
  */
 int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
 		    struct spec_app **ret, struct spec_terms *ret_terms, struct spec_errors *e);

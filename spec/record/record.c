@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Records of local jobs: makes, writes and parses the recorded snapshot and the plan, and makes the
- * snapshot to publish.
- */
+/* Makes, writes and parses records of local jobs, and makes the snapshots to publish. */
 #include "spec/record/record.h"
 
 #include <errno.h>
@@ -17,10 +14,10 @@
 #include "spec/yaml/field.h"
 #include "spec/yaml/yaml.h"
 
-/* A role may request any number; kxfs does not show one of this size or more. */
+/* A role may request any number. Larger numbers are not shown. */
 #define FIGURE_MAX 1e15
 
-/* The maximum number of logs of a job, each a file in the job's directory. */
+/* of a job; each is a file in the job's directory */
 #define RECORD_MAX_LOGS 1000000
 
 #define JOB(name, type, ...)  SPEC_FIELD(struct spec_record, name, type, __VA_ARGS__)
@@ -51,9 +48,6 @@ static const struct spec_field plan_fields[] = {
 	{0},
 };
 
-/* --- a record --- */
-
-/* Make a record for JOB, and take ownership of JOB. */
 static struct spec_record *record_of(struct spec_job *job)
 {
 	struct spec_record *r = new0(struct spec_record);
@@ -160,8 +154,6 @@ void spec_record_attempt(struct spec_record *r, size_t i, unsigned n)
 	spec_replica_add_log(rep, key, "");
 }
 
-/* --- writing --- */
-
 char *spec_record_snapshot(const struct spec_record *r)
 {
 	cleanup_json struct json_object *root = spec_snapshot_tree(r->job, SPEC_SNAPSHOT_NO_LOGS);
@@ -195,8 +187,6 @@ void spec_record_yaml(const struct spec_record *r, char **ret, size_t *ret_len)
 		spec_tree_text(root, "app_error", r->fault);
 	spec_yaml_emit(root, 0, ret, ret_len);
 }
-
-/* --- reading --- */
 
 /* Check that the replicas of each role in R are numbered from 0. Add the logs of all attempts. */
 static int check_replicas(struct spec_record *r)
@@ -258,10 +248,7 @@ int spec_record_parse(const char *snapshot, const char *plan, struct spec_record
 	return err;
 }
 
-/*
- * True if APP has R's roles and replicas. It differs if an older kxfs read the document
- * differently.
- */
+/* True if APP has R's roles and replicas. An older kxfs may have read the document differently. */
 static bool is_app_of(const struct spec_app *app, const struct spec_record *r)
 {
 	bool same = app->n_roles == r->job->n_roles;
@@ -294,8 +281,6 @@ void spec_record_read_app(struct spec_record *r, const char *text, size_t len, c
 	}
 }
 
-/* --- the published snapshot --- */
-
 char *spec_record_log_key(const struct spec_replica *rep, unsigned attempt)
 {
 	return text_print("%s.%u", rep->name, attempt);
@@ -307,7 +292,7 @@ struct spec_job *spec_record_job(const struct spec_record *r)
 
 	if (job->suspended)
 		job->state = SPEC_CANCELLED;
-	/* The recorded reason only applies while the job waits for its slot. */
+	/* The recorded reason applies only while the job waits for its slot. */
 	if (!r->queue_number || job->suspended || r->goal != SPEC_GOAL_RUN) {
 		job->cause.reason = "";
 		job->queue_position = 0;

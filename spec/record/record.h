@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The parts `snapshot` and `plan` of a local job's record (head.h): the job as it is now, and what
- * kxfs will do with it. The record's document is the AppDef, which kxfs parses only when it may
- * have to start something. A record is mutable, belongs to one thread, and owns all that it points
- * to.
+ * kxfs will do with it. kxfs parses the document, an AppDef, only when it may have to start
+ * something. A record is mutable, belongs to one thread, and owns all that it points to.
  */
 #pragma once
 
 #include "spec/app/app.h"
 #include "spec/job/job.h"
 
-/* the maximum of spec_record.queue_number, which no real queue reaches */
+/* no real queue reaches this */
 #define SPEC_MAX_QUEUE_NUMBER (INT64_MAX / 2)
 
 /* The state that a job must reach. For any goal but RUN, kxfs ends the job's processes. */
@@ -22,45 +21,36 @@ enum spec_goal {
 	SPEC_GOAL_STOP
 };
 
-/* The plan for one replica. Plain data. */
 struct spec_plan {
-	bool ended; /* true if the newest attempt has ended, with its result in the snapshot */
+	bool ended; /* the newest attempt has ended, with its result in the snapshot */
 	/*
-	 * True if the replica must be restarted after its attempt has ended. If the whole role or
-	 * job is restarted, the replica waits until no replica of that role or job runs.
+	 * True if the replica must be restarted after its attempt has ended. With its whole role or
+	 * job, it is restarted when none of their replicas runs any more.
 	 */
 	bool again;
-	/*
-	 * How often the replica was restarted. If the retry policy restarts whole roles, only the
-	 * first replica of a role has a number: the restarts of the role.
-	 */
+	/* restarts of the replica, or of the whole role at the role's first replica */
 	unsigned restarts;
 };
 
-/*
- * A record. Plain data: record.c makes it from an AppDef or from the disk, and the local backend
- * records the job's progress in it.
- */
+/* A record. The local backend records the job's progress in it. */
 struct spec_record {
 	/*
-	 * The job as it is now. Its phase is Pending, Running, Suspended, Restarting, Terminating,
-	 * Completed, Failed, Terminated or Cancelled. spec_record_attempt adds the log of each
-	 * attempt.
+	 * The phase is Pending, Running, Suspended, Restarting, Terminating, Completed, Failed,
+	 * Terminated or Cancelled. spec_record_attempt adds the log of each attempt.
 	 */
 	struct spec_job *job;
 	struct spec_plan *plans; /* one for each replica in JOB */
-	char *file;		 /* the name of the submitted file, from the head */
+	char *file;		 /* the submitted file, from the head */
 	char *work_dir;
 	unsigned goal; /* enum spec_goal */
-	bool again;    /* true if all replicas must be restarted when none runs any more */
+	bool again;    /* restart all replicas when none runs any more */
 	/* order among jobs that wait for a slot (slots.h); 0 if the job does not wait */
 	int64_t queue_number;
-	/* the AppDef; NULL if not read yet, or if it can't be read (FAULT has the reason) */
+	/* NULL if not read yet, or if it can't be read (see FAULT) */
 	struct spec_app *app;
 	char *fault; /* an error about the AppDef, without a full stop, or "" */
 };
 
-/* The input of a submission. */
 struct spec_record_origin {
 	const char *id, *uid, *submission, *submitter, *file, *work_dir;
 	int64_t created, time_limit, ttl; /* as in struct spec_job */
@@ -76,27 +66,16 @@ define_cleanup(spec_record_freep, struct spec_record *, spec_record_free)
 /* Return the part `snapshot` or `plan` of R as JSON text, malloc'ed. */
 char *spec_record_snapshot(const struct spec_record *r);
 char *spec_record_plan(const struct spec_record *r);
-/*
- * Parse the two parts, which may be anything, since the disk is untrusted. PLAN is NULL if the
- * caller does not need the plan. Return 0, or -EINVAL if a part is damaged or SNAPSHOT is NULL.
- */
+/* The parts are untrusted. PLAN may be NULL. Return 0, or -EINVAL, also if SNAPSHOT is NULL. */
 int spec_record_parse(const char *snapshot, const char *plan, struct spec_record **ret);
-/*
- * Read R's AppDef from the document TEXT; HOME is as in struct spec_app_rules. If this version of
- * kxfs does not accept the document, set FAULT instead.
- */
+/* Read the document TEXT into APP, or set FAULT. HOME is as in struct spec_app_rules. */
 void spec_record_read_app(struct spec_record *r, const char *text, size_t len, const char *home);
 /* Set *RET to R as YAML, for manifest.yaml, with the AppDef if it was read. */
 void spec_record_yaml(const struct spec_record *r, char **ret, size_t *ret_len);
 
-/* Begin attempt N of replica I of R. */
 void spec_record_attempt(struct spec_record *r, size_t i, unsigned n);
 /* Return the key of the log of ATTEMPT ("trainer-0.1"), malloc'ed. */
 char *spec_record_log_key(const struct spec_replica *rep, unsigned attempt);
 
-/*
- * Return the snapshot of R to publish. The state of a Suspended job is CANCELLED. The phase decides
- * which actions ctl accepts. No job can be restarted while it waits for its slot, or if its AppDef
- * can't be read.
- */
+/* Return the snapshot to publish. It allows no restart while R waits, or without an AppDef. */
 struct spec_job *spec_record_job(const struct spec_record *r);

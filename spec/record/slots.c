@@ -36,7 +36,6 @@ void spec_slots_take(struct spec_slots *t, const struct spec_record *r)
 		t->taken |= r->job->replicas[i].gpus;
 }
 
-/* Return the set of T's GPUs that no job uses. */
 static uint64_t free_of(const struct spec_slots *t)
 {
 	return t->gpus & ~t->taken;
@@ -47,10 +46,7 @@ static int count_of(uint64_t set)
 	return __builtin_popcountll(set);
 }
 
-/*
- * Return the reason why a job that needs NEED GPUs waits, malloc'ed. T counts only jobs ahead of
- * it.
- */
+/* Return why a job that needs NEED GPUs waits, malloc'ed. T counts only jobs ahead of this one. */
 static char *text_of_wait(const struct spec_slots *t, int64_t need)
 {
 	const int n_free = count_of(free_of(t));
@@ -107,8 +103,6 @@ bool spec_slots_give(struct spec_slots *t, struct spec_record *r, bool *ret_move
 	return false;
 }
 
-/* --- texts --- */
-
 char *spec_slots_numbers(uint64_t gpus)
 {
 	char *ret = text_copy("");
@@ -118,7 +112,6 @@ char *spec_slots_numbers(uint64_t gpus)
 	return ret;
 }
 
-/* Add JOB to LIST, with the numbers of its replicas' GPUs. */
 static void put_job(struct json_object *list, const struct spec_job *job)
 {
 	struct json_object *o = spec_tree_append(list, spec_tree_map()), *gpus;

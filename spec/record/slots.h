@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The queue of one machine: how many jobs run at the same time, which GPUs their replicas get, and
- * what other jobs wait for. First come, first served: no job starts while an earlier one waits. A
- * job keeps its slot and GPUs until it has finished, also between attempts and while suspended.
- * Pure.
+ * what other jobs wait for. First come, first served. A job keeps its slot and GPUs until it has
+ * finished, also between attempts and while suspended. Pure.
  */
 #pragma once
 
 #include "spec/record/record.h"
 
-#define SPEC_MAX_GPUS 64 /* the number of bits in a set of GPUs */
+#define SPEC_MAX_GPUS 64 /* bits in a set of GPUs */
 
-/* The limits of the queue, and the count of jobs and GPUs so far. Plain data. */
 struct spec_slots {
-	unsigned jobs; /* maximum number of running jobs; 0 if unlimited */
-	/* the GPUs that jobs may use, one bit each; 0 if GPUs are not managed */
-	uint64_t gpus;
-	bool passive;		 /* true if this mount does not start jobs */
-	size_t running, waiting; /* numbers of running and waiting jobs */
-	uint64_t taken;		 /* the GPUs in use, one bit each */
+	unsigned jobs; /* maximum of running jobs; 0 if unlimited */
+	uint64_t gpus; /* GPUs that jobs may use, one bit each; 0 if GPUs are not managed */
+	bool passive;  /* this mount does not start jobs */
+	size_t running, waiting; /* jobs */
+	uint64_t taken;		 /* GPUs in use, one bit each */
 };
 
 /* Return how many GPUs all replicas of APP need together; 0 if APP is NULL. */
@@ -32,13 +29,9 @@ void spec_slots_take(struct spec_slots *t, const struct spec_record *r);
  */
 bool spec_slots_give(struct spec_slots *t, struct spec_record *r, bool *ret_moved);
 
-/* Return the first N GPUs of SET. */
 uint64_t spec_slots_first(uint64_t set, int64_t n);
 /* Return the numbers of GPUs as text, "0,3", malloc'ed. */
 char *spec_slots_numbers(uint64_t gpus);
-/*
- * Set *RET to the text of queues/local/status as YAML: the limits and counts of T, and the waiting
- * and running jobs. V has the N snapshots of all jobs in jobs/.
- */
+/* Set *RET to the text of queues/local/status. V has the N snapshots of all jobs in jobs/. */
 void spec_slots_text(const struct spec_slots *t, const struct spec_job *const *v, size_t n,
 		     char **ret, size_t *ret_len);

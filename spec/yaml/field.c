@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Writes and reads structs by a table. For each field, the table has the name in JSON, the type and
- * the range. Writing and reading use the same table, so both always agree.
- */
+/* Writes and reads structs by tables of their fields. */
 #include "spec/yaml/field.h"
 
 #include <errno.h>
@@ -12,10 +9,7 @@
 #include "spec/base/utf8.h"
 #include "spec/yaml/yaml.h"
 
-/*
- * JSON is UTF-8, but a path on disk may contain other bytes. A text with such bytes is written as a
- * map that has only this member. Its value is the text in base64.
- */
+/* The member of a map that replaces a text that is not UTF-8. Its value is base64. */
 #define BYTES "base64"
 
 void spec_fields_unset(const struct spec_field *fields, void *base)
@@ -72,7 +66,6 @@ void spec_fields_write(struct json_object *o, const struct spec_field *fields, c
 			spec_tree_add(o, key, spec_tree_uint(*(const uint64_t *)p));
 			break;
 		case SPEC_FIELD_TIME:
-			/* People read a time as a date; programs need the exact number. */
 			if (people)
 				spec_yaml_add_time(o, key, *(const int64_t *)p);
 			else
@@ -116,7 +109,6 @@ static int read_word(const struct spec_value *v, const char *const *words, unsig
 	return -EINVAL;
 }
 
-/* Parse an integer. Return 0 or -EINVAL. */
 static int to_int64(const struct spec_value *v, int64_t *ret)
 {
 	char *end;

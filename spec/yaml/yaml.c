@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses a document into a tree of nodes. libyaml scans and parses, and this file builds the tree
- * from libyaml's events. libyaml can make a tree itself. But that tree lacks data that kxfs checks
- * (tags, and whether a scalar is quoted), and an alias shares a node with its original. This file
- * checks limits while the tree grows, so a small hostile document can't make a large tree. It
- * checks the keys of a map when the map is complete. It checks tags and expands merge keys ("<<")
- * when the whole tree is complete. The rules for these depend on the kind of document, which only
- * the caller knows.
+ * Builds a tree of nodes from libyaml's events. The trees that libyaml itself makes lack tags and
+ * quotes, and share nodes between an alias and its original. Limits are checked while the tree
+ * grows, so that a small hostile document can't make a large tree. Tags and merge keys ("<<") are
+ * handled after parsing: their rules depend on the kind of document, which only the caller knows.
  */
 #include "spec/yaml/yaml.h"
 
@@ -19,7 +16,7 @@
 
 struct anchor {
 	struct spec_yaml *node;
-	bool open; /* true if NODE is not complete yet */
+	bool open; /* NODE is not complete yet */
 };
 
 struct yaml_reader {
@@ -58,7 +55,6 @@ static void free_anchor(struct lh_entry *entry)
 	free(lh_entry_v(entry));
 }
 
-/* Create a hash table whose keys are texts, with capacity for N entries. FREE_ENTRY may be NULL. */
 static struct lh_table *new_table(size_t n, lh_entry_free_fn *free_entry)
 {
 	struct lh_table *table = lh_kchar_table_new((int)n, free_entry);
@@ -104,17 +100,14 @@ static int new_node(struct yaml_reader *r, enum spec_yaml_type type, unsigned li
 	return 0;
 }
 
-/* Append CHILD to PARENT. PARENT takes ownership of CHILD. */
+/* Append CHILD to PARENT, which takes ownership of it. */
 static void append(struct spec_yaml *parent, struct spec_yaml *child)
 {
 	parent->v = mem_more(parent->v, parent->n, sizeof(struct spec_yaml *));
 	parent->v[parent->n++] = child;
 }
 
-/*
- * Store NODE as the anchor NAME. If there is an earlier anchor with this name, replace it, as
- * YAML's specification requires. If NAME is NULL, do nothing.
- */
+/* Store NODE as the anchor NAME, if any. YAML allows an anchor to replace an earlier one. */
 static struct anchor *set_anchor(struct yaml_reader *r, const yaml_char_t *name,
 				 struct spec_yaml *node)
 {
@@ -190,7 +183,7 @@ static int read_alias(struct yaml_reader *r, const yaml_event_t *event, unsigned
 
 /* --- the tags of YAML's core schema ("!!str 1") --- */
 
-/* True if the scalar NODE is valid for TAG. TAG must not be !!str, which fits every scalar. */
+/* True if the scalar NODE is valid for TAG, which is not !!str. */
 static bool tag_fits(const char *tag, const struct spec_yaml *node)
 {
 	enum spec_yaml_value value = spec_yaml_resolve(node);
@@ -201,9 +194,7 @@ static bool tag_fits(const char *tag, const struct spec_yaml *node)
 	       (streq(tag, YAML_FLOAT_TAG) && (value == SPEC_YAML_FLOAT || value == SPEC_YAML_INT));
 }
 
-/*
- * Check NODE's tag. A tag determines whether a scalar is text, so also set the PLAIN of a scalar.
- */
+/* Check NODE's tag. Also set PLAIN, since a tag determines whether a scalar is text. */
 static void check_tag(struct spec_yaml *node, struct spec_errors *e)
 {
 	static const char *const core[] = {YAML_STR_TAG,  YAML_INT_TAG,	 YAML_FLOAT_TAG,
@@ -238,7 +229,6 @@ static void check_tag(struct spec_yaml *node, struct spec_errors *e)
 				"the value does not fit its tag !!%s", tag + strlen(prefix));
 }
 
-/* Check the tags of ROOT and of all nodes below it. */
 static void check_tags(struct spec_yaml *root, struct spec_errors *e)
 {
 	check_tag(root, e);
@@ -253,11 +243,7 @@ static bool is_merge_key(const struct spec_yaml *key)
 	return key->plain && !key->tag && streq(key->text, "<<");
 }
 
-/*
- * Check the keys of a complete map. If a key is not text, add an error and return its errno. If a
- * key is a duplicate, add an error but return 0, so that reading continues. A map may have several
- * merge keys.
- */
+/* A key that is not text ends reading with an error; a duplicate key only adds one. */
 static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
 {
 	cleanup(free_table) struct lh_table *seen = new_table(map->n + 1, NULL);
@@ -289,17 +275,16 @@ static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
 
 /*
  * A map that is being built from a map with merge keys. If a key occurs again, the pair keeps its
- * position but gets the later value. If the value of a merge key is a list of maps, the last map is
- * merged first, so that the first one takes precedence. By PyYAML's rules, the merged pairs come
- * before the map's own pairs, so the own pairs take precedence. By kubectl's rules, the merged
- * pairs come at the position of the merge key, so they replace own pairs that come before it.
+ * position but gets the later value. Of several merged maps, the last is merged first, so that the
+ * first takes precedence. PyYAML puts the merged pairs before the map's own pairs, so the own pairs
+ * take precedence. kubectl puts them at the merge key, so they replace own pairs before it.
  */
 struct yaml_merged {
 	struct spec_yaml *map;
-	struct lh_table *index; /* the position of each key in map->v */
+	struct lh_table *index; /* position of each key in map->v */
 };
 
-/* Add a pair to M, and take ownership of KEY and VALUE. If M has KEY already, replace its value. */
+/* Add a pair to M, or replace the value of its key. Take ownership of KEY and VALUE. */
 static void put_pair(struct yaml_merged *m, struct spec_yaml *key, struct spec_yaml *value)
 {
 	struct lh_entry *found = lh_table_lookup_entry(m->index, key->text);
@@ -316,7 +301,6 @@ static void put_pair(struct yaml_merged *m, struct spec_yaml *key, struct spec_y
 	insert(m->index, key->text, (void *)(uintptr_t)at);
 }
 
-/* Move all pairs of FROM to M. Afterwards FROM is empty. */
 static void put_all(struct yaml_merged *m, struct spec_yaml *from)
 {
 	for (size_t i = 0; i < from->n; i += 2)
@@ -335,7 +319,6 @@ static bool is_source(const struct spec_yaml *value)
 	return true;
 }
 
-/* VALUE is the value of a merge key. Merge it into M. */
 static void put_source(struct yaml_merged *m, struct spec_yaml *value, struct spec_errors *e)
 {
 	if (!is_source(value))
@@ -378,7 +361,6 @@ static void merge_map(struct spec_yaml *map, enum spec_yaml_rules rules, struct 
 	free(old.v);
 }
 
-/* In each map of the tree ROOT, replace the merge keys by the pairs that they merge. */
 static void merge(struct spec_yaml *root, enum spec_yaml_rules rules, struct spec_errors *e)
 {
 	bool merges = false;
@@ -472,7 +454,6 @@ static void forget_anchors(struct yaml_reader *r)
 	r->anchors = NULL;
 }
 
-/* Read all documents of the input, and append their roots to the list DOCUMENTS. */
 static int read_stream(struct yaml_reader *r, struct spec_yaml *documents)
 {
 	for (;;) {
@@ -579,10 +560,7 @@ const struct spec_yaml *spec_yaml_get(const struct spec_yaml *m, const char *key
 
 /* --- paths such as "roles[0].env.A", for errors that are found after parsing --- */
 
-/*
- * PATH may begin with KEY, written as "key", ".key" or "[\"key\"]". Return the length of this
- * beginning, or 0 if PATH does not begin with KEY.
- */
+/* Return the length of KEY, written as "key", ".key" or "[\"key\"]", at the start of PATH, or 0. */
 static size_t match_key(const char *path, const char *key)
 {
 	size_t n = strlen(key);
@@ -596,10 +574,7 @@ static size_t match_key(const char *path, const char *key)
 	return strncmp(path, key, n) == 0 && strchr(".[", path[n]) ? n : 0;
 }
 
-/*
- * Return the child of NODE that the first step of *PATH names, and move *PATH past this step.
- * Return NULL if there is no such child.
- */
+/* Return the child of NODE that the first step of *PATH names, or NULL. Advance *PATH. */
 static const struct spec_yaml *step(const struct spec_yaml *node, const char **path)
 {
 	if (node->type == SPEC_YAML_LIST && **path == '[') {

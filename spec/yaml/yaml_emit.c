@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes a JSON value as YAML that YAML 1.1 and 1.2 readers parse as the same value. This file does
- * not use libyaml's emitter. That emitter escapes all characters beyond U+FFFF, and its caller must
- * know which plain text a reader parses as another type. A string is written
- *   plain          if no reader can parse it as another type;
- *   as a block     if it has several lines and is in block context;
- *   'single' or "double" quoted otherwise.
- * Readers differ in the types of plain text. YAML 1.1 has many booleans, octal, binary and base-60
- * numbers, and dates; YAML 1.2 has fewer of these. An unnecessary quote costs nothing, but a
- * missing one changes a value. So this file quotes a string in case of doubt.
+ * Writes a JSON value as YAML that YAML 1.1 and 1.2 readers parse as the same value. A string is
+ * written plain only if no reader can parse it as another type, and as a block if it has several
+ * lines. libyaml's emitter can't do this, and would escape all characters beyond U+FFFF.
  */
 #include "spec/yaml/yaml.h"
 
@@ -19,13 +13,10 @@
 #include "spec/base/utf8.h"
 #include "spec/yaml/yaml_input.h"
 
-/*
- * A key that is longer than this is written as "? key". For a key without "?", readers expect the
- * ":" within 1024 characters.
- */
+/* A longer key is written as "? key": readers expect the ":" of others within 1024 characters. */
 #define SIMPLE_KEY_MAX 1000
 
-/* If a json-c string has the address of this variable as its userdata, the string is a time. */
+/* A json-c string with this address as its userdata is a time. */
 static const char time_mark[] = "time";
 
 struct emitter {
@@ -49,8 +40,6 @@ void spec_yaml_add_time(struct json_object *o, const char *key, int64_t ns)
 	spec_tree_add(o, key, value);
 }
 
-/* --- the style of a string --- */
-
 /* True if some parser reads TEXT as null, a boolean, a number, or a special key. */
 static bool is_word(const char *text, size_t len)
 {
@@ -65,10 +54,7 @@ static bool is_word(const char *text, size_t len)
 	return false;
 }
 
-/*
- * True if some parser may read TEXT as a number or a date. This is so if TEXT consists only of
- * characters that occur in numbers and dates, and has a digit or no letter.
- */
+/* True if some parser may read TEXT as a number or a date. */
 static bool is_numeric(const char *text, size_t len)
 {
 	bool digit = false, letter = false;
@@ -84,7 +70,7 @@ static bool is_numeric(const char *text, size_t len)
 	return digit || !letter;
 }
 
-/* True if a plain text that begins like TEXT can't be mistaken for syntax. */
+/* True if the beginning of TEXT can't be mistaken for syntax. */
 static bool begins_plain(const char *text, size_t len)
 {
 	if (strchr("?:,[]{}#&*!|>'\"%@` ", text[0]))
@@ -94,7 +80,6 @@ static bool begins_plain(const char *text, size_t len)
 	return text[0] != '-' || (len > 1 && text[1] != ' ');
 }
 
-/* True if every character of TEXT is printable or is in EXTRA. */
 static bool is_printable(const char *text, size_t len, const char *extra)
 {
 	const unsigned char *s = (const unsigned char *)text, *end = s + len;
@@ -111,7 +96,7 @@ static bool is_printable(const char *text, size_t len, const char *extra)
 	return true;
 }
 
-/* True if TEXT can be written as a plain scalar. TEXT must be printable and not empty. */
+/* True if TEXT, which is printable and not empty, can be written as a plain scalar. */
 static bool is_plain(const char *text, size_t len, bool flow)
 {
 	if (!begins_plain(text, len) || text[len - 1] == ' ' || text[len - 1] == ':')
@@ -140,14 +125,12 @@ static bool is_literal(const char *text, size_t len)
 	return content;
 }
 
-/* --- writing --- */
-
 static void put_indent(struct emitter *em, unsigned indent)
 {
 	fprintf(em->out, "%*s", (int)indent, "");
 }
 
-/* Write TEXT in double quotes, escaped. Replace bytes that are not UTF-8 by U+FFFD. */
+/* Write TEXT in double quotes. Replace bytes that are not UTF-8 by U+FFFD. */
 static void put_double_quoted(FILE *out, const char *text, size_t len)
 {
 	const unsigned char *s = (const unsigned char *)text, *end = s + len;
@@ -172,10 +155,7 @@ static void put_double_quoted(FILE *out, const char *text, size_t len)
 	fputc('"', out);
 }
 
-/*
- * Write TEXT on the current line. Write it as a plain scalar if possible, else in quotes. FLOW is
- * true if TEXT is inside [] or {}.
- */
+/* Write TEXT on the current line, plain if possible. FLOW is true inside [] or {}. */
 static void put_inline(struct emitter *em, const char *text, size_t len, bool flow)
 {
 	bool printable = len > 0 && is_printable(text, len, "");
@@ -183,10 +163,7 @@ static void put_inline(struct emitter *em, const char *text, size_t len, bool fl
 	if (printable && is_plain(text, len, flow)) {
 		fwrite(text, 1, len, em->out);
 	} else if (printable && (memchr(text, '"', len) || memchr(text, '\\', len))) {
-		/*
-		 * In double quotes, the text would need escapes. In single quotes, it needs none
-		 * and is easier to read.
-		 */
+		/* Single quotes need no escapes, so the text is easier to read. */
 		fputc('\'', em->out);
 		for (size_t i = 0; i < len; i++) {
 			if (text[i] == '\'')
@@ -199,7 +176,6 @@ static void put_inline(struct emitter *em, const char *text, size_t len, bool fl
 	}
 }
 
-/* Write the string VALUE on the current line. */
 static void put_string(struct emitter *em, struct json_object *value, bool flow)
 {
 	if (json_object_get_userdata(value) == time_mark)
@@ -210,9 +186,8 @@ static void put_string(struct emitter *em, struct json_object *value, bool flow)
 }
 
 /*
- * Write TEXT as a literal block. INDENT is the column of the collection around the block, and the
- * lines begin at the column INDENT + 2. If TEXT begins with white space, a parser could not
- * distinguish the indentation from the text. In this case, also write the indentation as a number.
+ * Write TEXT as a literal block in a collection at the column INDENT. If TEXT begins with white
+ * space, a parser can't determine the indentation, so write it as a number.
  */
 static void put_literal(struct emitter *em, const char *text, size_t len, unsigned indent)
 {
@@ -292,7 +267,7 @@ static bool is_block(const struct emitter *em, struct json_object *value, unsign
 	return json_object_is_type(value, json_type_array) && json_object_array_length(value) > 0;
 }
 
-/* Write the pairs of a map in block style at column INDENT. The first line is indented already. */
+/* Write a map in block style at column INDENT. The first line is indented already. */
 static void emit_map(struct emitter *em, struct json_object *map, unsigned level, unsigned indent)
 {
 	bool first = true;
@@ -327,9 +302,8 @@ static void emit_list(struct emitter *em, struct json_object *list, unsigned lev
 }
 
 /*
- * Write VALUE after a ":" or "-", up to the end of VALUE's last line. INDENT is the column of the
- * collection around VALUE. A collection in a list begins on the line of the dash. A collection in a
- * map begins on the next line. A list in a map is not indented further than the map.
+ * Write VALUE after a ":" or "-", in a collection at the column INDENT. A collection in a list
+ * begins on the line of the dash. A list in a map is not indented further than the map.
  */
 static void emit_value(struct emitter *em, struct json_object *value, unsigned level,
 		       unsigned indent, bool in_list)

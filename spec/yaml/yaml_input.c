@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks a document's bytes before libyaml parses them, and explains libyaml's errors. This file
- * checks encoding and characters itself, so that errors about these have a position and a remedy.
- * It replaces JSON's surrogate pairs, which YAML does not have. libyaml's errors are fixed texts
- * about libyaml's scanner and parser. For each of these texts, a table has an explanation for the
- * author of the document. An error that is not in the table is shown unchanged.
+ * Checks a document's bytes before libyaml parses them, so that errors of encoding have a position
+ * and a remedy. libyaml's errors are fixed texts about its scanner and parser. A table has an
+ * explanation for each. Other errors are shown unchanged.
  */
 #include "spec/yaml/yaml_input.h"
 
@@ -20,10 +18,7 @@ bool yaml_input_is_printable(uint32_t c)
 {
 	if (c < 0xa0)
 		return c >= 0x20 && c < 0x7f;
-	/*
-	 * Exclude three things: characters that some readers take for line breaks, the byte order
-	 * mark, and noncharacters up to U+FFFF.
-	 */
+	/* Readers differ in line breaks. U+FEFF is the byte order mark. */
 	return c != 0x2028 && c != 0x2029 && c != 0xfeff && c != 0xfffe && c != 0xffff;
 }
 
@@ -34,7 +29,6 @@ static int refuse_char(uint32_t c, unsigned line, unsigned column, struct spec_e
 	if (c == 0)
 		return spec_errors_add(e, -EINVAL, line, column, "",
 				       "the file contains a NUL byte; is it text?");
-	/* Programs and archives often begin with a control character: is the file text? */
 	if (line == 1 && column == 1 && (c < 0x20 || c == 0x7f))
 		return spec_errors_add(
 			e, -EINVAL, line, column, "",
@@ -86,11 +80,7 @@ int yaml_input_check(const char *text, size_t len, struct spec_errors *e)
 	size_t n;
 
 	for (; s < end; s += n, column++) {
-		/*
-		 * %TAG declares custom tags, none of which is valid here. Refuse it before libyaml
-		 * parses it: many declarations take quadratic time, and libyaml copies a long tag
-		 * at each use.
-		 */
+		/* libyaml takes quadratic time for many of these, and copies a tag per use. */
 		if (column == 1 && end - s >= 4 && memcmp(s, "%TAG", 4) == 0)
 			return spec_errors_add(
 				e, -EINVAL, line, column, "",
@@ -111,10 +101,7 @@ int yaml_input_check(const char *text, size_t len, struct spec_errors *e)
 	return 0;
 }
 
-/*
- * True if TEXT has characters that JSON allows but YAML does not: surrogate pairs, or characters
- * that YAML requires to be escaped.
- */
+/* True if TEXT has surrogate pairs, or characters that YAML requires to be escaped. */
 static bool needs_adapting(const char *text, size_t len)
 {
 	const unsigned char *s = (const unsigned char *)text, *end = s + len;
@@ -138,7 +125,7 @@ static size_t adapt(const char *s, const char *end, FILE *out)
 	uint32_t c = 0;
 	size_t n;
 
-	/* Handle a surrogate pair, "\uD8xx\uDCxx". */
+	/* a surrogate pair, "\uD8xx\uDCxx" */
 	if (end - s >= 12 && s[0] == '\\' && s[1] == 'u' && s[6] == '\\' && s[7] == 'u')
 		c = spec_utf8_pair(spec_utf8_hex4(s + 2), spec_utf8_hex4(s + 8));
 	if (c) {
@@ -146,10 +133,7 @@ static size_t adapt(const char *s, const char *end, FILE *out)
 		return 12;
 	}
 	if (*s == '\\' && s + 1 < end) {
-		/*
-		 * Copy the backslash and the character after it together. If the second character
-		 * is also a backslash, it does not begin an escape.
-		 */
+		/* The second character may be a backslash, too. It then begins no escape. */
 		fwrite(s, 1, 2, out);
 		return 2;
 	}
@@ -168,7 +152,6 @@ static const char *skip_space(const char *s, const char *end)
 	return s;
 }
 
-/* A JSON map begins at S. Return the address after its end. */
 static const char *skip_map(const char *s, const char *end)
 {
 	struct spec_nest nest = {.depth = 1};
@@ -176,10 +159,7 @@ static const char *skip_map(const char *s, const char *end)
 	return spec_span_nest(&nest, SIZE_MAX, s + 1, end);
 }
 
-/*
- * If TEXT consists of several JSON maps without separators, return a copy with "---" between them.
- * Otherwise return NULL.
- */
+/* Put "---" between several JSON maps without separators. Return NULL if there is only one. */
 static char *split_maps(const char *text, size_t *len)
 {
 	const char *end = text + *len, *next = skip_space(skip_map(text, end), end);
@@ -208,7 +188,7 @@ char *yaml_input_from_json(const char *text, size_t *len)
 
 	if (s == end || (*s != '{' && *s != '['))
 		return NULL;
-	/* Call adapt() only for valid JSON. In valid JSON, every backslash is in a string. */
+	/* In valid JSON, every backslash is in a string, as adapt() requires. */
 	if (!needs_adapting(text, *len) || spec_value_parse(text, *len, &json) < 0)
 		return *s == '{' ? split_maps(text, len) : NULL;
 	out = text_stream(&ret, len);
@@ -222,8 +202,8 @@ char *yaml_input_from_json(const char *text, size_t *len)
 
 enum error_position {
 	HERE,	   /* where libyaml stopped */
-	BEGINNING, /* the beginning of the part that libyaml was parsing */
-	HERE_FROM, /* where libyaml stopped; the text also names the position of BEGINNING */
+	BEGINNING, /* the beginning of what libyaml was parsing */
+	HERE_FROM, /* where libyaml stopped, with BEGINNING in the text */
 };
 
 #define TAB_TEXT "a tab can't be used to indent; use spaces"
@@ -233,7 +213,7 @@ enum error_position {
 
 static const struct {
 	const char *problem;
-	const char *context; /* NULL if the row is for any context */
+	const char *context; /* NULL for any context */
 	enum error_position position;
 	const char *text;
 } explanations[] = {
@@ -283,7 +263,7 @@ static const struct {
 	 "the document has ended before this; check the indentation and the brackets"},
 };
 
-/* If no row above has the problem of an error, the error's context selects the explanation. */
+/* For problems without a row above, the context selects the explanation. */
 static const struct {
 	const char *context;
 	const char *text;
@@ -302,13 +282,13 @@ static int add_at(struct spec_errors *e, yaml_mark_t mark, const char *text)
 			       "%s", text);
 }
 
-/* P has stopped at a character that can't begin a text. Add an error that names this character. */
+/* Explain that P has stopped at a character that can't begin a text. */
 static int explain_char(const yaml_parser_t *p, const char *text, size_t len, struct spec_errors *e)
 {
 	size_t n = p->problem_mark.index, i = 0;
 	char c;
 
-	/* Skip N characters. libyaml's index counts characters, not bytes. */
+	/* libyaml's index counts characters, not bytes. */
 	while (i < len && (((unsigned char)text[i] & 0xc0) == 0x80 || n-- > 0))
 		i++;
 	c = i < len ? text[i] : '\0';

@@ -1,28 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Checks the bytes of a document before libyaml parses it, and explains libyaml's errors to people.
- * Private to spec/yaml/.
- */
+/* Prepares the bytes of a document for libyaml, and explains its errors. Private to spec/yaml/. */
 #pragma once
 
 #include <yaml.h>
 
 #include "spec/base/error.h"
 
-/*
- * Refuse a file that is too large, or that begins with the byte order mark of UTF-16 or UTF-32. If
- * the file begins with the byte order mark of UTF-8, move *TEXT past the mark and reduce *LEN.
- * Return 0, -EINVAL or -EFBIG.
- */
+/* Refuse a large file, UTF-16 and UTF-32; skip UTF-8's mark. Return 0, -EINVAL or -EFBIG. */
 int yaml_input_begin(const char **text, size_t *len, struct spec_errors *e);
 
 /*
- * Some JSON is not valid YAML. If TEXT is such JSON, convert it to YAML and return it (malloc'ed),
- * with the new length in *LEN. Return NULL if libyaml can parse TEXT as it is. JSON differs from
- * YAML in three ways. In JSON, two escapes may encode one character beyond U+FFFF: "\ud83d\ude00".
- * JSON may have unescaped characters that YAML requires to be escaped. And jq(1) writes several
- * maps without separators. The result has the same lines as TEXT, except where two maps were on one
- * line.
+ * Convert JSON that is not valid YAML: escapes of a surrogate pair ("\ud83d\ude00"), characters
+ * that YAML requires to be escaped, and the output of jq(1), which separates maps by white space
+ * only. Return YAML (malloc'ed) and set *LEN, or return NULL if libyaml can parse TEXT as it is.
+ * Lines keep their numbers, except where two maps were on one line.
  */
 char *yaml_input_from_json(const char *text, size_t *len);
 
@@ -32,12 +23,9 @@ char *yaml_input_from_json(const char *text, size_t *len);
  */
 int yaml_input_check(const char *text, size_t len, struct spec_errors *e);
 
-/*
- * PARSER has stopped with an error. Add this error to E, with an explanation by kxfs as its text.
- * TEXT is the input of PARSER. Return -EINVAL.
- */
+/* Add the error of PARSER to E, in words for the author of the document TEXT. Return -EINVAL. */
 int yaml_input_explain(const yaml_parser_t *parser, const char *text, size_t len,
 		       struct spec_errors *e);
 
-/* True if every YAML parser accepts C without an escape. Line breaks and tabs count as false. */
+/* True if every YAML parser accepts C without an escape. False for line breaks and tabs. */
 bool yaml_input_is_printable(uint32_t c);

@@ -2,13 +2,11 @@
 /*
  * Resolves plain scalars, and makes a JSON value from a tree, by two sets of rules.
  *
- * For AppDefs: YAML 1.2's core schema without the forms that another reader might parse
- * differently. A number is decimal and has no leading zero. A boolean is true or false. Anything
- * else is text.
+ * AppDefs: YAML 1.2's core schema without the forms that another reader might parse differently.
  *
- * For manifests: the rules of kubectl, which uses sigs.k8s.io/yaml and go.yaml.in/yaml/v2. Scalars
- * are those of YAML 1.1 without base 60, plus some forms of Go (0o17; 08 is a float). A date is
- * text. Types are tried in the order of resolve.go in go.yaml.in/yaml/v2.
+ * Manifests: the rules of kubectl (sigs.k8s.io/yaml, go.yaml.in/yaml/v2). Scalars are those of YAML
+ * 1.1 without base 60, plus some forms of Go (0o17; 08 is a float). A date is text. Types are tried
+ * in the order of resolve.go in go.yaml.in/yaml/v2.
  */
 #include "spec/yaml/yaml.h"
 
@@ -22,18 +20,17 @@
 #include "spec/base/utf8.h"
 #include "spec/yaml/yaml_input.h"
 
-/* The value of a scalar. Plain data. */
 struct scalar {
 	enum spec_yaml_value type;
-	bool truth;	/* value of a BOOL */
+	bool truth;	/* of a BOOL */
 	bool negative;	/* sign of an INT */
 	uint64_t whole; /* absolute value of an INT */
-	double number;	/* value of a FLOAT; may be infinite or NaN */
+	double number;	/* of a FLOAT; may be infinite or NaN */
 };
 
 static const struct {
 	const char *word;
-	bool core; /* true if the word has this meaning in an AppDef, too */
+	bool core; /* the word has this meaning in an AppDef, too */
 	struct scalar means;
 } words[] = {
 	{"", true, {.type = SPEC_YAML_NULL}},
@@ -63,10 +60,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/*
- * WORD is in lower case. True if TEXT is this word in lower case, in upper case, or with a capital
- * letter at its beginning. For the word ".nan", also true if TEXT is ".NaN".
- */
+/* True if TEXT is WORD in lower case, in upper case, or with a capital first letter; or ".NaN". */
 static bool is_form_of(const char *text, const char *word)
 {
 	size_t upper = 0, letters = 0, first = strcspn(word, "abcdefghijklmnopqrstuvwxyz");
@@ -105,7 +99,7 @@ static bool is_decimal(const char *text)
 
 /* --- as in an AppDef --- */
 
-/* Return the type of TEXT if it is a finite number without a leading zero; else SPEC_YAML_TEXT. */
+/* Return the type of TEXT if it is a finite number without a leading zero, else SPEC_YAML_TEXT. */
 static enum spec_yaml_value number(const char *text)
 {
 	const char *digits = text + (*text == '-' || *text == '+');
@@ -169,7 +163,6 @@ struct json_object *spec_yaml_to_json(const struct spec_yaml *node)
 
 #define BINARY_TAG "tag:yaml.org,2002:binary"
 
-/* Return the value of the digit C; 99 if it is not a digit. */
 static unsigned digit_of(char c)
 {
 	return is_digit(c)				? (unsigned)(c - '0')
@@ -177,11 +170,7 @@ static unsigned digit_of(char c)
 							: 99;
 }
 
-/*
- * Parse TEXT, an optional sign and digits of BASE, like Go's strconv.ParseInt. If the number is too
- * large for an int64_t, parse it like Go's strconv.ParseUint. If BASE is 0, a prefix in TEXT
- * determines the base.
- */
+/* Parse TEXT like Go's strconv.ParseInt, or ParseUint if it is too large for an int64_t. */
 static bool read_whole(const char *text, unsigned base, struct scalar *ret)
 {
 	struct scalar s = {.type = SPEC_YAML_INT, .negative = *text == '-'};
@@ -211,14 +200,12 @@ static bool read_whole(const char *text, unsigned base, struct scalar *ret)
 	return true;
 }
 
-/* Parse TEXT, a finite decimal number with an optional fraction and exponent. */
 static bool read_float(const char *text, struct scalar *ret)
 {
 	*ret = (struct scalar){.type = SPEC_YAML_FLOAT, .number = strtod(text, NULL)};
 	return is_decimal(text) && isfinite(ret->number);
 }
 
-/* True if each "_" in TEXT is between two digits. */
 static bool separates_digits(const char *text)
 {
 	for (const char *c = text; (c = strchr(c, '_')); c++) {
@@ -261,11 +248,7 @@ static bool is_tag(const struct spec_yaml *node, const char *tag)
 	return node->tag && streq(node->tag, tag);
 }
 
-/*
- * Set *RET to the value of NODE. The tag of NODE determines the value's type. If NODE has no tag,
- * its text determines the type. If the tag is unknown, NODE is text. Return false if the text is
- * not valid for the tag.
- */
+/* Return false if NODE's text does not fit its tag. Without a tag, the text decides the type. */
 static bool resolve(const struct spec_yaml *node, struct scalar *ret)
 {
 	static const struct {
@@ -311,10 +294,7 @@ static void refuse_tag(const struct spec_yaml *node, struct spec_errors *e)
 			"the value does not fit its tag !!%s", strrchr(node->tag, ':') + 1);
 }
 
-/*
- * Return the text of NODE, malloc'ed, and set *RET_LEN to its length. If NODE's tag is !!binary,
- * decode the text. If there is an error, add it to E and return NULL.
- */
+/* Return the text of NODE (malloc'ed, !!binary decoded), or add an error and return NULL. */
 static char *text_of(const struct spec_yaml *node, size_t *ret_len, struct spec_errors *e)
 {
 	cleanup_free char *ret = NULL;
@@ -349,7 +329,7 @@ static char *float_key(double number)
 	return text_copy(text);
 }
 
-/* Return KEY as text, malloc'ed. If there is an error, add it to E and return NULL. */
+/* Return KEY as text, malloc'ed. On error, add the error to E and return NULL. */
 static char *key_of(const struct spec_yaml *key, struct spec_errors *e)
 {
 	struct scalar s;
@@ -413,7 +393,7 @@ static struct json_object *scalar_of(const struct spec_yaml *node, struct spec_e
 			       e);
 			return NULL;
 		}
-		/* Write 1.0 as 1, since the server does not accept 1.0 for an integer. */
+		/* Write 1.0 as 1, since the server rejects 1.0 for an integer. */
 		if (trunc(s.number) == s.number && fabs(s.number) < 0x1p63)
 			return spec_tree_int((int64_t)s.number);
 		return spec_tree_double(s.number);
