@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions of the backend that fs/ calls. A backend owns the store of snapshots (jobs/), the
- * output of jobs (output/), and one implementation (local/ or kube/), which fills the store and the
- * output, and answers requests. This file chooses the implementation, starts and stops all parts in
- * the right order, and posts requests to the I/O thread. Functions that read the store and the
- * output run on the calling thread. Start and stop block the calling thread until the I/O thread
- * has reported the result by backend_started or backend_stopped.
+ * The functions of the backend that fs/ calls. A backend owns the store of snapshots, the output of
+ * jobs, and one implementation (local/ or kube/), which fills both and answers requests. This file
+ * starts and stops these parts in the right order. Start and stop block the calling thread until
+ * the I/O thread has called backend_started or backend_stopped.
  */
 #include "backend/backend.h"
 
@@ -23,13 +21,9 @@
 #include "spec/base/mem.h"
 
 #define BACKEND_START_S 60
-/*
- * A stop may take this long after the processes' grace period. In this time SIGKILL takes effect,
- * and kxfs records how the processes ended. The next start waits a little longer (HOLDER_MS in
- * fs/mount/run.c).
- */
+/* After the grace period: time for SIGKILL, and to record the ends. Less than HOLDER_MS (run.c). */
 #define BACKEND_STOP_S 8
-/* After backend_unlink_file, kxfs writes the change to disk within this time. */
+/* how long a change of backend_unlink_file may wait before it is written */
 #define UNLINK_MS 500
 
 /* --- life --- */
@@ -55,10 +49,7 @@ static void on_job(void *data, const struct spec_job *old, const struct spec_job
 	held_changed(b->held, old, new_job);
 	if (!old || !new_job || old->history != new_job->history || !streq(old->id, new_job->id))
 		records_show(b->records, spec_job_key(new_job ? new_job : old), new_job);
-	/*
-	 * Archive only jobs whose output this kxfs captures: another kxfs may capture and archive
-	 * the others. A held job was not launched yet, so it has no output.
-	 */
+	/* Another kxfs may capture and archive the other jobs. A held job has no output. */
 	if (b->config.archives && (taken || !new_job))
 		archive_job(b->archive, old, new_job);
 	if (b->events.job)
@@ -72,7 +63,7 @@ static bool is_settled(void *data, const struct spec_job *job)
 	return b->ops->is_settled(b, job);
 }
 
-/* See archive_config.text. Runs on the pool. */
+/* Runs on the pool; see archive_config.text. */
 static int archive_text(void *data, const struct spec_job *job, const char *name, char **ret,
 			size_t *ret_len, mode_t *ret_mode)
 {
@@ -181,7 +172,7 @@ int backend_start(struct backend *b, char **ret_text)
 	assert(!loop_is_here(b->loop));
 	if (b->config.archives) {
 		err = archive_check(b->config.archive, b->config.state_dir, ret_text);
-		/* Start even if the archive does not answer now, since it may answer later. */
+		/* Start even if the archive does not answer now. It may answer later. */
 		if (err && err != -ETIMEDOUT)
 			return err;
 		free(take_ptr(*ret_text));
@@ -229,10 +220,7 @@ static void backend_run_stop(void *data)
 
 unsigned backend_stop_seconds(const struct backend *b)
 {
-	/*
-	 * The processes have the grace period to end. After that, the archive has the same time to
-	 * copy the remaining jobs.
-	 */
+	/* The archive has the grace period again, to copy the remaining jobs. */
 	return (b->archive ? 2 : 1) * b->config.grace_ms / 1000 + 1 + BACKEND_STOP_S;
 }
 
@@ -396,10 +384,7 @@ int backend_text_size(struct backend *b, const struct spec_job *job, enum backen
 
 	if (which == BACKEND_APPDEF && !job->has_appdef)
 		return -ENOENT;
-	/*
-	 * If a job was submitted elsewhere, the job's Kubernetes object has the document, and this
-	 * disk does not.
-	 */
+	/* Only the cluster has the document of a job that was submitted elsewhere. */
 	if (which == BACKEND_APPDEF && job->own)
 		err = record_file_stat(b->config.state_dir, spec_job_key(job), ret_len, &readable);
 	return err == -ENOENT ? backend_text(b, job, which, &text, ret_len) : err;
@@ -626,7 +611,6 @@ static void request_of_job(struct backend_request *rq, const char *id, const cha
 	request_post(rq);
 }
 
-/* The caller that waits for the removal of a job. */
 struct request_removal {
 	struct backend *b;
 	backend_reply_fn reply;
@@ -661,10 +645,7 @@ static void on_removed(void *data, const struct backend_result *result)
 	free(m);
 }
 
-/*
- * Make a request of KIND, which removes a job. Call REPLY only when all held jobs that waited for
- * the end of this job have records on disk that show how it ended.
- */
+/* Make a request that removes a job. REPLY waits until records of held jobs show the job's end. */
 static struct backend_request *removal_new(struct backend *b, enum backend_request_kind kind,
 					   backend_reply_fn reply, void *data)
 {

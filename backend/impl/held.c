@@ -1,46 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An entry is a job that is unknown to the implementation. Each entry has a record
- * (backend/jobs/records.h), whose key is the UUID of the submission. If the job is held, the record
- * has conditions (spec/record/held.h). At most one operation on an entry is in progress. A making
- * is a request to submit or dry-run a document. If the document of a submission has conditions, the
- * implementation makes a dry run, kxfs writes a record, and the making becomes an entry.
+ * A making is a request to submit or dry-run a document. If the document of a submission has
+ * conditions, the making becomes an entry. An entry is a job that is unknown to the implementation.
+ * It has a record, whose key is the submission's UUID, and at most one operation at a time.
  *
- *	making  | what is in progress              | what ends it           | next
- *	LOOK    | the pool reads its conditions    | no condition; dry run  | the request is passed on
- *	        |                                  | one can't be read      | answer: refused
- *	        |                                  | it has conditions      | DRY
- *	DRY     | the implementation's dry run     | refused                | answer: refused
- *	        |                                  | approved               | WRITE
- *	WRITE   | the record is written            | it is on disk          | an entry; answer: held
- *	        |                                  | it can't be written    | answer: refused
+ *	making  | what is in progress         | what ends it          | next
+ *	LOOK    | pool: reading conditions    | no condition; dry run | the request is passed on
+ *	        |                             | one can't be read     | answer: refused
+ *	        |                             | it has conditions     | DRY
+ *	DRY     | the implementation's        | refused               | answer: refused
+ *	        | dry run                     | approved              | WRITE
+ *	WRITE   | the record is written       | it is on disk         | an entry; answer: held
+ *	        |                             | it can't be written   | answer: refused
  *
- *	entry    | what is in progress         | what ends it                              | next
- *	RESTS    | nothing                     | all conditions hold                       | LAUNCHES
- *	         |                             | another change of the record is due       | COMMITS
- *	         |                             | the record must be removed                | REMOVES
- *	         |                             | the record is LIVE on disk                | (freed)
- *	LAUNCHES | the record becomes          | launched, or refused                      | COMMITS
- *	         | SUBMITTING; then its docu-  | the outcome is unknown, or the disk fails | RESTS
- *	         | ment is read, and submitted |                                           |
- *	SENDS    | a submission that was not   | launched, or the outcome is unknown       | RESTS
- *	         | held waits for its answer   | refused                                   | COMMITS, REMOVES
- *	COMMITS  | a change of the record      | it is on disk, or writing has failed      | RESTS
- *	REMOVES  | the record is being removed | it is removed                             | (freed)
- *	         |                             | the removal has failed                    | RESTS
+ *	entry    | what is in progress        | what ends it                 | next
+ *	RESTS    | nothing                    | all conditions hold          | LAUNCHES
+ *	         |                            | the record must be changed   | COMMITS
+ *	         |                            | the record must be removed   | REMOVES
+ *	         |                            | the record is LIVE on disk   | (freed)
+ *	LAUNCHES | the record becomes         | launched, or refused         | COMMITS
+ *	         | SUBMITTING, then the docu- | the outcome is unknown, or   | RESTS
+ *	         | ment is read and submitted | the disk fails               |
+ *	SENDS    | a submission that was not  | launched, or unknown outcome | RESTS
+ *	         | held waits for its answer  | refused                      | COMMITS, REMOVES
+ *	COMMITS  | a change of the record     | it is on disk, or has failed | RESTS
+ *	REMOVES  | the removal of the record  | it is removed                | (freed)
+ *	         |                            | it has failed                | RESTS
  *
- * A job is launched at most once. Its record is SUBMITTING on disk, without conditions, before a
- * request is sent or a process is started. If the launch of a held job is refused temporarily, the
- * record becomes HELD again, and its conditions remain met. If the outcome is unknown, because the
- * reply was lost or kxfs was killed, the record remains SUBMITTING until a watch or a list shows
- * the job. If ten minutes later all jobs are listed and the job is not among them, kxfs stops
- * waiting: the record of a job that was not held becomes NEVER, and a job that was held waits until
- * the user writes `release`. If the record of a local job is SUBMITTING at a start and the store
- * does not have the job, the job was certainly not started. Its record then becomes HELD again, or
- * NEVER if the job was not held.
- *
- * A held job may wait for other jobs. When a condition is met, kxfs removes it from the record
- * immediately.
+ * A job is launched at most once, because its record is SUBMITTING on disk before a request is
+ * sent. A temporary refusal makes the record HELD again, without the conditions that were met. If
+ * the outcome is unknown (a lost reply, a killed kxfs), the record remains SUBMITTING until the job
+ * appears. After ASKED_MS, a held job waits for the user's `release`, and the record of any other
+ * job becomes NEVER. A local job that the store lacks at a start was certainly not started.
  */
 #include "backend/impl/held.h"
 
@@ -60,69 +51,55 @@
 #include "spec/base/time.h"
 #include "spec/record/held.h"
 
-#define HELD_MAX 10000u /* largest number of held jobs */
-/* how long kxfs collects changes of jobs before it checks the conditions that depend on them */
+#define HELD_MAX 10000u
+/* how long kxfs collects changes of jobs before it checks conditions */
 #define SOON_MS 20
-/* How often kxfs reads the clock, because users may set it, and the machine may sleep. */
+/* kxfs reads the clock this often, because users may set it and the machine may sleep. */
 #define CLOCK_MS 5000
-/* the first pause before a launch is retried; each failure doubles it, up to AGAIN_MAX_MS */
+/* pauses between retries of a launch; each failure doubles the pause */
 #define AGAIN_MS     1000u
 #define AGAIN_MAX_MS 60000u
 /*
- * How long kxfs waits for a job to appear that it has launched, or may have launched. In this time,
- * kxfs also finds out whether the cluster serves the job's kind (kube/kinds.c).
+ * How long a job may take to appear after a launch request. kube/kinds.c also needs this time to
+ * find out whether the cluster serves the job's kind.
  */
 #define ASKED_MS     600000
-#define LAUNCHES_MAX 8 /* largest number of launches at the same time */
-/* kxfs delays the answer to a removal for at most this time (struct answer) */
+#define LAUNCHES_MAX 8 /* launches at the same time */
+/* the longest delay of the answer to a removal (struct answer) */
 #define ANSWER_MS 3000
 
 enum entry_state { ENTRY_RESTS, ENTRY_COMMITS, ENTRY_LAUNCHES, ENTRY_SENDS, ENTRY_REMOVES };
 
 struct held_entry {
 	struct held *h;
-	struct record *r;      /* pinned, except while the record is being removed */
+	struct record *r;      /* pinned, except during its removal */
 	struct spec_held *rec; /* NULL if the job was not held */
 	struct spec_job *shape;
 	enum entry_state state;
-	/* In COMMITS and REMOVES: the request to answer when the operation ends, or NULL. */
-	struct backend_request *asker;
-	/*
-	 * How many conditions of the job are met: MET in memory, SAVED in the record on disk,
-	 * WRITING in the version of the record that is being written.
-	 */
+	struct backend_request *asker; /* answered at the end of COMMITS or REMOVES; or NULL */
+	/* numbers of met conditions: in memory, on disk, and in the record that is being written */
 	unsigned met, saved, writing;
-	bool unsettled; /* true if look_up() must still be called */
-	bool changed;	/* true if kxfs must make the snapshot again */
-	/* true if the begin time of the job had passed when the snapshot was made */
-	bool begun;
-	bool written; /* true if the record is LIVE on disk, not only in memory */
-	/*
-	 * For a SUBMITTING record: whether kxfs has sent the launch request. In RESTS, SPEC_SENDING
-	 * means that the job was certainly not launched.
-	 */
+	bool unsettled; /* look_up() must still be called */
+	bool changed;	/* the snapshot is out of date */
+	bool begun;	/* the begin time had passed at the last snapshot */
+	bool written;	/* the record is LIVE on disk, not only in memory */
+	/* for a SUBMITTING record; SPEC_SENDING in RESTS: the job was not launched */
 	enum spec_sending sending;
-	/*
-	 * If SENDING is SPEC_SENDING_ASKED or the record is LIVE: kxfs waits for the job to appear
-	 * until loop_now_ms() reaches this value.
-	 */
-	uint64_t asked;
-	char *refusal;			 /* why the last launch was refused, or NULL */
-	struct backoff again;		 /* the pauses after refused launches */
-	uint64_t next;			 /* loop_now_ms() when the next step is due */
-	struct backend_request *waiting; /* requests that wait for the end of the operation */
-	/* The pool uses WORK, TEXT and LEN in LAUNCHES. */
-	struct work work;
+	uint64_t asked;	      /* until when kxfs waits for the job to appear, by loop_now_ms */
+	char *refusal;	      /* why the last launch was refused, or NULL */
+	struct backoff again; /* pauses after refused launches */
+	uint64_t next;	      /* when the next step is due, by loop_now_ms */
+	struct backend_request *waiting; /* for the end of the operation */
+	struct work work;		 /* on the pool in LAUNCHES, with TEXT and LEN */
 	char *text;
 	size_t len;
 	struct held_entry *prev, *next_entry;
-	UT_hash_handle hh; /* by key */
+	UT_hash_handle hh;
 };
 
 /*
- * A delayed answer to the removal of a job for which other jobs may have waited. kxfs sends the
- * answer when the new records of these jobs are on disk, because the next start could not find out
- * how the removed job ended.
+ * The answer to the removal of a job for which other jobs waited. It is sent when their new records
+ * are on disk, because the next start could not find out how the removed job ended.
  */
 struct answer {
 	struct held *h;
@@ -135,10 +112,10 @@ struct answer {
 struct held {
 	struct backend *b;
 	struct group group;
-	struct held_entry *all;	 /* by key */
-	struct held_entry *list; /* the entries of ALL, in the order of submission */
+	struct held_entry *all;
+	struct held_entry *list; /* in the order of submission */
 	struct answer *answers;
-	size_t unsaved; /* number of entries whose MET differs from SAVED */
+	size_t unsaved; /* number of entries with MET != SAVED */
 	size_t launching;
 	struct loop_timer timer; /* fires at DUE */
 	uint64_t due;
@@ -150,7 +127,7 @@ static bool is_stopping(const struct held *h)
 	return h->phase == HELD_STOPS;
 }
 
-/* Make look_now consider all entries within MS milliseconds. */
+/* Call look_now within MS milliseconds. */
 static void consider_within(struct held *h, uint64_t ms)
 {
 	const uint64_t due = loop_now_ms() + ms;
@@ -167,7 +144,6 @@ static bool is_local_head(const struct spec_head *head)
 	return streq(head->backend, "local");
 }
 
-/* True if E's job is a local job. */
 static bool is_local(const struct held_entry *e)
 {
 	return is_local_head(record_head(e->r));
@@ -178,9 +154,9 @@ static enum record_state state_of(const struct held_entry *e)
 	return record_head(e->r)->state;
 }
 
-/* The reason in a record that still exists although the user has removed the job. */
+/* the reason in a record that exists although the user has removed the job */
 #define REMOVED "Removed"
-/* The reason in the record of a job that was not held and turned out not to exist. */
+/* the reason in the record of a job that was not held and does not exist */
 #define NOT_LAUNCHED "NotLaunched"
 
 /* True if the job was certainly launched. */
@@ -197,7 +173,7 @@ static bool is_gone(const struct held_entry *e)
 
 /* --- snapshots of jobs --- */
 
-/* Return the job that was launched from E; NULL if kxfs has not seen it yet, or it was removed. */
+/* Return the job that was launched from E; NULL if kxfs has not seen it, or it was removed. */
 static const struct spec_job *job_of(const struct held_entry *e)
 {
 	const struct spec_job *job cleanup_job =
@@ -248,7 +224,6 @@ static void on_late(void *data)
 	answer_now(data, -ETIMEDOUT);
 }
 
-/* Set MET and SAVED of E. Count E in H->UNSAVED if they differ. */
 static void count_met(struct held_entry *e, unsigned met, unsigned saved)
 {
 	e->h->unsaved -= e->met != e->saved;
@@ -299,7 +274,7 @@ static void entry_free(struct held_entry *e)
 	free(e);
 }
 
-/* True if a request about E's job must wait, because an operation on E is in progress. */
+/* True if requests must wait: an operation is in progress, or E is about to be freed. */
 static bool is_busy(const struct held_entry *e)
 {
 	return e->state != ENTRY_RESTS || is_gone(e) || is_launched(e);
@@ -322,7 +297,6 @@ static void retire(struct held_entry *e)
 	return entry_free(e);
 }
 
-/* End the operation on E. Run the requests that waited for it, and consider E's next step. */
 static void rest(struct held_entry *e)
 {
 	e->state = ENTRY_RESTS;
@@ -331,7 +305,7 @@ static void rest(struct held_entry *e)
 	consider_within(e->h, 0);
 }
 
-/* Return the text of the part `hold` of the record R. NEXT will be the new head of R. */
+/* See records_set_part. */
 static char *hold_part(void *data, const struct record *r, const struct spec_head *next)
 {
 	const struct held *h = data;
@@ -349,7 +323,7 @@ static void launch(struct held_entry *e);
 static void commit(struct held_entry *e, const struct record_change *change,
 		   struct backend_request *asker);
 
-/* Answer the request that has caused the change of E, if any. ERR is 0 if the change is on disk. */
+/* Answer the request that caused the change of E. ERR is 0 if the change is on disk. */
 static void answer_asker(struct held_entry *e, int err)
 {
 	struct backend_request *rq = take_ptr(e->asker);
@@ -357,7 +331,7 @@ static void answer_asker(struct held_entry *e, int err)
 	if (rq && rq->kind == BACKEND_CANCEL && !err) {
 		store_remove(e->h->b->store, record_head(e->r)->key);
 	} else if (rq && rq->kind == BACKEND_CONTROL) {
-		/* If the release could not be written, the job stays held. */
+		/* If the release is not on disk, the job stays held. */
 		e->rec->hold = err;
 		/* Do this before the answer, so that the user sees the new snapshot. */
 		show(e, loop_time_ns());
@@ -372,7 +346,6 @@ static void delay(struct held_entry *e)
 	e->changed = true;
 }
 
-/* Retry the launch of E later, because it failed for the reason WHY. */
 static void delay_launch(struct held_entry *e, const char *why)
 {
 	if (!streq(e->refusal, why))
@@ -399,7 +372,7 @@ static void on_committed(void *data, int err)
 		if (!err && h->b->up && !is_stopping(h))
 			return launch(e);
 		h->launching--;
-		/* kxfs is stopping, and has not sent the launch request, so hold the job again. */
+		/* kxfs is stopping, and has sent nothing, so hold the job again. */
 		if (!err)
 			return commit(e, &(struct record_change){.state = RECORD_HELD}, NULL);
 	}
@@ -445,7 +418,7 @@ static void on_removed(void *data, int err)
 		backend_answer(asker, err, NULL, NULL);
 }
 
-/* Remove the record of E from the disk, then free E and answer ASKER. ASKER may be NULL. */
+/* Remove the record of E, then free E and answer ASKER, which may be NULL. */
 static void remove_record(struct held_entry *e, struct backend_request *asker)
 {
 	const struct spec_job *job cleanup_job =
@@ -468,7 +441,7 @@ static void end_for(struct held_entry *e, const char *reason, const char *why)
 		      NULL);
 }
 
-/* Record that the job of E was launched. This is final, even if the record can't be written now. */
+/* Record that the job of E was launched. This is final even if the disk refuses the record. */
 static void was_launched(struct held_entry *e)
 {
 	const struct spec_job *job cleanup_job = job_of(e);
@@ -545,10 +518,7 @@ static void read_done(void *data)
 	} else if (!b->up) {
 		launch_ended(e, -ECANCELED, "kxfs is shutting down");
 	} else if (is_launched(e)) {
-		/*
-		 * kxfs has seen the job meanwhile, so it was launched. Its LIVE record has no MORE,
-		 * which a request would need.
-		 */
+		/* kxfs has seen the job meanwhile. Its LIVE record lacks what a request needs. */
 		launch_ended(e, 0, "");
 	} else {
 		backend_pass_held(b, record_head(e->r), BACKEND_SUBMIT, again, text, e->len,
@@ -556,7 +526,7 @@ static void read_done(void *data)
 	}
 }
 
-/* Launch E. E must be in LAUNCHES, and its record must be SUBMITTING on disk. */
+/* Launch E, which must be in LAUNCHES, with a record that is SUBMITTING on disk. */
 static void launch(struct held_entry *e)
 {
 	struct held *h = e->h;
@@ -569,7 +539,6 @@ static void launch(struct held_entry *e)
 	work_start(&e->work, h->b->loop);
 }
 
-/* Make the record of E SUBMITTING, unless it is SUBMITTING already. Then launch E. */
 static void begin_launch(struct held_entry *e)
 {
 	e->state = ENTRY_LAUNCHES;
@@ -590,8 +559,8 @@ static bool is_whole(const struct held *h)
 }
 
 /*
- * Look up the jobs for which E waits, once, when all jobs are listed: they may have ended, or been
- * removed, before E existed. store_events.changed reports later changes.
+ * Look up the jobs for which E waits. Call this once, when all jobs are listed: they may have
+ * ended, or been removed, before E existed. store_events.changed reports later changes.
  */
 static void look_up(struct held_entry *e)
 {
@@ -606,10 +575,7 @@ static void look_up(struct held_entry *e)
 	e->changed |= e->met != e->saved;
 }
 
-/*
- * Take the next step of E, if one is due. E's record is SUBMITTING, and kxfs has not seen E's job.
- * Return the same value as consider().
- */
+/* Like consider(), for a SUBMITTING record whose job kxfs has not seen. */
 static uint64_t consider_sent(struct held_entry *e, bool whole)
 {
 	const uint64_t now_ms = loop_now_ms();
@@ -637,10 +603,7 @@ static uint64_t consider_sent(struct held_entry *e, bool whole)
 	return e->sending == SPEC_SENDING_ASKED ? CLOCK_MS : 0;
 }
 
-/*
- * Take the next step of E, if one is due. E's record is HELD. JOB is E's job if it was launched
- * nevertheless, else NULL. Return the same value as consider().
- */
+/* Like consider(), for a HELD record. JOB is E's job if it was launched nevertheless, else NULL. */
 static uint64_t consider_held(struct held_entry *e, const struct spec_job *job, int64_t now,
 			      bool whole)
 {
@@ -680,10 +643,7 @@ static uint64_t consider_held(struct held_entry *e, const struct spec_job *job, 
 	return again;
 }
 
-/*
- * Take the next step of E, which is in RESTS, if one is due. Return the number of ms after which
- * the caller must call consider() again; 0 if E needs no timer.
- */
+/* Take the next step of E, which is in RESTS, if one is due. Return the ms until the next, or 0. */
 static uint64_t consider(struct held_entry *e, int64_t now, bool whole)
 {
 	const struct held *h = e->h;
@@ -719,7 +679,7 @@ static uint64_t consider(struct held_entry *e, int64_t now, bool whole)
 		}
 		return CLOCK_MS;
 	case RECORD_SUBMITTING:
-		if (job) { /* the reply to the launch was lost, but the job has appeared */
+		if (job) { /* the reply was lost */
 			was_launched(e);
 			return 0;
 		}
@@ -733,7 +693,7 @@ static uint64_t consider(struct held_entry *e, int64_t now, bool whole)
 	return again;
 }
 
-/* Like consider(), but for a read-only mount, which launches no jobs and writes no records. */
+/* Like consider(), for a read-only mount, which launches no jobs and writes no records. */
 static uint64_t consider_passive(struct held_entry *e, int64_t now, bool whole)
 {
 	const bool begun = !e->rec || e->rec->begin <= now;
@@ -795,7 +755,7 @@ struct held_making {
 	struct spec_job *shape;
 	struct record *r;
 	struct work work;
-	bool left;  /* true if records_make failed, but the record may reappear after a power cut */
+	bool left;  /* records_make has failed, but the record may reappear after a power cut */
 	char *text; /* the error text of the answer */
 };
 
@@ -843,7 +803,7 @@ static struct held_entry *find(const struct held *h, const struct record *r)
 	return e;
 }
 
-/* Return the entry of R, whose job was not held. If there is none yet, create it from TEXT. */
+/* Return the entry of R, whose job was not held. Make the entry from TEXT if there is none yet. */
 static struct held_entry *need_sent(struct held *h, struct record *r, const char *text, size_t len)
 {
 	struct held_entry *e = find(h, r);
@@ -953,7 +913,6 @@ static bool take_job(const struct spec_job *job, struct spec_held_after *ret)
 	return true;
 }
 
-/* Return the job that was last launched from the file FILE, or NULL. */
 static const struct spec_job *job_of_file(const struct held *h, const char *file)
 {
 	struct backend_file found;
@@ -987,10 +946,7 @@ static bool find_job(void *data, const char *name, struct spec_held_after *ret)
 	return false;
 }
 
-/*
- * Return the time at which a clock in local time shows what a clock in UTC shows at the time UTC.
- * Both times are in ns since 1970.
- */
+/* Return the time (ns) at which a local clock shows what a UTC clock shows at the time UTC (ns). */
 static int64_t local_moment(int64_t utc)
 {
 	time_t seconds = utc / NS_PER_S;
@@ -1047,7 +1003,7 @@ static void look_done(void *data)
 
 /* --- requests --- */
 
-/* True if the job of RQ still exists. Otherwise answer RQ with an error, and return false. */
+/* Return true if RQ's job still exists. Otherwise answer RQ. */
 static bool check_job(struct backend_request *rq)
 {
 	bool history = rq->kind == BACKEND_FORGET;
@@ -1059,7 +1015,7 @@ static bool check_job(struct backend_request *rq)
 			       history ? "history" : "jobs");
 		return false;
 	}
-	/* A client that opened the job while it was held sends the submission's UUID as the uid. */
+	/* A client that opened the held job sends the submission's UUID as the uid. */
 	if (!streq(job->uid, rq->uid) && job->own && streq(job->submission, rq->uid))
 		text_set(&rq->uid, "%s", job->uid);
 	if (!streq(job->uid, rq->uid)) {
@@ -1073,8 +1029,8 @@ static bool check_job(struct backend_request *rq)
 }
 
 /*
- * True if this file answers RQ or passes it on, now or later: RQ is about a held job, or RQ's
- * document may have conditions. If false, the caller must pass RQ on.
+ * True if this file answers RQ or passes it on later: it is about a held job, or its document may
+ * have conditions. Otherwise the caller must pass RQ on.
  */
 static bool takes(struct held *h, struct backend_request *rq)
 {
@@ -1162,7 +1118,7 @@ struct held_load {
 	void *data;
 };
 
-/* Make a shape (spec_held_shape) of the document of each record. Runs on the pool. */
+/* Make a shape (spec_held_shape) of each document. Runs on the pool. */
 static void load_work(void *data)
 {
 	struct held_load *l = data;
@@ -1189,13 +1145,12 @@ static int by_age(const struct held_entry *x, const struct held_entry *y)
 	return strcmp(a->key, b->key);
 }
 
-/* Create the entry of the record that FOUND describes, and show its job. */
 static void take_found(struct held *h, const struct held_found *found)
 {
 	struct held_entry *e = entry_new(h, found->r, found->rec, found->shape);
 	const struct spec_head *head = record_head(e->r);
 
-	/* A HELD job was certainly not sent, and a local job that is not in the store not started. */
+	/* A HELD job was not sent. A local job that is not in the store was not started. */
 	e->sending = is_local(e) || head->state == RECORD_HELD ? SPEC_SENDING : SPEC_SENDING_ASKED;
 	e->asked = loop_now_ms() + ASKED_MS;
 	e->written = head->state == RECORD_LIVE;
@@ -1228,10 +1183,7 @@ static void find_record(void *data, struct record *r)
 	cleanup_free char *part = NULL;
 	struct spec_held *rec = NULL;
 
-	/*
-	 * Skip jobs that the implementation knows. The store has each local job that was started,
-	 * unless the user has removed it completely.
-	 */
+	/* The store has each local job that was started, unless the user has removed it. */
 	if (record_is_going(r) || head->state == RECORD_LIVE || head->state == RECORD_HISTORY ||
 	    (is_local_head(head) && job))
 		return;

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes requests, and answers them; also makes the head of a submission's record. backend.c posts
- * requests, and held.c runs them. For each answer, this file logs a debug message, and a message if
- * the request has changed a job.
+ * Makes and answers requests.
  *
- *	state   | owner                       | what ends it                        | next
- *	posted  | the loop, then held.c       | held.c answers it                   | answered (freed)
- *	        |                             | held.c passes it on                 | running
- *	running | the implementation          | backend_answer or a similar call    | answered (freed)
+ *	state   | owner                 | what ends it                     | next
+ *	posted  | the loop, then held.c | held.c answers it                | answered (freed)
+ *	        |                       | held.c passes it on              | running
+ *	running | the implementation    | backend_answer or a similar call | answered (freed)
  */
 #include <assert.h>
 #include <errno.h>
@@ -30,7 +28,6 @@ const char *request_name(enum backend_request_kind kind)
 	return request_names[kind];
 }
 
-/* Log the change that RQ has made. The requester gets the errors, so don't log them. */
 static void request_log_done(const struct backend_request *rq, const char *id)
 {
 	const struct spec_job *job cleanup_job = NULL;
@@ -38,13 +35,13 @@ static void request_log_done(const struct backend_request *rq, const char *id)
 	switch (rq->kind) {
 	case BACKEND_SUBMIT:
 		job = store_get(rq->b->store, BACKEND_JOBS, id);
-		/* A held job is PENDING until kxfs requests its launch, then SUBMITTED. */
+		/* A held job is PENDING until kxfs requests its launch. */
 		diag(DIAG_INFO, "%s: %s from %s", id,
 		     job && job->held && job->state == SPEC_PENDING ? "held" : "launched",
 		     rq->file);
 		return;
 	case BACKEND_DRY_RUN:
-		return; /* a dry run changes no job */
+		return;
 	case BACKEND_CANCEL:
 		diag(DIAG_INFO, "%s: removed from jobs/", rq->id);
 		return;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * descent_signal searches all of /proc, because it must not miss a process. descent_sample runs
- * every second, even on machines with thousands of processes. So it reads only
- * /proc/PID/task/TID/children of each descendant, and may miss a process that is starting or
- * ending.
+ * every second, even beside thousands of processes. So it reads only /proc/PID/task/TID/children of
+ * each descendant, and may miss a process that starts or ends.
  */
 #include "backend/local/descent.h"
 
@@ -14,11 +13,10 @@
 #include "backend/base/process.h"
 #include "spec/base/mem.h"
 
-#define SAMPLE_MAX   100000 /* the largest number of processes that a sample counts */
+#define SAMPLE_MAX   100000 /* processes in one sample */
 #define CHILDREN_MAX (1u << 20)
 #define ROLLUP_MAX   4096
 
-/* A process, as found in /proc. */
 struct process {
 	pid_t pid, parent;
 	bool wanted;
@@ -80,10 +78,7 @@ struct pids {
 	size_t n;
 };
 
-/*
- * Read at most SIZE - 1 bytes of the file PATH of /proc as text. Return the length of the text, or
- * -1 if PATH can't be read.
- */
+/* Read at most SIZE - 1 bytes of a file of /proc as text. Return the length, or -1 on an error. */
 static ssize_t read_proc(const char *path, char *ret, size_t size)
 {
 	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -98,10 +93,7 @@ static ssize_t read_proc(const char *path, char *ret, size_t size)
 	return fd < 0 || (n < 0 && len == 0) ? -1 : (ssize_t)len;
 }
 
-/*
- * Append the children of thread TID of process PID to the list TO. Return false if the kernel does
- * not list children.
- */
+/* Append the children of a thread of process PID. Return false if the kernel does not list them. */
 static bool add_children(struct pids *to, long pid, long tid)
 {
 	static char text[CHILDREN_MAX];
@@ -120,7 +112,6 @@ static bool add_children(struct pids *to, long pid, long tid)
 	return true;
 }
 
-/* Append the children of all threads of process PID to the list TO. */
 static void add_all_children(struct pids *to, long pid)
 {
 	char path[64];
@@ -137,7 +128,7 @@ static void add_all_children(struct pids *to, long pid)
 	}
 }
 
-/* Return the proportional share of resident pages (Pss) of process PID, in bytes; -1 if unknown. */
+/* Return the Pss of process PID in bytes, or -1 if it is unknown. */
 static int64_t part_of(pid_t pid)
 {
 	char path[64], text[ROLLUP_MAX];

@@ -21,34 +21,24 @@
 /* --- the sampler --- */
 
 /*
- * A thread of the guard samples the usage of all processes of the attempt until the guard exits.
- * The guard's main thread must never hang, but reading /proc may hang if the disk of a process
- * hangs. So sampling has a thread of its own.
+ * A thread of the guard samples the usage of the attempt's processes. The main thread must never
+ * hang, but reading /proc may hang if the disk of a process hangs.
  */
-/* The pause between two samples. After a slow sample the pause is longer (SHARE). */
+/* pause between two samples; after a slow sample it is longer (SHARE) */
 #define PAUSE_MS 1000
 #define FIRST_MS 100 /* the pause before the first sample */
-/*
- * Sampling uses at most 1/SHARE of the time. This limit counts only the CPU time of the thread; the
- * full cost is about a fifth more.
- */
+/* The thread uses the CPU for at most 1/SHARE of the time. The full cost is a fifth higher. */
 #define SHARE 600
-/*
- * If a sample takes more CPU time than this, later samples count all resident pages, which is
- * faster than counting shares of shared pages (descent_sample).
- */
+/* After a sample that took more CPU time than this, count Rss instead of Pss (descent_sample). */
 #define DEAR_US 20000
 
 struct sampler {
 	struct lock lock;	 /* protects USAGE */
 	struct task_usage usage; /* the newest sample */
-	int64_t returned;	 /* USAGE.samples at the last call of sampler_news */
+	int64_t returned;	 /* USAGE.samples when the guard read USAGE last */
 	/* Only the thread uses the members below. */
-	bool shared; /* true to count only the processes' share of shared pages (descent_sample) */
-	/*
-	 * Peak memory of the guard, in KiB, with which each forked child begins. So only a higher
-	 * peak of a child counts.
-	 */
+	bool shared; /* see descent_sample */
+	/* Peak memory of the guard in KiB. A child begins with it, so only a higher one counts. */
 	long own_maxrss;
 };
 
@@ -68,7 +58,7 @@ static void note_time(struct task_usage *u)
 		u->first = u->last;
 }
 
-/* Return the CPU time of all ended processes, and raise U's peak memory to theirs if higher. */
+/* Return the CPU time of all ended processes. Raise U's peak memory to theirs. */
 static int64_t count_ended(const struct sampler *sampler, struct task_usage *u)
 {
 	struct rusage ended;
@@ -80,7 +70,7 @@ static int64_t count_ended(const struct sampler *sampler, struct task_usage *u)
 	       ended.ru_utime.tv_usec + ended.ru_stime.tv_usec;
 }
 
-/* Take one sample. Return the time until the next sample, in ms. */
+/* Take one sample. Return the ms until the next one. */
 static int64_t sampler_once(struct sampler *sampler, int64_t *seen_us)
 {
 	int64_t cost = clock_us(CLOCK_THREAD_CPUTIME_ID), now, ended_us, was_us;
@@ -95,10 +85,7 @@ static int64_t sampler_once(struct sampler *sampler, int64_t *seen_us)
 	if (known) {
 		note_time(&u);
 		was_us = u.cpu_us;
-		/*
-		 * A process that ended between the two counts may be missing in both. Even then,
-		 * the CPU time must not decrease.
-		 */
+		/* Never decrease: a process that has just ended may be missing in both counts. */
 		u.cpu_us = max_of(u.cpu_us, ended_us + all.cpu_us);
 		if (u.samples++ && now > *seen_us)
 			u.cpu_now = (u.cpu_us - was_us) * 1000 / (now - *seen_us);
@@ -124,7 +111,7 @@ static void *sampler_main(void *data)
 	return NULL;
 }
 
-/* Make the sampler. Call this before starting the program. The sampler is never freed. */
+/* Call this before the program is started. The sampler is never freed. */
 static struct sampler *sampler_new(void)
 {
 	struct sampler *sampler = new0(struct sampler);
@@ -140,13 +127,13 @@ static struct sampler *sampler_new(void)
 	return sampler;
 }
 
-/* Start the sampling thread. If that fails, usage is known only at the end of the attempt. */
+/* If the thread can't be started, usage is known only at the end of the attempt. */
 static void sampler_begin(struct sampler *sampler)
 {
 	(void)thread_start(sampler_main, sampler, NULL);
 }
 
-/* Set *RET to the newest usage. Return false if there was no sample since the last call. */
+/* Set *RET to the newest usage. Return false if there is no new sample since the last call. */
 static bool sampler_news(struct sampler *sampler, struct task_usage *ret)
 {
 	lock_scope(&sampler->lock);
@@ -157,7 +144,7 @@ static bool sampler_news(struct sampler *sampler, struct task_usage *ret)
 	return true;
 }
 
-/* Set *RET to the final usage. Call this after all processes were waited for. */
+/* Set *RET to the final usage. All processes must have been waited for. */
 static void sampler_end(struct sampler *sampler, struct task_usage *ret)
 {
 	sampler_news(sampler, ret);
@@ -166,16 +153,13 @@ static void sampler_end(struct sampler *sampler, struct task_usage *ret)
 }
 
 #define GUARD_NAME "job-guard"
-/* How long processes may take to end after SIGKILL. */
+/* how long processes may take to end after SIGKILL */
 #define KILL_MS	     5000
 #define KILL_LOOK_MS 10
 
 /* --- in the helper and in the guard --- */
 
-/*
- * Kill all descendants of this process, and wait for their end. Return false if some processes are
- * still there after KILL_MS, because they belong to another user or can't be killed.
- */
+/* Kill all descendants, and wait for their end. Return false if some remain after KILL_MS. */
 static bool kill_all(void)
 {
 	int64_t deadline = (int64_t)loop_now_ms() + KILL_MS;
@@ -201,7 +185,7 @@ static bool kill_all(void)
 
 /* --- in the guard --- */
 
-/* True if a directory of the environment variable PATH contains an executable file named FILE. */
+/* True if a directory of PATH has an executable file named FILE. */
 static bool is_on_path(const char *file)
 {
 	const char *path = getenv("PATH");
@@ -220,7 +204,7 @@ static bool is_on_path(const char *file)
 	}
 }
 
-/* Called in the child: execute the program. If that fails, write the reason to FD. */
+/* In the child: execute the program. If this fails, write the reason to FD. */
 static _Noreturn void become_program(const struct guard_program *program, int out_fd, int fd)
 {
 	struct guard_news news = {.kind = GUARD_FAILED, .why = TASK_EXEC};
@@ -270,16 +254,16 @@ static void start_program(const struct guard_program *program, int out_fd, struc
 	if (pid == 0)
 		become_program(program, out_fd, fds[1]);
 	close(fds[1]);
-	/* A successful exec closes the pipe. So end of file without a message means success. */
+	/* A successful exec closes the pipe, so the end of file means success. */
 	if (read(fds[0], ret, sizeof(*ret)) != sizeof(*ret))
 		*ret = (struct guard_news){.kind = GUARD_STARTED, .value = pid};
 	close(fds[0]);
 }
 
 /*
- * Wait for the end of the program PID, and set *RET to how the program ended. Return false if the
- * helper ends first. While waiting, reap other processes, and write usage to FD. If PID reaches its
- * time limit (by the monotonic clock), send it SIGTERM, and after the grace period SIGKILL.
+ * Reap processes until the program PID has ended, and write usage to FD. Set *RET to how it ended.
+ * At its time limit (by the monotonic clock), send it SIGTERM, and SIGKILL after the grace period.
+ * Return false if the helper ends first.
  */
 static bool await_program(const struct guard_program *program, pid_t pid, pid_t helper,
 			  struct sampler *sampler, int fd, struct guard_news *ret)
@@ -305,10 +289,7 @@ static bool await_program(const struct guard_program *program, pid_t pid, pid_t 
 			due = ret->timed_out ? 0 : (int64_t)loop_now_ms() + program->grace_ms;
 			ret->timed_out = true;
 		}
-		/*
-		 * Write usage only to an empty pipe: the helper may be waiting for a disk, and a
-		 * full pipe would block the guard.
-		 */
+		/* The helper may be waiting for a disk, and a full pipe would block the guard. */
 		if (ioctl(fd, FIONREAD, &unread) == 0 && unread == 0 &&
 		    sampler_news(sampler, &used.usage))
 			(void)!write(fd, &used, sizeof(used));
@@ -392,7 +373,7 @@ void guard_signal(const struct guard *guard, pid_t program, int sig)
 		kill(-program, sig);
 	else if (sig == SIGSTOP || sig == SIGCONT)
 		descent_signal(guard->pid, sig);
-	/* Repeat the signal for processes that were forked during the first pass. */
+	/* again, for processes that were forked during the first pass */
 	if (sig == SIGSTOP)
 		descent_signal(guard->pid, sig);
 }

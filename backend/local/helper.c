@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The helper of one attempt of a replica. A helper is a separate process, which continues when the
- * daemon ends. It reads the program's output from a pipe, and writes the output to logs/KEY and the
- * times of the lines to lines/KEY. The helper exchanges messages with the daemon (helper.h). Before
- * the helper exits, it writes to disk how the attempt ended. The helper's guard starts the program
- * (guard.h).
+ * The helper of one attempt: a separate process, which outlives the daemon. It copies the program's
+ * output from a pipe to logs/KEY, and the times of the lines to lines/KEY. It exchanges messages
+ * with the daemon (helper.h). Its guard starts the program (guard.h). Before it exits, it writes to
+ * disk how the attempt ended.
  *
- * The helper loses output only if the log can't be written, or if the helper gets SIGKILL.
+ * Output is lost only if the log can't be written, or the helper gets SIGKILL.
  */
 #include "backend/local/helper.h"
 
@@ -32,12 +31,12 @@
 
 #define ORDER_MAX (64u << 20)
 #define COPY_MAX  LINES_SPAN /* the capacity of a pipe, and the most that lines_add takes */
-/* How long the helper waits for processes that it can't kill and that still have the pipe open. */
+/* how long the helper waits for processes that it can't kill and that have the pipe open */
 #define LATE_MS	  2000
-#define END_ROOM  512 /* largest size of the text in NAME and NAME.new */
+#define END_ROOM  512 /* size of NAME.new, and the limit of NAME */
 #define USED	  "used"
 #define GPUS	  "gpus"
-#define END_TRIES 60 /* number of attempts, one per second, to write the end to a full disk */
+#define END_TRIES 60 /* number of tries, one per second, to write the end to a full disk */
 
 struct instructions {
 	char *text;
@@ -51,29 +50,26 @@ struct helper {
 	struct guard guard;
 	pid_t program;
 	int dir_fd;		/* the job's folder */
-	int listen_fd, conn_fd; /* -1: no daemon is connected */
-	int guard_fd;		/* the guard's messages; -1: the guard has ended */
-	int in_fd;		/* the pipe with the program's output; -1: the output has ended */
+	int listen_fd, conn_fd; /* conn_fd is -1 without a daemon */
+	int guard_fd;		/* the guard's messages; -1 after their end */
+	int in_fd;		/* the program's output; -1 after its end */
 	int log_fd, lines_fd;	/* lines_fd is -1 if the table of lines can't be written */
-	int end_fd;		/* the file NAME.new */
+	int end_fd;		/* NAME.new */
 	struct lines_encoder lines;
-	/*
-	 * POKED: true while the daemon has not answered HELPER_GROWN. GROWN: true if the log has
-	 * grown since HELPER_GROWN was sent.
-	 */
+	/* POKED: the daemon has not answered HELPER_GROWN. GROWN: the log has grown since then. */
 	bool poked, grown;
-	/* when to stop waiting for output, in ms of the monotonic clock; 0 if not known yet */
+	/* when to stop waiting for output, in ms of the monotonic clock; 0: not yet known */
 	int64_t late_at;
 	struct task_end end;
-	struct task_usage usage; /* the usage so far; if USAGE.last is 0, the usage is unknown */
-	char bytes[COPY_MAX];	 /* bytes from the pipe, on their way to the log */
+	struct task_usage usage; /* if USAGE.last is 0, the usage is unknown */
+	char bytes[COPY_MAX];	 /* from the pipe to the log */
 };
 
 /* --- the helper and the daemon --- */
 
 /*
- * Send a message to the daemon. If that fails, return false, and send no more messages on this
- * connection, but continue to read. A living daemon reconnects, and gets the current state.
+ * Send a message to the daemon. If this fails, return false, and send no more on this connection,
+ * but continue to read. A living daemon reconnects, and gets the current state.
  */
 static bool send_all(struct helper *h, const void *message, size_t len)
 {
@@ -121,7 +117,7 @@ static void send_started(struct helper *h)
 	send_used(h);
 }
 
-/* Accept a connection of a daemon. The new connection replaces the earlier one. */
+/* Accept a daemon, instead of the earlier one. */
 static void take_daemon(struct helper *h)
 {
 	int fd = accept4(h->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -142,10 +138,7 @@ static void hear_daemon(struct helper *h)
 	struct helper_ask ask;
 	ssize_t n = recv(h->conn_fd, &ask, sizeof(ask), MSG_DONTWAIT);
 
-	/*
-	 * ECONNRESET means that the daemon ended without reading all messages of the helper. Even
-	 * so, there may be unread messages from the daemon.
-	 */
+	/* The daemon has ended without reading all messages. Its own may still be unread. */
 	if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
 		return;
 	if (n != sizeof(ask)) {
@@ -169,7 +162,7 @@ static void close_input(struct helper *h)
 	h->in_fd = -1;
 }
 
-/* Move up to MAX bytes from the pipe to the log. */
+/* Copy up to MAX bytes from the pipe to the log. */
 static void copy_output(struct helper *h, size_t max)
 {
 	ssize_t n = read(h->in_fd, h->bytes, min_of(max, sizeof(h->bytes)));
@@ -188,7 +181,7 @@ static void copy_output(struct helper *h, size_t max)
 					     : lines_add(&h->lines, loop_time_ns(), h->bytes,
 							 (size_t)n, table);
 
-		/* If the table of lines can't be written, the log continues without it. */
+		/* Without the table of lines, the log continues. */
 		if (len > 0 && file_write_all(h->lines_fd, (const char *)table, len) < 0) {
 			close(h->lines_fd);
 			h->lines_fd = -1;
@@ -206,7 +199,7 @@ static void copy_output(struct helper *h, size_t max)
 	}
 }
 
-/* Open the log and its table of lines for appending. Return 0 or a negative errno. */
+/* Return 0 or a negative errno. */
 static int open_output(struct helper *h)
 {
 	cleanup_free char *log = text_print("logs/%s", h->instructions.key);
@@ -215,7 +208,7 @@ static int open_output(struct helper *h)
 	struct stat st;
 	int err;
 
-	/* The daemon may make the same folders at the same time, so EEXIST is not an error. */
+	/* EEXIST is not an error: the daemon may make the same folders at the same time. */
 	err = disk_mkdir(h->dir_fd, "logs");
 	if (err < 0 && err != -EEXIST)
 		return err;
@@ -252,7 +245,6 @@ static size_t end_text(const struct task_end *e, const struct task_usage *u, cha
 	return (size_t)n;
 }
 
-/* True if N is a plausible value, or -1 for unknown. */
 static bool is_figure(int64_t n)
 {
 	return n >= -1 && n <= HELPER_FIGURE_MAX;
@@ -265,7 +257,7 @@ bool helper_usage_is_sane(const struct task_usage *u)
 	       is_figure(u->samples) && u->first > 0 && u->last >= u->first;
 }
 
-/* Parse TEXT: usage in the format of end_text, or empty. Return false if TEXT is damaged. */
+/* Parse TEXT, the line of usage of end_text, or "". Return false if TEXT is damaged. */
 static bool read_used(const char *text, struct task_usage *ret)
 {
 	struct task_usage u = {0};
@@ -324,8 +316,8 @@ uint64_t helper_gpus_read(const char *dir, const char *name)
 }
 
 /*
- * Make the file NAME.new. Write the program's GPUs into it, then fill it with newlines to reserve
- * space, so that the helper can write the end of the attempt even when the disk is full.
+ * Make NAME.new with the program's GPUs. Fill it with newlines, so that the end of the attempt can
+ * be written even when the disk is full.
  */
 static int open_end(struct helper *h)
 {
@@ -369,7 +361,7 @@ static int write_end(struct helper *h)
 
 /* --- the helper's life --- */
 
-/* Return the text at *AT, and set *AT to the text after it. If *AT is at END, return "". */
+/* Return the text at *AT, and move *AT past it. Return "" at END. */
 static const char *instructions_next(char **at, const char *end)
 {
 	char *text = *at;
@@ -421,7 +413,7 @@ static void program_over(struct helper *h, int status, bool timed_out)
 	h->end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Handle the end of the guard, which has exited or was killed. */
+/* The guard has exited or was killed. */
 static void guard_over(struct helper *h)
 {
 	int sig;
@@ -467,10 +459,7 @@ static void hear_guard(struct helper *h)
 		break;
 	case GUARD_USED:
 		h->usage = news.usage;
-		/*
-		 * Send usage only if the daemon has read all earlier messages, so that usage never
-		 * fills the connection. Otherwise skip this sample, since newer usage follows.
-		 */
+		/* If the daemon has not read everything yet, skip this sample. */
 		if (h->conn_fd >= 0 && ioctl(h->conn_fd, SIOCOUTQ, &unread) == 0 && unread == 0)
 			send_used(h);
 		break;
@@ -481,9 +470,8 @@ static void hear_guard(struct helper *h)
 }
 
 /*
- * Serve the daemon until the guard and the output have ended. Until the guard has reported whether
- * it could start the program, read neither the daemon's signals nor the output, so that no line has
- * a time before the start.
+ * Serve the daemon until guard and output have ended. First wait until the program was started, or
+ * failed to start: no line may have a time before the start.
  */
 static void serve(struct helper *h)
 {
@@ -510,10 +498,7 @@ static void serve(struct helper *h)
 		if (h->late_at && h->in_fd >= 0 && (int64_t)loop_now_ms() >= h->late_at) {
 			int left = 0;
 
-			/*
-			 * The pipe is still open in a process that does not belong to the attempt.
-			 * Take only what is in the pipe now.
-			 */
+			/* A process outside the attempt has the pipe open. Read what is in it. */
 			h->end.late = 1;
 			if (ioctl(h->in_fd, FIONREAD, &left) < 0)
 				left = 0;
@@ -529,10 +514,7 @@ static void serve(struct helper *h)
 	}
 }
 
-/*
- * Write to disk how the attempt ended, and send the same to the daemon. Retry until one of the two
- * has succeeded.
- */
+/* Write the end to disk, and send it to the daemon. Retry for a while until one has succeeded. */
 static void conclude(struct helper *h)
 {
 	struct pollfd in = {.fd = h->listen_fd, .events = POLLIN};

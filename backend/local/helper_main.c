@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kxfs starts some processes from its own binary. This file has the main() of these processes:
- * helpers (helper.c), and the intermediate processes of spawn_program (base/process.h).
+ * The main() of processes that kxfs starts from its own binary: helpers (helper.c), and the
+ * intermediate processes of spawn_program (base/process.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,9 +15,8 @@
 #include "backend/local/helper.h"
 
 /*
- * Move the instructions and the socket away from descriptors 0 and 1. The first text of the
- * instructions is the job's folder. Change to this folder, so that lsof shows to which job this
- * helper belongs.
+ * Move the instructions and the socket away from descriptors 0 and 1. Change to the job's folder,
+ * the first text of the instructions, so that lsof shows the job of this helper.
  */
 static int take_instructions(int *ret_instructions, int *ret_listen)
 {
@@ -48,10 +47,7 @@ void backend_helper(char **argv)
 	if (!argv[0] || !streq(argv[0], HELPER_NAME))
 		return;
 	close_range(STDERR_FILENO + 1, ~0u, 0);
-	/*
-	 * Ignore signals that are sent to all processes of kxfs. If the helper ended, the program's
-	 * output would be lost.
-	 */
+	/* Ignore signals to all processes of kxfs: without the helper, output would be lost. */
 	for (size_t i = 0; i < array_size(ignored); i++)
 		signal(ignored[i], SIG_IGN);
 	signal(SIGCHLD, SIG_DFL);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One local job, and the queue of the machine. A job is over if two conditions hold: none of its
- * replicas is live (replica.h); and all replicas have succeeded, or the job has a goal other than
- * SPEC_GOAL_RUN. The job is freed when its record on disk shows that the job is over.
+ * One local job, and the queue of the machine. A job is over if no replica is live (replica.h), and
+ * all have succeeded or the job has a goal other than SPEC_GOAL_RUN. The job is freed when its
+ * record on disk shows this.
  *
- * The file is long because the machine's queue, the start of a daemon, and the actions of users all
- * change the same jobs.
+ * The file is long because the queue, the start of a daemon, and users all change the same jobs.
  */
 #include "backend/local/job.h"
 
@@ -25,7 +24,7 @@
 struct role {
 	size_t first, n; /* the role's replicas are N items of REPS, from index FIRST */
 	size_t live;
-	bool again; /* true if all replicas of the role must be restarted when none is live */
+	bool again; /* restart all replicas of the role when none is live */
 };
 
 struct local_job {
@@ -33,17 +32,16 @@ struct local_job {
 	struct local_record *record;
 	const struct spec_record *rec; /* the contents of RECORD */
 	struct local_replica_job common;
-	struct local_replica **reps; /* one item for each replica in the job's snapshot */
+	struct local_replica **reps;
 	struct role *roles;
 	size_t live;
-	bool is_new;	/* true if the job is recorded on disk, but not launched yet */
-	uint64_t ended; /* number of the record change that ended the job, or 0 */
-	bool let_go;	/* true if the job outlives the mount */
-	bool blamed;	/* true if the job has the reason of a failed replica (blame) */
-	/* true if the record has the last words of the replica that failed */
-	bool words_known;
-	struct last_words *words; /* the operation that reads the last words; NULL if none */
-	UT_hash_handle hh;	  /* the key is the job's id */
+	bool is_new;		  /* on disk, but not launched yet */
+	uint64_t ended;		  /* number of the change that ended the job, or 0 */
+	bool let_go;		  /* the job outlives the mount */
+	bool blamed;		  /* the job has the reason of a failed replica (blame) */
+	bool words_known;	  /* the record has the failed replica's last words */
+	struct last_words *words; /* the operation that reads the last words, or NULL */
+	UT_hash_handle hh;	  /* by id */
 };
 
 struct local_jobs {
@@ -54,13 +52,12 @@ struct local_jobs {
 	struct local_replicas *replicas;
 	struct local_job *all;
 	struct orphan *orphans;
-	bool in_charge; /* true if kxfs may start and end jobs */
-	/* the limits of the queue; the counts in this struct are not used */
-	struct spec_slots limits;
+	bool in_charge;		  /* kxfs may start and end jobs */
+	struct spec_slots limits; /* its counts are not used */
 	bool slots_posted;
-	int64_t last_queue_number; /* the last number in the queue that was given to a job, or 0 */
-	atomic_ullong taken;	   /* the GPUs of all jobs; any thread reads it */
-	/* For metrics, which any thread reads: */
+	int64_t last_queue_number; /* the last number that was given to a job, or 0 */
+	atomic_ullong taken;	   /* the GPUs of all jobs; any thread */
+	/* for metrics; any thread */
 	atomic_ulong n_restarts, n_unsaved;
 };
 
@@ -72,7 +69,7 @@ static struct role *role_of(const struct local_job *job, const struct local_repl
 	return &job->roles[local_replica_record(rep)->role];
 }
 
-/* Return the role of REP in the AppDef; NULL if the AppDef can't be read. */
+/* Return NULL if the AppDef can't be read. */
 static const struct spec_role *spec_role_of(const struct local_job *job,
 					    const struct local_replica *rep)
 {
@@ -83,21 +80,17 @@ static const struct spec_role *spec_role_of(const struct local_job *job,
 
 /* --- the queue of the machine (spec/record/slots.h) --- */
 
-/* Append JOB to the queue for slots. */
 static void line_up(struct local_job *job)
 {
 	struct local_jobs *jobs = job->jobs;
 
-	/*
-	 * A damaged record may already have the largest allowed number. Don't exceed this number.
-	 * Jobs with equal numbers are ordered by creation.
-	 */
+	/* In a damaged record, this may be the maximum. Equal numbers are ordered by creation. */
 	jobs->last_queue_number = min_of(jobs->last_queue_number + 1, SPEC_MAX_QUEUE_NUMBER);
 	local_record_spec(job->record)->queue_number = jobs->last_queue_number;
 	post_slots(job->jobs);
 }
 
-/* Add a new job to the queue, if the mount has a queue. */
+/* Add a new job to the queue, if the mount has one. */
 static void join_queue(struct local_job *job)
 {
 	const struct spec_slots *limits = &job->jobs->limits;
@@ -108,10 +101,7 @@ static void join_queue(struct local_job *job)
 	line_up(job);
 }
 
-/*
- * True if JOB requests GPUs but has none, and no replica of JOB is live. This happens if JOB was
- * launched by an earlier mount that had no GPUs.
- */
+/* True if JOB, which does not run, needs GPUs but has none: an earlier mount had no GPUs. */
 static bool lacks_gpus(const struct local_job *job)
 {
 	struct spec_slots had = {0};
@@ -122,9 +112,8 @@ static bool lacks_gpus(const struct local_job *job)
 }
 
 /*
- * Append JOB, a job of an earlier daemon, to the queue like a new job. Do this only if JOB was not
- * launched yet, or still needs GPUs. Call this only when all jobs are known, so that jobs that were
- * already waiting remain ahead of JOB.
+ * Add a job of an earlier daemon to the queue if it was not launched, or still needs GPUs. Call
+ * this when all jobs are known, so that jobs that already waited remain ahead.
  */
 static void join_late(struct local_job *job)
 {
@@ -156,8 +145,7 @@ static int by_queue_number(const void *a, const void *b)
 
 /*
  * Give free slots and GPUs to waiting jobs. A job keeps its slot and its GPUs until its end is on
- * disk and the job is freed. If kxfs gave the GPUs to another job before that, and then crashed,
- * the next daemon could start both jobs with the same GPUs.
+ * disk. Otherwise, after a crash, the next daemon could start two jobs on the same GPUs.
  */
 static void on_slots(void *data)
 {
@@ -187,7 +175,7 @@ static void on_slots(void *data)
 				local_record_moved(job->record);
 			continue;
 		}
-		/* First record the GPUs, so that no other job gets them after a crash. */
+		/* Record the GPUs first, so that no other job gets them after a crash. */
 		change = local_record_changed(job->record);
 		for (size_t k = 0; k < job->rec->job->n_replicas; k++)
 			local_replica_admit(job->reps[k], change);
@@ -250,10 +238,7 @@ static void on_published(void *data, const struct spec_job *snap)
 	jobs->events.published(jobs->events.data, job, snap);
 }
 
-/*
- * True if CHANGE could not be written because the disk is full, and the end of JOB must still be
- * written. kxfs has reserved space for that last write.
- */
+/* True if the disk is full, and the end of JOB must still be written. Space for it is reserved. */
 static bool waits_for_room(const struct local_job *job, int err, uint64_t change)
 {
 	return file_is_full(err) && local_job_is_ending(job) &&
@@ -276,7 +261,7 @@ static void on_written(void *data, int err, uint64_t change)
 		if (!waits_for_room(job, err, change))
 			job->jobs->events.unwritten(job->jobs->events.data, job, err, change);
 	}
-	/* Publish the record to show that new attempts wait until it is written. */
+	/* Show that new attempts wait for the record. */
 	if (delayed && !job->rec->job->history)
 		local_record_publish(job->record);
 }
@@ -288,10 +273,10 @@ static void on_settled(void *data)
 
 	if (!job->let_go && (!local_record_is_over(job->record) || job->live > 0))
 		return;
-	/* The record has the results of all helpers now, so the helpers' files are obsolete. */
+	/* The record has all results now, so the helpers' files are obsolete. */
 	if (local_record_is_done(job->record))
 		loop_work(jobs->b->loop, clean_work, NULL, take_ptr(job->common.dir));
-	/* Close the output first, because the callback leaving() may remove the job's folder. */
+	/* leaving() may remove the job's folder, so close the output first. */
 	output_job_close(take_ptr(job->common.output));
 	jobs->events.leaving(jobs->events.data, job);
 	job_free(job);
@@ -300,7 +285,7 @@ static void on_settled(void *data)
 
 /* --- failures of replicas --- */
 
-/* Copy the reason of REP to JOB. REP has failed and will not be restarted, or has lost output. */
+/* Copy the reason of REP, which has failed for good or has lost output, to JOB. */
 static void blame(struct local_job *job, const struct local_replica *rep)
 {
 	const struct spec_replica *rec = local_replica_record(rep);
@@ -314,20 +299,14 @@ static void blame(struct local_job *job, const struct local_replica *rep)
 	local_record_set_reason(job->record, rec->reason, text);
 }
 
-/*
- * True if ROLE restarts only the replica that failed. HOT_SPARE works like REPLICA, since one
- * machine has no spares.
- */
+/* True if ROLE restarts only the failed replica. HOT_SPARE does: one machine has no spares. */
 static bool is_for_one(const struct spec_role *role)
 {
 	return role->retry_policy == SPEC_RETRY_REPLICA ||
 	       role->retry_policy == SPEC_RETRY_HOT_SPARE;
 }
 
-/*
- * Count a restart of REP towards the limit of its retry policy, and return true. If the limit is
- * reached already, count nothing and return false.
- */
+/* Count a restart of REP. Return false if REP has reached its limit already. */
 static bool take_restart(struct local_job *job, const struct local_replica *rep)
 {
 	const struct spec_role *role = spec_role_of(job, rep);
@@ -355,10 +334,7 @@ static void restart_role(struct local_job *job, struct role *role, unsigned dela
 		local_replica_restart(job->reps[i], delay_ms);
 }
 
-/*
- * Called when REP has failed. If a restart is left, restart the replicas that REP's retry policy
- * selects. Otherwise end the job.
- */
+/* Restart the replicas that the retry policy selects, or end the job if no restart is left. */
 static void on_failed(void *data, struct local_replica *rep)
 {
 	struct local_job *job = data;
@@ -394,16 +370,13 @@ static bool all_succeeded(const struct local_job *job)
 	return true;
 }
 
-/*
- * End the logs of JOB, and set its final state. Call this when no replica of JOB is live, and none
- * will be started.
- */
+/* Set the final state of JOB. No replica is live or will be started. */
 static void finish(struct local_job *job)
 {
 	const struct spec_record *rec = job->rec;
 
 	for (size_t i = 0; i < rec->job->n_replicas; i++) {
-		/* Cancel the start that the last daemon may have planned. */
+		/* Cancel a start that the last daemon had planned. */
 		local_replica_end(job->reps[i]);
 		local_replica_close_log(job->reps[i]);
 	}
@@ -436,10 +409,7 @@ static void on_words(void *data, const char *words)
 	return decide(job, NULL);
 }
 
-/*
- * Call this when JOB is ending and no replica is live. Return true if the last words of JOB are
- * known or not needed. Otherwise start to read the last words, and return false.
- */
+/* No replica is live. Return true if the last words are known or not needed, else read them. */
 static bool has_last_words(struct local_job *job)
 {
 	const struct spec_job *snap = job->rec->job;
@@ -461,10 +431,7 @@ static bool has_last_words(struct local_job *job)
 	return false;
 }
 
-/*
- * Called when REP is no longer live. Decide what happens next to REP, its role and the job. If REP
- * is NULL, decide for the job as a whole.
- */
+/* Decide what REP, which is no longer live, its role and JOB do next. REP may be NULL. */
 static void decide(void *data, struct local_replica *rep)
 {
 	struct local_job *job = data;
@@ -488,10 +455,7 @@ static void decide(void *data, struct local_replica *rep)
 		role->again = false;
 		begin_again(job, role->first, role->n);
 	} else if (rep && local_replica_record(rep)->state == SPEC_PENDING) {
-		/*
-		 * Restart REP. Either this daemon has planned the restart, or the last daemon was
-		 * killed during the pause before the restart.
-		 */
+		/* This daemon, or the last one before it was killed, has planned the restart. */
 		local_replica_begin(rep);
 	} else if (job->live == 0 && all_succeeded(job)) {
 		finish(job);
@@ -534,7 +498,7 @@ static uint64_t job_restart(struct local_job *job, unsigned delay_ms)
 
 uint64_t local_job_restart(struct local_job *job)
 {
-	/* A restart resumes the job: it sends SIGCONT, so that stopped programs handle SIGTERM. */
+	/* A restart also resumes the job, because it sends SIGCONT. */
 	local_record_spec(job->record)->job->suspended = false;
 	local_record_set_reason(job->record, "", "");
 	return job_restart(job, 0);
@@ -674,7 +638,7 @@ static void plan(struct local_job *job)
 	}
 }
 
-/* Continue to end or to restart a job, as was decided before kxfs was in charge. */
+/* Continue to end or to restart JOB. This was decided before kxfs was in charge. */
 static void go_on(struct local_job *job)
 {
 	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
@@ -683,10 +647,10 @@ static void go_on(struct local_job *job)
 		local_job_end(job, job->rec->goal);
 }
 
-/* An attempt that an earlier daemon has started. */
+/* an attempt of an earlier daemon */
 struct adopted {
 	size_t i;
-	int64_t end; /* the time at which the attempt ended; INT64_MAX if it is unknown */
+	int64_t end; /* when the attempt ended; INT64_MAX: unknown */
 };
 
 static int by_end(const void *a, const void *b)
@@ -698,7 +662,7 @@ static int by_end(const void *a, const void *b)
 	return x->i < y->i ? -1 : 1;
 }
 
-/* Record how attempts ended without a daemon. The first failure decides what becomes of the job. */
+/* Record how attempts have ended, by time. The first failure decides what becomes of the job. */
 static void take_ends(struct local_job *job, const struct task_found *found)
 {
 	const size_t n = job->rec->job->n_replicas;
@@ -727,7 +691,7 @@ void local_job_take_over(struct local_job *job, const struct task_found *found)
 
 /* --- all jobs --- */
 
-/* Return the job whose record is ENTRY; NULL if the job is over, or belongs to another backend. */
+/* Return the job whose record is ENTRY; NULL if it is over or not local. */
 static struct local_job *job_of(struct local_jobs *jobs, const struct record *entry)
 {
 	struct local_job *job = local_jobs_find(jobs, record_head(entry)->id);
@@ -740,7 +704,7 @@ static char *part_of(struct local_jobs *jobs, const struct record *entry,
 {
 	struct local_job *job = job_of(jobs, entry);
 
-	/* If a launch is refused, remove both parts from the record: return an empty text. */
+	/* After a refused launch, the record must not have these parts. */
 	if (next->state == RECORD_HELD || next->state == RECORD_NEVER)
 		return text_copy("");
 	return job ? local_record_part(job->record, part) : NULL;
@@ -812,7 +776,7 @@ void local_jobs_free(struct local_jobs *jobs)
 	free(jobs);
 }
 
-/* Let JOB outlive the mount: its programs continue, and its planned starts remain in the record. */
+/* Let JOB outlive the mount. Its programs continue, and its planned starts remain in the record. */
 static void let_go(struct local_job *job)
 {
 	job->let_go = true;

@@ -1,27 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The local backend: jobs run as processes of this machine. This file implements the backend's
- * operations. The other files, each after those that it uses:
+ * The local backend: jobs run as processes of this machine. This file has the backend's operations.
+ * The other files, each after those that it uses:
  *
  *	helper	    the process that runs one attempt of a replica, writes its output and its end to
  *		    disk, and outlives the daemon; helper_main is its main(); guard is its child,
  *		    which runs the program
  *	task	    the daemon's side of one helper; orphans: running programs without a record
- *	program     arguments and environment of a program; texts that describe how it ended
+ *	program     arguments and environment of a program; texts on how it ended
  *	record	    the record of a job that is not over: its state, its file, its snapshot
  *	replica	    one replica of a job
  *	job	    jobs that are not over: their replicas, restarts and end
- *	saved	    jobs that are over; and the start, which parses all records
+ *	saved	    jobs that are over; the start, which parses all records
  *	request     requests that make jobs, or are about jobs
  *
- * local_jobs owns the jobs, a job owns its record and its replicas, and a replica owns the task of
- * its newest attempt. The record has all state of a job and its replicas; the file on disk
- * (backend/jobs/records.h) and the snapshot in the store are made from the record. All these
- * objects belong to the I/O thread; the pool does disk I/O with copies. The folder
- * STATE/output/UUID of a job has logs/ and lines/, which the helper writes. While the job is not
- * over, the folder also has tasks/ (helper.h). Jobs continue after a crash of kxfs: the next start
- * connects to the helpers by the sockets in tasks/, and reads from tasks/ how the other attempts
- * have ended.
+ * A job owns its record and its replicas, and a replica owns the task of its newest attempt. The
+ * file on disk and the snapshot in the store are made from the record. All objects belong to the
+ * I/O thread; the pool does disk I/O with copies. The helper writes logs/ and lines/ of the job's
+ * folder STATE/output/UUID. Until the job is over, this folder also has tasks/, where the next
+ * start after a crash finds the helpers (helper.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,12 +34,12 @@
 #include "spec/base/mem.h"
 
 struct local {
-	struct group group; /* the operations that must end before the backend has stopped */
+	struct group group;
 	struct local_jobs *jobs;
 	struct saved *saved;
 	struct local_requests *requests;
-	struct spec_slots limits;      /* the limits of the queue LOCAL_QUEUE */
-	struct spec_queue_view *queue; /* the status of the queue; NULL if there are no limits */
+	struct spec_slots limits;      /* of the queue LOCAL_QUEUE */
+	struct spec_queue_view *queue; /* NULL if there are no limits */
 };
 
 static struct local *local_of(struct backend *b)
@@ -72,8 +69,8 @@ static int count_gpus(void)
 }
 
 /*
- * Parse LIST, the value of CUDA_VISIBLE_DEVICES, as numbers of GPUs. Like NVIDIA's libraries,
- * ignore everything after a -1. Return -EINVAL if LIST has other names of GPUs, such as UUIDs.
+ * Parse LIST, the value of CUDA_VISIBLE_DEVICES. Like NVIDIA's libraries, ignore everything after a
+ * -1. Return -EINVAL if LIST has names of GPUs that are not numbers, such as UUIDs.
  */
 static int read_visible(const char *list, uint64_t *ret)
 {
@@ -89,10 +86,7 @@ static int read_visible(const char *list, uint64_t *ret)
 	return 0;
 }
 
-/*
- * Choose the GPUs that jobs may use, and set *RET to one bit for each GPU. If WANTED is -1, choose
- * all GPUs that this process may use. Otherwise choose WANTED of these.
- */
+/* Set *RET to WANTED (-1: all) of the GPUs that this process may use, one bit for each. */
 static int choose_gpus(int wanted, uint64_t *ret, char **ret_text)
 {
 	const char *list = getenv("CUDA_VISIBLE_DEVICES");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Expands the macros in arguments. Makes an environment in which each variable occurs once. */
+/* Expands macros in arguments. If an environment sets a variable twice, the last setting wins. */
 #include "backend/local/program.h"
 
 #include <errno.h>
@@ -12,9 +12,8 @@
 #include "spec/record/slots.h"
 
 /*
- * The names of the environment variables that kxfs sets for the program. JOB_ID: the job's id.
- * RANK0: the host of rank 0 (the macro rank0_env expands to this name). ERROR_FILE: the path of the
- * file for TorchElastic's error.
+ * Environment variables for the program. RANK0 has the host of rank 0; the macro rank0_env expands
+ * to its name. ERROR_FILE has the path of the file for TorchElastic's error.
  */
 #define JOB_ID	   "TORCHX_JOB_ID"
 #define RANK0	   "TORCHX_RANK0_HOST"
@@ -47,7 +46,6 @@ static size_t key_len(const char *pair)
 	return strcspn(pair, "=");
 }
 
-/* A setting of a variable, and its position. The last setting of a variable wins. */
 struct setting {
 	char *pair;
 	size_t order;
@@ -68,8 +66,7 @@ static int by_key_and_order(const void *a, const void *b)
 
 /*
  * True if the variable KEY changes which GPUs are numbered, or their order. For a replica with
- * GPUs, only the daemon's environment may set such variables, so that each number means the same
- * GPU for all jobs.
+ * GPUs, only the daemon's environment may set it, so that a number means the same GPU for all jobs.
  */
 static bool is_numbering(const char *key)
 {
@@ -138,9 +135,8 @@ void program_make(struct program *p, const struct spec_record *rec, const struct
 		cleanup_free char *numbers = spec_slots_numbers(rep->gpus);
 
 		/*
-		 * Set both variables, for NVIDIA's and for AMD's libraries. Don't set
-		 * ROCR_VISIBLE_DEVICES, too: it would hide devices, and the numbers in
-		 * HIP_VISIBLE_DEVICES would then count only the visible devices.
+		 * Don't set ROCR_VISIBLE_DEVICES, too: it would hide devices, and
+		 * HIP_VISIBLE_DEVICES would then count only the others.
 		 */
 		add(&env, text_print("CUDA_VISIBLE_DEVICES=%s", numbers));
 		add(&env, text_print("HIP_VISIBLE_DEVICES=%s", numbers));
@@ -164,7 +160,7 @@ void program_clear(struct program *p)
 
 /* --- how an attempt ended --- */
 
-/* Return a text that explains why the program could not be started, and names the file. */
+/* Return why the program could not be started, and name the file. */
 static char *why_not_started(const struct spec_record *rec, const struct spec_replica *rep,
 			     const struct task_end *end)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Makes the arguments and the environment of a replica's program. The program also gets the
- * daemon's environment. Also describes for users how an attempt has ended.
- */
+/* Makes the arguments and environment of a replica's program. Describes how an attempt ended. */
 #pragma once
 
 #include "backend/local/helper.h"
@@ -13,9 +10,8 @@ struct program {
 };
 
 /*
- * Set P to the arguments and the environment of replica REP of REC. The environment names a file
- * into which the program may write a structured error. This file is ERROR_FILE, unless the
- * environment of REP's role names another file.
+ * Make the arguments and the environment, which includes this process's environment. ERROR_FILE is
+ * where the program may write a structured error, unless the role's environment names another file.
  */
 void program_make(struct program *p, const struct spec_record *rec, const struct spec_replica *rep,
 		  const char *error_file);
@@ -26,5 +22,5 @@ char *program_end_text(const struct spec_record *rec, const struct spec_replica 
 		       const struct task_end *end);
 /* Return the reason for END as one word. AGAIN is true if kxfs ended the replica to restart it. */
 const char *program_end_reason(bool again, const struct task_end *end);
-/* True if a temporary shortage, for example of memory, has prevented the start of the program. */
+/* True if a temporary shortage, for example of memory, has prevented the start. */
 bool program_end_passes(const struct task_end *end);

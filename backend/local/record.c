@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The record of a local job; see record.h.
+ * Writes and publishes the record of a local job; see record.h.
  *
- *	what the store shows	| what ends it					| next
- *	HIDDEN: no job yet	| every start was tried; SHOW_MS has passed;	| SHOWN
- *				| the job is queued, ends, or is ended		|
- *	SHOWN: the job		| the record on disk shows a suspension		| SUSPENDED
- *	SUSPENDED		| the record shows no suspension any more	| SHOWN
+ *	the store shows | what ends it                            | next
+ *	HIDDEN: no job  | every start was tried; SHOW_MS; the job | SHOWN
+ *	                | is queued, ends, or is ended            |
+ *	SHOWN: the job  | a suspension is on disk                 | SUSPENDED
+ *	SUSPENDED       | the end of the suspension is on disk    | SHOWN
  *
- *	the file	| what is under way			| what ends it			| next
- *	SAVED		| nothing; the last write succeeded	| a change			| WRITING
- *	WRITING		| records.c writes the file		| success; failure		| SAVED; UNSAVED
- *	UNSAVED		| records.c waits to retry		| a change; a successful retry	| WRITING; SAVED
+ *	the file        | what is under way            | what ends it              | next
+ *	SAVED           | nothing                      | a change                  | WRITING
+ *	WRITING         | records.c writes the file    | success; failure          | SAVED; UNSAVED
+ *	UNSAVED         | records.c waits to retry     | a change; success         | WRITING; SAVED
  */
 #include "backend/local/record.h"
 
 #include "backend/base/file.h"
 #include "spec/base/mem.h"
 
-/* How long a job may remain hidden while kxfs starts its replicas, perhaps thousands. */
+/* How long a job is hidden while kxfs starts its replicas, perhaps thousands. */
 #define SHOW_MS 2000
-/* kxfs publishes usage at this interval, because thousands of replicas may report every second. */
+/* how often usage is published, because thousands of replicas may report every second */
 #define USED_MS 1000
 
 struct local_record {
@@ -28,28 +28,23 @@ struct local_record {
 	const struct local_record_events *events;
 	void *data;
 	struct spec_record *rec;
-	struct record *entry; /* the record on disk */
-	size_t to_try;	      /* number of replicas whose first start was not tried yet */
-	uint64_t change;      /* number of the newest change */
-	uint64_t taken;	      /* number of the newest change that was passed to a write */
-	uint64_t saved;	      /* number of the newest change that is on disk */
-	uint64_t made_ms;     /* when this object was made, by loop_now_ms */
+	struct record *entry;
+	size_t to_try;	  /* replicas whose first start was not tried yet */
+	uint64_t change;  /* number of the newest change */
+	uint64_t taken;	  /* number of the newest change that was passed to a write */
+	uint64_t saved;	  /* number of the newest change on disk */
+	uint64_t made_ms; /* by loop_now_ms */
 	enum { HIDDEN, SHOWN, SUSPENDED } view;
 	enum { SAVED, WRITING, UNSAVED } file;
-	/* true if the whole job is being restarted, and no program runs yet */
-	bool restarting;
-	bool last;		   /* true if local_record_last was called */
-	struct spec_job *snapshot; /* the snapshot to publish once the record is written, or NULL */
+	bool restarting;	   /* the whole job is being restarted, and no program runs yet */
+	bool last;		   /* local_record_last was called */
+	struct spec_job *snapshot; /* to publish once the record is written, or NULL */
 	struct loop_timer due;	   /* expires when the record must be written */
 	struct loop_timer used;	   /* expires when usage must be published */
-	/* expires when the job must be shown, even if replicas are not started yet */
-	struct loop_timer show;
+	struct loop_timer show;	   /* expires when the job must be shown even without programs */
 };
 
-/*
- * How a job with a given goal ends. A member is NULL if the job gets the value from the replica
- * that failed.
- */
+/* How a job ends, by its goal. NULL: the value is taken from the replica that failed. */
 static const struct ending {
 	enum spec_state state;
 	const char *phase;
@@ -112,7 +107,7 @@ void local_record_set_goal(struct local_record *r, enum spec_goal goal)
 {
 	struct spec_record *rec = r->rec;
 
-	/* Keep the first goal, so that users see the first reason that ended the job. */
+	/* Keep the first goal, so that users see the first reason. */
 	if (rec->goal == SPEC_GOAL_RUN) {
 		rec->goal = goal;
 		if (endings[goal].reason)
@@ -199,7 +194,7 @@ static bool is_moved(const struct local_record *r)
 	return record_head(r->entry)->state == RECORD_HISTORY;
 }
 
-/* True if kxfs may publish the record now. False if one of R's changes must be on disk first. */
+/* True if no change of R must be on disk before R is published. */
 static bool is_free(const struct local_record *r)
 {
 	const struct spec_job *job = r->rec->job;
@@ -231,7 +226,7 @@ void local_record_used(struct local_record *r)
 		loop_timer_set(&r->used, USED_MS);
 }
 
-/* True if kxfs must not show the job yet. The job's submitter waits until kxfs shows the job. */
+/* True if kxfs must not show the job yet. Its submitter waits until then. */
 static bool is_hidden(const struct local_record *r)
 {
 	const struct spec_job *job = r->rec->job;
@@ -247,10 +242,7 @@ char *local_record_part(struct local_record *r, enum record_part part)
 	return (part == RECORD_PLAN ? spec_record_plan : spec_record_snapshot)(r->rec);
 }
 
-/*
- * Return the state that the record of R should have. A new record becomes LIVE first, even if the
- * job is already in history/.
- */
+/* Return the state that R's record should have. A new record becomes LIVE before HISTORY. */
 static enum record_state wanted(const struct local_record *r)
 {
 	return r->rec->job->history && record_head(r->entry)->state != RECORD_SUBMITTING
@@ -279,7 +271,7 @@ static void write_now(void *data)
 		       NULL, NULL);
 }
 
-/* Show the job now. Don't wait for all replicas to be started, because a helper may hang. */
+/* Show the job before all replicas are started, because a helper may hang. */
 static void on_show(void *data)
 {
 	local_record_changed(data);
@@ -298,10 +290,7 @@ void local_record_written(struct local_record *r, int err)
 	r->events->written(r->data, err, r->taken);
 	if (r->snapshot)
 		publish(r, take_ptr(r->snapshot));
-	/*
-	 * The record on disk may lack the newest changes even after a success: after a failure,
-	 * records.c may have retried an older state.
-	 */
+	/* records.c may have retried an older state, so R may be behind even after a success. */
 	behind = r->change > r->taken ||
 		 (!err && (head->state != wanted(r) || head->over != local_record_is_over(r)));
 	if (behind)
@@ -356,7 +345,7 @@ struct local_record *local_record_new(struct loop *loop, struct store *store, st
 	r->rec = rec;
 	r->made_ms = loop_now_ms();
 	r->to_try = rec->job->n_replicas;
-	/* If an earlier daemon was restarting the job, this daemon continues the restart. */
+	/* Continue the restart that an earlier daemon has begun. */
 	r->restarting = streq(rec->job->phase, "Restarting");
 	loop_timer_init(&r->due, loop, write_now, r);
 	loop_timer_init(&r->used, loop, on_used, r);

@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The steps of a replica:
+ * The steps of a replica, which is "live" in the last three:
  *
- *	step	    what is under way		    what ends it	    next
- *	IDLE	    nothing			    the job starts it	    DELAYED or QUEUED
- *	DELAYED	    the pause before a start	    the timer		    QUEUED
- *	QUEUED	    it is in the queue of starts    its turn comes	    STARTING; RECORDING for a new
- *								    attempt; HELD if its job is
- *								    suspended or has no slot
- *	RECORDING   the record gets a new attempt   the record is written   QUEUED
- *	HELD	    its job is suspended or waits   it resumes, or gets its QUEUED
- *		    for a slot			    slot
- *	STARTING    its helper starts the program   the helper's message    RUNNING or CONCLUDING
- *	RUNNING	    the program runs		    the helper ends	    CONCLUDING
- *	CONCLUDING  its log goes to the merged log  the log has ended	    IDLE, and the job decides
+ *	step       | what is under way          | what ends it             | next
+ *	IDLE       | nothing                    | the job starts it        | DELAYED or QUEUED
+ *	DELAYED    | the pause before a start   | the timer                | QUEUED
+ *	QUEUED     | it waits for the pool      | it may start             | STARTING
+ *	           |                            | it needs a new attempt   | RECORDING
+ *	           |                            | no slot, or a suspension | HELD
+ *	RECORDING  | the record gets an attempt | the record is written    | QUEUED
+ *	HELD       | its job has no slot, or is | a slot, or the end of    | QUEUED
+ *	           | suspended                  | the suspension           |
+ *	STARTING   | the helper starts          | the helper's message     | RUNNING, CONCLUDING
+ *	RUNNING    | the program runs           | the helper ends          | CONCLUDING
+ *	CONCLUDING | the log is merged          | the log has ended        | IDLE; the job decides
  *
- * In the last three steps a replica is "live". A new attempt begins only when the old one is no
- * longer live. The new attempt is in the record on disk before its helper is started. So after a
- * crash the next daemon has to find only the newest attempt. If that attempt has ended, the replica
- * begins in CONCLUDING, because the last daemon may not have completed the merged log. In the
- * merged log, the lines of different attempts of a replica never interleave, unless the disk
- * refuses the log of an attempt.
+ * A new attempt is in the record on disk before its helper is started, and begins only when the
+ * old one is no longer live. So the next daemon has to find only the newest attempt. If that
+ * attempt has ended, the replica begins in CONCLUDING, to complete the merged log. There, lines of
+ * different attempts of a replica interleave only if the disk refuses the log of an attempt.
  */
 #include "backend/local/replica.h"
 
@@ -39,13 +37,13 @@
 #include "backend/local/program.h"
 #include "spec/base/mem.h"
 
-/* Limits the starts that are on the pool, because each start uses descriptors and the disk. */
+/* number of starts on the pool, because each of them uses descriptors and the disk */
 #define PREPARED_AT_ONCE 8
-/* Number of tries to start a program while memory or processes are short; in half a minute. */
+/* number of tries, in half a minute, to start a program while memory or processes are short */
 #define MAX_TRIES 10
-/* The largest number of logs of older attempts that are reopened in one turn of the loop. */
+/* number of logs of older attempts that are reopened in one turn of the loop */
 #define REOPENED_A_TURN 64
-/* The longest pause before a restart after a failure. */
+/* the longest pause before a restart after a failure */
 #define DELAY_MAX_MS 10000u
 /* After an attempt that ran for this long, the pause is the shortest one again. */
 #define STEADY_MS 30000u
@@ -54,28 +52,24 @@ enum step { IDLE, DELAYED, QUEUED, RECORDING, HELD, STARTING, RUNNING, CONCLUDIN
 
 struct local_replica {
 	const struct local_replica_job *job;
-	struct spec_replica *rec; /* the replica's part of the snapshot in the job's record */
-	struct spec_plan *plan;	  /* the replica's part of the plan in the job's record */
-	size_t i;		  /* the replica's index in the job's record */
+	struct spec_replica *rec; /* REP's part of the snapshot in the job's record */
+	struct spec_plan *plan;	  /* REP's part of the plan in the job's record */
+	size_t i;
 	enum step step;
 	struct task *task;
-	struct loop_timer delay; /* in DELAYED: expires when the start is due */
-	struct loop_timer grace; /* in STARTING and RUNNING: expires when SIGKILL is due */
-	struct loop_timer older; /* expires when kxfs must reopen the next logs of older attempts */
-	/* numbers of logs of older attempts: reopened so far, and to be reopened in total */
-	unsigned reopened, to_reopen;
-	/* The attempt is started only when the record change with this number is on disk. */
-	uint64_t change;
-	/* The pauses before restarts, which grow with each failed attempt in this mount. */
-	struct backoff slow;
-	unsigned delay_ms; /* the pause before the next start */
-	/* The time at which this daemon started the attempt, by loop_now_ms, or 0. */
-	uint64_t since;
+	struct loop_timer delay;      /* in DELAYED: when the start is due */
+	struct loop_timer grace;      /* in STARTING and RUNNING: when SIGKILL is due */
+	struct loop_timer older;      /* when to reopen the next logs of older attempts */
+	unsigned reopened, to_reopen; /* logs of older attempts: done, and in total */
+	uint64_t change;	      /* The attempt starts when this change is on disk. */
+	struct backoff slow;	      /* pauses before restarts; grow with each failed attempt */
+	unsigned delay_ms;	      /* the pause before the next start */
+	uint64_t since;	      /* when this daemon started the attempt, by loop_now_ms; or 0 */
 	struct backoff start; /* pauses after failures to start this attempt */
-	char *lost;	      /* why output of the attempt is lost; NULL if it is complete */
-	bool tried;	      /* true if its start was tried at least once */
-	bool begun;	      /* true if the attempt's log has begun */
-	bool terminated;      /* true if SIGTERM was sent */
+	char *lost;	      /* why output of the attempt is lost, or NULL */
+	bool tried;	      /* the first start was tried */
+	bool begun;	      /* the log of the attempt has begun */
+	bool terminated;      /* SIGTERM was sent */
 	struct local_replica *prev, *next; /* the queue of starts */
 };
 
@@ -84,10 +78,10 @@ struct local_replicas {
 	struct tasks *tasks;
 	unsigned grace_ms;
 	struct local_replica *queue;
-	unsigned preparing; /* number of starts that are on the pool */
+	unsigned preparing; /* number of starts on the pool */
 	bool queue_posted;
 	bool begun;
-	/* For metrics, which any thread reads: */
+	/* For metrics, any thread: */
 	atomic_ulong n_running, n_started, n_not_started;
 };
 
@@ -109,7 +103,7 @@ static char *key_of(const struct local_replica *rep)
 	return spec_record_log_key(rep->rec, rep->rec->attempt);
 }
 
-/* Return the name of the task of replica I's newest attempt. */
+/* Return the name of replica I's newest attempt. */
 static char *task_name(const struct spec_record *rec, size_t i)
 {
 	return text_print("%zu.%u", i, rec->job->replicas[i].attempt);
@@ -139,7 +133,7 @@ void local_replica_open_log(struct local_replica *rep)
 {
 	int err = log_begin(rep);
 
-	/* Don't report the error: the start of the program repeats this, and reports errors. */
+	/* The start of the program repeats this, and reports the error. */
 	if (err < 0)
 		diag(DIAG_DEBUG, "%s: a log file can't be created yet: %s", id_of(rep),
 		     strerror(-err));
@@ -159,7 +153,7 @@ void local_replica_close_log(struct local_replica *rep)
 
 /* --- reasons --- */
 
-/* Show in REP's reason that output is lost, unless REP was cancelled or is being restarted. */
+/* Show lost output in REP's message; and in its reason, unless REP was cancelled or restarts. */
 static void note_lost(struct local_replica *rep)
 {
 	struct spec_replica *rec = rep->rec;
@@ -202,7 +196,6 @@ static bool is_live(enum step step)
 	return step >= STARTING;
 }
 
-/* True if the program of REP runs or is being started. */
 static bool is_up(const struct local_replica *rep)
 {
 	return rep->step == STARTING || rep->step == RUNNING;
@@ -369,7 +362,7 @@ static void start(struct local_replica *rep)
 	return on_ended(rep, &end);
 }
 
-/* Make the next attempt of REP, and write it to the record. It starts after that write. */
+/* Make the next attempt. It is started when the record on disk has it. */
 static void renew(struct local_replica *rep)
 {
 	struct spec_replica *rec = rep->rec;
@@ -400,7 +393,7 @@ static void post_queue(struct local_replicas *all)
 	loop_post(all->loop, on_queue, all);
 }
 
-/* Start the first replicas of the queue. The others wait until starts on the pool have ended. */
+/* Start the first replicas of the queue. The others wait for the pool. */
 static void on_queue(void *data)
 {
 	struct local_replicas *all = data;
@@ -446,7 +439,7 @@ static void on_grace_over(void *data)
 
 static void terminate(struct local_replica *rep)
 {
-	/* Before local_replicas_begin, only record the decision to end REP's program. */
+	/* Before local_replicas_begin, kxfs only records the decision to end the program. */
 	if (rep->terminated || !rep->job->all->begun)
 		return;
 	rep->terminated = true;
@@ -508,10 +501,8 @@ static void on_log_ended(void *data)
 }
 
 /*
- * If the start of REP failed because memory, processes or descriptors were short, retry the start
- * and return true. Return false if the start failed for another reason, or failed too often. The
- * number of retries is not limited if descriptors are short, because descriptors become free when
- * other jobs end.
+ * If memory, processes or descriptors are short, retry the start and return true. Give up after
+ * MAX_TRIES, unless descriptors are short: they become free when other jobs end.
  */
 static bool try_again(struct local_replica *rep, const struct task_end *end)
 {
@@ -533,7 +524,7 @@ static bool try_again(struct local_replica *rep, const struct task_end *end)
 	return true;
 }
 
-/* Set the state of REP, whose attempt has ended as END describes. */
+/* Set the state of REP, whose attempt has ended. */
 static void judge(struct local_replica *rep, const struct task_end *end)
 {
 	struct spec_replica *rec = rep->rec;
@@ -658,13 +649,13 @@ const struct spec_replica *local_replica_record(const struct local_replica *rep)
 
 /* --- an attempt of an earlier daemon --- */
 
-/* True if replica I had an attempt that may have run when the last daemon ended. */
+/* True if the newest attempt of replica I may have run when the last daemon ended. */
 static bool is_open(const struct spec_record *rec, size_t i)
 {
 	return !rec->plans[i].ended && !spec_state_is_final(rec->job->replicas[i].state);
 }
 
-/* Return 1 if the newest attempt of replica I has output, 0 if it has none, or a negative errno. */
+/* Return 1 if the newest attempt of replica I has output, 0 if not, or a negative errno. */
 static int has_printed(const char *dir, const struct spec_record *rec, size_t i)
 {
 	cleanup_free char *key =
@@ -686,7 +677,7 @@ void local_replica_find_attempt(struct tasks *tasks, const char *dir, const stru
 	if (!is_open(rec, i))
 		return;
 	task_find(tasks, dir, name, ret);
-	/* After a power cut the helper's file may be missing or old, but output proves a start. */
+	/* After a power cut, the helper's file may be missing or old, but output proves a start. */
 	if (ret->state != TASK_NONE &&
 	    !(ret->state == TASK_OVER && ret->end.how == TASK_NOT_STARTED))
 		return;
@@ -697,7 +688,7 @@ void local_replica_find_attempt(struct tasks *tasks, const char *dir, const stru
 		*ret = (struct task_found){.fd = -1, .state = TASK_UNKNOWN, .err = printed};
 }
 
-/* Reopen the log of attempt A of REP, written by an earlier daemon. Return false on failure. */
+/* Reopen the log of attempt A of an earlier daemon. Return false on failure. */
 static bool reopen_log(struct local_replica *rep, unsigned a)
 {
 	cleanup_free char *prefix = spec_replica_log_prefix(rep->rec);
@@ -709,10 +700,7 @@ static bool reopen_log(struct local_replica *rep, unsigned a)
 	return err == 0;
 }
 
-/*
- * Reopen the logs of at most N older attempts, and end them immediately, so that the merged log
- * gets their missing lines.
- */
+/* Reopen and end at most N older logs, so that the merged log gets their missing lines. */
 static void reopen_older(struct local_replica *rep, unsigned n)
 {
 	for (; n > 0 && rep->reopened < rep->to_reopen; n--) {
@@ -733,9 +721,8 @@ static void on_older(void *data)
 }
 
 /*
- * Reopen the logs of all attempts. Usually the merged log lacks only lines of the newest log, but
- * the disk may have refused an older log. After days of failures there may be ten thousand older
- * logs, so reopen them in portions.
+ * Reopen all logs. Usually the merged log lacks only lines of the newest one, but the disk may have
+ * refused another. There may be ten thousand logs, so reopen them in portions.
  */
 static void reopen_logs(struct local_replica *rep)
 {
@@ -773,7 +760,7 @@ void local_replica_adopt(struct local_replica *rep, const struct task_found *fou
 	}
 	rep->task =
 		task_adopt(rep->job->all->tasks, rep->job->dir, name, found->fd, &task_events, rep);
-	/* The last daemon may have written the record, but not sent the signal. Send it again. */
+	/* The last daemon may have written the record, but not sent the signal. */
 	task_signal(rep->task, record_of(rep)->job->suspended ? SIGSTOP : SIGCONT);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See request.h. A submission or a dry run first runs on the pool, and then continues on the I/O
- * thread. A job's record is SUBMITTING on disk before anything is started. If the job was held, its
- * record already exists, and this file adds the plan.
+ * Submissions and dry runs run on the pool first, and then continue on the I/O thread. A job's
+ * record is SUBMITTING on disk before anything is started. If the job was held, its record already
+ * exists, and this file adds the plan.
  */
 #include "backend/local/request.h"
 
@@ -25,7 +25,7 @@
 
 #define CONTROL_WAIT_MS 5000
 
-/* How long the lookup of a job's working directory may take. */
+/* how long the lookup of a working directory may take */
 #define LOOK_MS 10000
 
 enum wait_kind { WAIT_SUBMIT, WAIT_CONTROL, WAIT_CANCEL, WAIT_FORGET };
@@ -36,18 +36,17 @@ struct local_wait {
 	struct local_job *job;
 	struct backend_request *rq;
 	enum wait_kind kind;
-	/* number of the change that the request made to the job's record, or 0 */
-	uint64_t change;
-	struct loop_timer timer; /* for a CONTROL request: the deadline of the answer */
+	uint64_t change;	 /* number of the change that the request made, or 0 */
+	struct loop_timer timer; /* of a CONTROL request: when to check for an answer */
 };
 
 struct local_requests {
 	struct backend *b;
-	struct group *group; /* submissions enter it */
+	struct group *group;
 	struct local_jobs *jobs;
 	struct saved *saved;
 	unsigned gpus; /* number of GPUs for jobs */
-	bool stopping; /* true if no more jobs are launched, because the mount is ending */
+	bool stopping; /* the mount is ending: launch no more jobs */
 	struct local_wait *waits;
 };
 
@@ -62,7 +61,7 @@ static void answer(struct local_wait *w, int err, const char *text)
 	backend_answer(rq, err, id, text);
 }
 
-/* At the deadline of the answer: if the change is on disk, report success. Otherwise wait again. */
+/* Report success if the change is on disk, even if its effect is not visible. Else wait again. */
 static void on_late(void *data)
 {
 	struct local_wait *w = data;
@@ -173,7 +172,7 @@ static void cancel_job(struct local_requests *c, struct backend_request *rq)
 	wait_for(c, job, WAIT_CANCEL, rq, local_job_cancel(job));
 }
 
-/* True if the published job allows RQ's action. Otherwise answer RQ with an error. */
+/* Return true if the published job allows RQ's action. Otherwise answer RQ. */
 static bool allows(struct local_requests *c, struct backend_request *rq)
 {
 	const struct spec_job *job cleanup_job = store_get_uid(c->b->store, rq->uid);
@@ -184,7 +183,7 @@ static bool allows(struct local_requests *c, struct backend_request *rq)
 	return false;
 }
 
-/* True if JOB still allows ACTION. JOB may have changed since it was published. */
+/* True if JOB, which may have changed since it was published, still allows ACTION. */
 static bool still_allows(const struct local_job *job, enum spec_action action)
 {
 	if (local_job_is_ending(job))
@@ -235,25 +234,23 @@ static void forget_job(struct local_requests *c, struct backend_request *rq)
 /* --- submissions and dry runs --- */
 
 /*
- * A submission or a dry run. WORK parses the document on the pool. A working directory that the
- * document names may be on a hanging disk. So kxfs looks up this directory separately, and then
- * repeats WORK.
+ * A submission or a dry run. WORK parses the document on the pool. The working directory may be on
+ * a hanging disk, so kxfs looks the directory up separately, and then repeats WORK.
  */
 struct local_submit {
 	struct local_requests *c;
 	struct backend_request *rq;
 	struct work work;
 	char *asked; /* the working directory that the document names, or NULL */
-	bool looked; /* true if the lookup of ASKED has ended */
-	char *fault; /* the reason why jobs can't run in the directory ASKED, or NULL */
-	bool hangs;  /* true if FAULT is a problem of the disk or file server, which may pass */
+	bool looked; /* the lookup of ASKED has ended */
+	char *fault; /* why jobs can't run in ASKED, or NULL */
+	bool hangs;  /* FAULT is a problem of a disk or file server, which may pass */
 	struct spec_record *rec;
-	char *plan, *snapshot; /* parts of the job's record */
+	char *plan, *snapshot; /* parts of ENTRY */
 	struct record *entry;  /* the job's record */
-	/* true if the record could not be written, but may still appear after a power cut */
-	bool left;
+	bool left;	       /* the record was not written, but may appear after a power cut */
 	char *id;
-	char *manifest; /* the manifest, for a dry run */
+	char *manifest; /* of a dry run */
 	char *text;	/* the error text of the answer */
 };
 
@@ -285,7 +282,7 @@ static void submit_free(struct local_submit *s)
 
 struct job_dir {
 	char *dir;
-	/* the canonical path of DIR; NULL if programs can't be started in DIR, because of ERR */
+	/* canonical path; NULL if programs can't be started in DIR */
 	char *path;
 	int err;
 };
@@ -311,7 +308,7 @@ static void job_dir_look(void *question)
 		p->path = take_ptr(path);
 }
 
-/* Refuse a working directory in the mount: a job that runs there would keep the mount busy. */
+/* Refuse a directory in the mount: a job that runs there would keep the mount busy. */
 static void job_dir_found(void *data, void *question)
 {
 	struct local_submit *s = data;
@@ -331,10 +328,7 @@ static void job_dir_found(void *data, void *question)
 	work_start(&s->work, s->c->b->loop);
 }
 
-/*
- * Call this after WORK. If the document names a directory that was not looked up yet, start the
- * lookup, and return true. After the lookup, WORK runs again.
- */
+/* If WORK has found a directory that was not looked up yet, start the lookup and return true. */
 static bool submit_looks(struct local_submit *s)
 {
 	struct lookup l = {.key = s->asked,
@@ -355,7 +349,7 @@ static bool submit_looks(struct local_submit *s)
 	return true;
 }
 
-/* Implements dir_error of struct spec_machine. */
+/* See struct spec_machine. */
 static char *dir_error(void *data, const char *dir)
 {
 	struct local_submit *s = data;
@@ -381,7 +375,7 @@ static struct spec_machine machine_of(struct local_submit *s)
 
 /* --- documents --- */
 
-/* Make the document's manifest. Return 0 or a negative errno. E gets the document's errors. */
+/* Return 0 or a negative errno. E gets the document's errors. */
 static int make_manifest(struct local_submit *s, char **ret, struct spec_errors *e)
 {
 	const struct backend_config *config = &s->c->b->config;
@@ -406,10 +400,7 @@ static int make_manifest(struct local_submit *s, char **ret, struct spec_errors 
 	return spec_dry_run(&d, rq->text, rq->len, ret, &len, e);
 }
 
-/*
- * Refuse the document, because it is for a cluster. Return -EFBIG if the document is too large for
- * any cluster.
- */
+/* Refuse a document for a cluster. Return -EFBIG if it is too large for any cluster. */
 static int refuse_scheduler(struct local_submit *s, const char *scheduler, struct spec_errors *e)
 {
 	cleanup(spec_errors_clear) struct spec_errors other = SPEC_ERRORS_INIT;
@@ -455,7 +446,7 @@ static void dry_run_work(void *data)
 	struct spec_terms terms cleanup(spec_terms_clear) = {0};
 
 	s->work.err = 0;
-	/* If this mount can't launch the job, refuse the job before it is held. */
+	/* If this mount can't launch the job, refuse it before it is held. */
 	if (s->rq->held) {
 		s->work.err = parse(s, &app, &terms);
 		if (!s->work.err && !s->id)
@@ -488,8 +479,8 @@ static void dry_run_done(void *data)
 /* --- on the pool --- */
 
 /*
- * Choose the job's id. If the job was held, its id follows from the seed in its record. Otherwise
- * the id has 64 random bits, so it is practically never taken.
+ * Choose the job's id. A held job's id follows from the seed in its record. Any other id has 64
+ * random bits, so it is practically never taken.
  */
 static int choose_id(struct local_submit *s, const char *app)
 {
@@ -506,7 +497,7 @@ static int choose_id(struct local_submit *s, const char *app)
 	return (there || old) && !s->rq->held ? -EEXIST : 0;
 }
 
-/* Make the record of a job from APP and the run options TERMS. Take ownership of APP. */
+/* Make the record of a job. Take ownership of APP. */
 static void make_record(struct local_submit *s, struct spec_app *app,
 			const struct spec_terms *terms)
 {
@@ -535,7 +526,7 @@ static void submit_work(void *data)
 	struct spec_terms terms cleanup(spec_terms_clear) = {0};
 
 	s->work.err = parse(s, &app, &terms);
-	/* The dry run of a held job has accepted the document, so launch the job later. */
+	/* The dry run of a held job has accepted the document, so launch it later. */
 	if (s->work.err == -EINVAL && s->hangs && s->rq->held)
 		s->work.err = -EAGAIN;
 	if (s->work.err < 0 || (s->asked && !s->looked))
@@ -558,10 +549,7 @@ static void refuse(struct local_submit *s, int err)
 	submit_free(s);
 }
 
-/*
- * Answer that kxfs could neither complete nor remove the record, because of ERR. After a power cut,
- * the record may look like the record of a launched job.
- */
+/* The record could not be removed. After a power cut, it may look like that of a launched job. */
 static void leave(struct local_submit *s, int err)
 {
 	s->text = text_print(
@@ -578,10 +566,7 @@ static void on_given_up(void *data, int err)
 	return err ? leave(s, err) : refuse(s, s->work.err);
 }
 
-/*
- * Answer that kxfs can't start the job because of ERR, although the job is recorded. Unless the job
- * was held, remove its record first.
- */
+/* The job is recorded, but can't be started. Remove its record, unless it was held. */
 static void give_up(struct local_submit *s, int err)
 {
 	s->work.err = err;
@@ -608,7 +593,6 @@ static void on_recorded(void *data, int err)
 	submit_free(s);
 }
 
-/* Return the head of the record of a new job. */
 static struct spec_head *new_head(const struct local_submit *s, const char *boot)
 {
 	const struct spec_job *job = s->rec->job;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Requests about local jobs. For a submission, the pool parses the AppDef, and kxfs writes the
- * job's record. Then kxfs starts the replicas, publishes the job, and answers the request. If the
- * record can't be written, kxfs starts nothing.
+ * job's record. After that, kxfs starts the replicas, publishes the job, and answers.
  *
- * If a job is not over, a request about it takes effect immediately. kxfs answers the request when
- * the published job and the record on disk both show the effect. If the disk refuses the record,
- * the answer is an error. If the job is over, saved.c makes the change. I/O thread.
+ * Other requests take effect immediately. kxfs answers when the published job and the record on
+ * disk show the effect, or with an error if the disk refuses the record. If the job is over,
+ * saved.c makes the change. I/O thread.
  */
 #pragma once
 
@@ -15,10 +14,7 @@
 
 struct local_requests;
 
-/*
- * Make the object, and receive the events of JOBS. Submissions enter GROUP. GPUS is the number of
- * GPUs for jobs.
- */
+/* Receive the events of JOBS. Submissions enter GROUP. GPUS is the number of GPUs for jobs. */
 struct local_requests *local_requests_new(struct backend *b, struct group *group,
 					  struct local_jobs *jobs, struct saved *saved,
 					  unsigned gpus);
@@ -26,5 +22,4 @@ struct local_requests *local_requests_new(struct backend *b, struct group *group
 void local_requests_stop(struct local_requests *c);
 void local_requests_free(struct local_requests *c); /* NULL is allowed */
 
-/* See backend_ops.request. */
 void local_requests_take(struct local_requests *c, struct backend_request *rq);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Changes finished jobs, and recovers all jobs at the start. Only this file changes the records of
- * finished jobs. The changes are in a queue. The recovery resumes the jobs that have not finished.
+ * finished jobs.
  *
- * A record may be SUBMITTING at a start. kxfs regards its job as launched if a helper has left a
- * file, because a helper makes its file before it starts the program. kxfs also regards the job as
- * launched if the machine has booted since, because a power cut may have removed the file of a job
- * whose submission was answered. Otherwise nothing was started.
+ * If a record is SUBMITTING at a start, its job was launched if a helper has left a file, because a
+ * helper makes its file before it starts the program. If the machine has booted since, kxfs also
+ * assumes a launch, because a power cut may have removed that file. Otherwise nothing was started.
  */
 #include "backend/local/saved.h"
 
@@ -30,20 +29,19 @@ struct saved_update {
 	enum saved_change kind;
 	struct backend_request *rq;
 	char *uid;
-	const struct spec_job *job; /* the job's snapshot at the beginning of the change */
-	struct record *entry;	    /* the job's record */
-	bool is_full;		    /* true if the disk was too full to record the change */
+	const struct spec_job *job; /* snapshot at the beginning of the change */
+	struct record *entry;
+	bool is_full; /* the disk was too full to record the change */
 };
 
 struct recover;
 
 struct saved {
 	struct backend *b;
-	/* the recovery at the start of kxfs; NULL when the recovery is over */
-	struct recover *recover;
+	struct recover *recover; /* NULL after the start */
 	struct group *group;
 	struct local_jobs *jobs;
-	struct expiry *expiry;	      /* removes old jobs; NULL when the mount is ending */
+	struct expiry *expiry;	      /* NULL when the mount is ending */
 	struct saved_update *changes; /* a queue; the first one is in progress */
 };
 
@@ -51,10 +49,7 @@ struct saved {
 
 static void begin_change(struct saved_update *c);
 
-/*
- * Answer the request that waits for C, and begin the next change. The answer is success if ERR is
- * 0, otherwise ERR with the reason TEXT.
- */
+/* Answer the request of C with ERR and its reason TEXT, and begin the next change. */
 static void end_change(struct saved_update *c, int err, const char *text)
 {
 	struct saved *saved = c->saved;
@@ -112,8 +107,8 @@ static void commit_drop(struct saved_update *c, records_fn done)
 }
 
 /*
- * If the disk was too full to write the record before the removal, write the record now, because
- * the removal has freed space. If that fails, too, the next start sees that there are no logs.
+ * If the disk was too full to record the drop before the removal, record it now, because there is
+ * free space. If this fails, too, the next start sees that there are no logs.
  */
 static void on_dropped(void *data, int err)
 {
@@ -125,9 +120,8 @@ static void on_dropped(void *data, int err)
 }
 
 /*
- * Remove the output. The record on disk already shows that the output is dropped, so after a crash
- * the next start removes the rest. If the disk was too full to write the record, remove the output
- * anyway. That frees space, and on_dropped then writes the record.
+ * The record on disk shows the drop, so after a crash the next start removes the rest. If the disk
+ * is too full for the record, remove the output anyway, to make space for the record.
  */
 static void on_drop_noted(void *data, int err)
 {
@@ -153,7 +147,7 @@ static void on_removed(void *data, int err)
 	return end_change(c, 0, NULL);
 }
 
-/* Remove the record last: while it exists, users can find the job and repeat the removal. */
+/* While the record exists, users can find the job and repeat the removal. */
 static void on_output_removed(void *data, int err)
 {
 	struct saved_update *c = data;
@@ -167,7 +161,7 @@ static void begin_change(struct saved_update *c)
 {
 	struct saved *saved = c->saved;
 
-	/* Look the job up: an earlier change in the queue may have moved or removed it. */
+	/* An earlier change in the queue may have moved or removed the job. */
 	c->job = store_get_uid(saved->b->store, c->uid);
 	c->entry = c->job ? records_by_key(saved->b->records, spec_job_key(c->job)) : NULL;
 	if (!c->entry || (c->kind == SAVED_CANCEL && c->job->history))
@@ -246,29 +240,28 @@ void saved_soon(struct saved *saved)
 
 /* --- the start --- */
 
-/* A record that was read at the start. */
+/* a record that was read at the start */
 struct item {
 	enum {
 		ITEM_OTHER, /* the job is not local, or it is held */
-		ITEM_NEVER, /* no program of the job was started, so held.c handles the job */
+		ITEM_NEVER, /* no program was started, so held.c handles the job */
 		ITEM_OVER,
 		ITEM_RUNS
 	} kind;
 	const struct spec_head *head;
-	bool has_output; /* true if the job has a folder in STATE/output */
+	bool has_output; /* the job has a folder in STATE/output */
 	/* With ITEM_OVER: */
-	struct spec_job *job; /* the job's snapshot */
-	/* true if the job's output was dropped, but some of it is still on disk */
-	bool left;
-	bool unmerged; /* true if the job's merged log may lack lines */
+	struct spec_job *job;
+	bool left;     /* the output was dropped, but some of it is on disk */
+	bool unmerged; /* the merged log may lack lines */
 	/* With ITEM_RUNS: */
 	struct spec_record *rec;
-	struct task_found *found; /* the states of the newest attempts of the job's replicas */
+	struct task_found *found; /* the newest attempts */
 };
 
 struct recover {
 	struct saved *saved;
-	struct item *items; /* one for each record, in order of the keys */
+	struct item *items; /* one for each record, ordered by key */
 	size_t n;
 	struct orphan **orphans;
 	size_t n_orphans;
@@ -297,16 +290,15 @@ static void recover_free(struct recover *r)
 	free(r);
 }
 
-/* True if ERR is a temporary shortage: this start of kxfs fails, but a later one may succeed. */
+/* True if ERR is a temporary shortage, so that a later start of kxfs may succeed. */
 static bool is_shortage(int err)
 {
 	return err == -EMFILE || err == -ENFILE || err == -ENOMEM || err == -ENOBUFS;
 }
 
 /*
- * Handle the folder KEY in STATE/output, for which there is no usable record. If a helper lives
- * there, the folder's job is an orphan. Otherwise the folder may be the output of a record in
- * STATE/aside.
+ * Handle the folder KEY in STATE/output, which has no usable record. If a helper lives there, the
+ * job is an orphan. Otherwise its record may be in STATE/aside.
  */
 static void read_stray(struct recover *r, const char *key)
 {
@@ -345,7 +337,7 @@ static int read_folder(void *data, int at, const char *name, unsigned char type)
 	return 0;
 }
 
-/* Parse the parts of HEAD, the head of a local job. Return 0, or -EINVAL if they are damaged. */
+/* Parse the record's parts in HEAD. Return 0, or -EINVAL if they are damaged. */
 static int parse(const struct spec_head *head, struct item *ret)
 {
 	char *const *parts = head->more->parts;
@@ -354,10 +346,7 @@ static int parse(const struct spec_head *head, struct item *ret)
 	struct spec_job *job;
 	int err;
 
-	/*
-	 * A record that is SUBMITTING but has no plan belongs to a job that was held. held.c has
-	 * not passed that job to this backend yet.
-	 */
+	/* Without a plan, the job was held, and held.c has not passed it on to this backend. */
 	ret->kind = ITEM_NEVER;
 	if (head->state == RECORD_SUBMITTING && !plan)
 		return 0;
@@ -371,7 +360,7 @@ static int parse(const struct spec_head *head, struct item *ret)
 		job->changed = max_of(job->changed, head->since);
 	job->dropped |= head->dropped;
 	ret->kind = job->finished ? ITEM_OVER : ITEM_RUNS;
-	/* There may be many finished jobs, so keep only their snapshots, which are smaller. */
+	/* There may be many finished jobs, so keep only the smaller snapshots. */
 	if (job->finished)
 		ret->job = spec_record_job(rec);
 	else
@@ -379,7 +368,7 @@ static int parse(const struct spec_head *head, struct item *ret)
 	return 0;
 }
 
-/* True if the directory DIR has NAME, or if the disk returns an error. */
+/* True if the directory DIR has NAME, or the disk returns an error. */
 static bool has(const char *dir, const char *name)
 {
 	cleanup_free char *path = text_print("%s/%s", dir, name);
@@ -393,10 +382,7 @@ static void read_finished(struct recover *r, struct item *item)
 	const char *key = item->head->key;
 	cleanup_free char *dir = file_path(r->saved->b->config.state_dir, key, NULL);
 
-	/*
-	 * If the logs are missing, the output was dropped. After a power cut, other parts of the
-	 * removed folder may have reappeared.
-	 */
+	/* Without logs, the output was dropped. A power cut may bring other parts of it back. */
 	job->dropped |= !item->has_output || !has(dir, "logs");
 	item->left = item->has_output && job->dropped;
 	item->unmerged = !job->dropped && output_is_unmerged(r->saved->b->output, key);
@@ -404,7 +390,7 @@ static void read_finished(struct recover *r, struct item *item)
 		task_clean(dir);
 }
 
-/* True if a program of ITEM's job may have been started. The record must be SUBMITTING. */
+/* True if a program of the SUBMITTING record ITEM may have been started. */
 static bool was_started(const struct item *item)
 {
 	char boot[37];
@@ -451,7 +437,6 @@ static void recover_work(void *data)
 	}
 }
 
-/* Resume the job of ITEM, which is not over. */
 static void resume(struct saved *saved, struct item *item)
 {
 	struct spec_record *rec = item->rec;
@@ -471,10 +456,7 @@ static void resume(struct saved *saved, struct item *item)
 	local_job_take_over(job, found);
 }
 
-/*
- * Complete the merged log of JOB, which is over. The merged log may lack lines, for example because
- * the disk was full when the last kxfs ended.
- */
+/* Complete the merged log, which may lack lines, for example because the disk was full. */
 static void merge_again(struct saved *saved, const struct spec_job *job)
 {
 	struct output_job *j = output_job_open(saved->b->output, spec_job_key(job));
@@ -543,9 +525,8 @@ static void recover_done(void *data)
 }
 
 /*
- * Called on the pool, before saved_recover is called, for each record that records_load reads. H is
- * the head of the record. If the record belongs to a local job that was launched or is being
- * launched, parse the parts of H, and then free these parts.
+ * Called on the pool for each record, before saved_recover. If the job is local and may have been
+ * launched, parse the parts of its record, and free them.
  */
 static int read_record(void *data, struct spec_head *h)
 {

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A task is a connection to a helper's socket, whether this daemon or an earlier one has started
- * the helper. A helper of this daemon is also a child process, which this file reaps. A task is in
- * one of these steps; all disk access is on the pool.
+ * A task is a connection to a helper's socket. A helper of this daemon is also a child process,
+ * which this file reaps. All disk access is on the pool.
  *
- *	step		what is under way			what ends it			next
- *	PREPARING	pool: make socket and instructions,	the helper was started		CONNECTED
- *			start the helper			the helper can't be started	over: not started
- *								a signal			over: ended
- *	CONNECTED	receiving the helper's messages		end of file, after ENDED	over: ended
- *								end of file, before ENDED	SEEKING
- *	SEEKING		pool: task_find				RUNS				CONNECTED
- *								OVER, NONE, DROPPED		over: ended, or killed
- *								UNKNOWN				PAUSING
- *	PAUSING		a pause					the timer			SEEKING
+ *	step      | what is under way                   | what ends it             | next
+ *	PREPARING | pool: make socket and instructions, | the helper was started   | CONNECTED
+ *	          | start the helper                    | it can't be started      | over
+ *	          |                                     | SIGTERM or SIGKILL       | over
+ *	CONNECTED | receiving the helper's messages     | end of file, after ENDED | over
+ *	          |                                     | end of file, before that | SEEKING
+ *	SEEKING   | pool: task_find                     | RUNS                     | CONNECTED
+ *	          |                                     | OVER, NONE, DROPPED      | over
+ *	          |                                     | UNKNOWN                  | PAUSING
+ *	PAUSING   | a pause                             | the timer                | SEEKING
  *
  * kxfs regards a helper as dead only if its socket has no listener and NAME.new is not locked.
  * After any other error, such as a shortage of descriptors, a retry may reach the helper.
@@ -45,21 +44,20 @@
 
 #define NEWS_A_TURN 16
 #define HELLO_MS    200 /* how long a helper may take to report that its program runs */
-/* Pauses between attempts to connect to a helper. After SEEK_TRIES failures, kxfs warns. */
+/* Pauses between tries to connect to a helper. After SEEK_TRIES failures, kxfs warns. */
 #define SEEK_MIN_MS 50u
 #define SEEK_MAX_MS 2000u
 #define SEEK_TRIES  5
 /*
- * New tasks must leave this number of descriptors free, so that kxfs itself still works. When kxfs
- * starts, it must connect to all helpers of the last daemon. So these connections need to leave
- * only half of this number free.
+ * New tasks must leave this number of descriptors free for kxfs itself. At its start, kxfs must
+ * connect to all helpers of the last daemon. These connections leave only half of it free.
  */
 #define FDS_KEPT 32
 
 /* A helper that this daemon has started. */
 struct child {
 	pid_t pid;
-	bool counted; /* true if the helper has entered the group */
+	bool counted; /* the helper has entered the group */
 	struct child *prev, *next;
 };
 
@@ -67,7 +65,7 @@ struct tasks {
 	struct loop *loop;
 	struct group *group;
 	struct child *children;
-	bool hears; /* true if the handler of SIGCHLD is set */
+	bool hears; /* the handler of SIGCHLD is set */
 	rlim_t max_fds;
 };
 
@@ -77,23 +75,21 @@ struct task {
 	struct tasks *tasks;
 	enum step step;
 	char *dir, *name;
-	char *instructions; /* in PREPARING: the instructions for the helper */
+	char *instructions; /* only in PREPARING */
 	size_t instructions_len;
-	int instructions_fd, listen_fd; /* in PREPARING: descriptors 0 and 1 of the helper */
-	int fd;				/* the connection to the helper; -1: none */
+	int instructions_fd, listen_fd; /* descriptors 0 and 1 of the helper */
+	int fd;				/* the connection to the helper, or -1 */
 	pid_t helper;			/* in PREPARING: the helper's pid; 0: not started */
 	struct loop_watch *watch;
-	struct work work;	 /* in PREPARING and SEEKING: the work on the pool */
-	struct task_found found; /* in SEEKING: the result of WORK */
-	struct loop_timer timer; /* in PAUSING: the timer of the pause */
-	/* The pauses after failures to connect. A success resets them. */
-	struct backoff seek;
-	atomic_bool released;	      /* true if task_release was called during WORK */
+	struct work work;	      /* the work on the pool, in PREPARING and SEEKING */
+	struct task_found found;      /* in SEEKING: the result of WORK */
+	struct loop_timer timer;      /* in PAUSING */
+	struct backoff seek;	      /* pauses after failures to connect */
+	atomic_bool released;	      /* task_release was called during WORK */
 	atomic_int stop_sig, end_sig; /* signals that wait for a connection; 0: none */
-	int pid;		      /* pid of the program; 0: not known yet */
-	/* when PID was received, by process_clock; the program was started before */
-	unsigned long long pid_known;
-	bool pid_reused; /* in SEEKING: true if PID belongs to another process now */
+	int pid;		      /* the program's pid; 0: not known yet */
+	unsigned long long pid_known; /* when PID was received, by process_clock */
+	bool pid_reused;	      /* in SEEKING: PID belongs to another process now */
 	bool has_end;
 	struct task_end end;
 	const struct task_events *events;
@@ -102,10 +98,7 @@ struct task {
 
 /* --- shared by all tasks --- */
 
-/*
- * Raise the limit of descriptors as far as possible, because each task needs a descriptor. Programs
- * get the old limit.
- */
+/* Raise the limit of descriptors, because each task needs one. Programs get the old limit. */
 struct tasks *tasks_new(struct loop *loop, struct group *group)
 {
 	struct tasks *tasks = new0(struct tasks);
@@ -130,8 +123,8 @@ void tasks_free(struct tasks *tasks)
 /* --- names --- */
 
 /*
- * Set A to the address of the socket NAME in the folder with the descriptor AT. Use the path of AT
- * in /proc, since the folder's own path may be too long for an address.
+ * Set A to the address of the socket NAME in the folder with the descriptor AT. The folder's own
+ * path may be too long for an address, so use the path of AT in /proc.
  */
 static socklen_t address(struct sockaddr_un *a, int at, const char *name)
 {
@@ -265,10 +258,7 @@ static void hear(struct task *task, const struct helper_news *news)
 			task->events->started(task->data, news->time);
 		break;
 	case HELPER_GROWN:
-		/*
-		 * Send HELPER_SEEN before the log is read. If the log grows after that, the helper
-		 * sends HELPER_GROWN again.
-		 */
+		/* Send this before the log is read. Later output then causes a new HELPER_GROWN. */
 		(void)send(task->fd, &seen, sizeof(seen), MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (task->events->grown)
 			task->events->grown(task->data);
@@ -281,12 +271,12 @@ static void hear(struct task *task, const struct helper_news *news)
 		task->has_end = true;
 		task->end = news->end;
 		break;
-	case HELPER_USED: /* this message is a struct helper_used, not a struct helper_news */
+	case HELPER_USED: /* comes as a struct helper_used */
 		break;
 	}
 }
 
-/* Handle the end of the connection: the helper has ended, or could not send a message. */
+/* The helper has ended, or could not send a message. */
 static void connection_over(struct task *task)
 {
 	if (task->has_end)
@@ -311,10 +301,7 @@ static void on_news(void *data)
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
-		/*
-		 * If the helper ended without reading all messages of this daemon, recv fails once
-		 * with ECONNRESET, and then returns the helper's last messages.
-		 */
+		/* If the helper left messages unread, recv fails once before its last messages. */
 		if (n < 0 && errno == ECONNRESET)
 			continue;
 		if (n == sizeof(got.used) && got.kind == HELPER_USED &&
@@ -373,7 +360,7 @@ struct task *task_adopt(struct tasks *tasks, const char *dir, const char *name, 
 
 /* --- starting --- */
 
-/* Reap helpers that have exited. This ends no task, because a task ends with its connection. */
+/* Reap helpers that have exited. Tasks don't end here, but with their connections. */
 static void reap(void *data)
 {
 	struct tasks *tasks = data;
@@ -459,7 +446,7 @@ static int listen_for(const struct task *task)
 	if (fd < 0)
 		return -errno;
 	err = disk_mkdir(AT_FDCWD, folder);
-	/* Ignore EEXIST: the output (backend/output) may make the job's folder at the same time. */
+	/* The output (backend/output) may make the job's folder at the same time. */
 	if (err == -ENOENT) {
 		(void)disk_mkdir(AT_FDCWD, task->dir);
 		err = disk_mkdir(AT_FDCWD, folder);
@@ -499,10 +486,7 @@ static void prepare_work(void *data)
 		task->fd = err = connect_to(task->dir, task->name);
 	if (err >= 0 && !leaves(task->tasks, task->fd, FDS_KEPT))
 		err = -EMFILE;
-	/*
-	 * A slow disk may have delayed the start for a long time. So check whether task_release or
-	 * a signal has cancelled it meanwhile.
-	 */
+	/* A slow disk may have delayed this for long: was the start cancelled meanwhile? */
 	if (err >= 0 && !atomic_load(&task->released) && !atomic_load(&task->end_sig))
 		err = spawn_self(argv, environ, (int[]){task->instructions_fd, task->listen_fd, -1},
 				 &task->helper);
@@ -552,8 +536,8 @@ struct task *task_start(struct tasks *tasks, const struct task_config *config,
 /* --- afterwards --- */
 
 /*
- * Return the time at which the program was started, from the helper's first message; 0 if the
- * program does not run yet. Leave the message in the socket for the task that gets FD.
+ * Return when the program was started, from the helper's first message; 0 if it does not run yet.
+ * Leave the message for the task that gets FD.
  */
 static int64_t peek_started(int fd)
 {
@@ -567,9 +551,8 @@ static int64_t peek_started(int fd)
 }
 
 /*
- * Return the state of the attempt NAME, whose helper does not listen: NONE, DROPPED or UNKNOWN.
- * Return UNKNOWN if the helper still holds its lock, or if kxfs can't check the lock; then set
- * *RET_ERR.
+ * Return the state of an attempt whose helper does not listen: NONE; DROPPED; or UNKNOWN, with
+ * *RET_ERR, if the helper may still hold its lock.
  */
 static enum task_state look_for_lock(const char *dir, const char *name, int *ret_err)
 {
@@ -617,7 +600,7 @@ void task_signal(struct task *task, int sig)
 
 	if (task->step != CONNECTED)
 		*(sig == SIGSTOP || sig == SIGCONT ? &task->stop_sig : &task->end_sig) = sig;
-	/* If the helper has ended, send fails. Then the connection ends, too. */
+	/* If this fails because the helper has ended, the connection ends, too. */
 	else if (send(task->fd, &ask, sizeof(ask), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		diag(DIAG_DEBUG, "%s: %s: signal %d: %s", task->dir, task->name, sig,
 		     strerror(errno));
@@ -644,7 +627,7 @@ void task_clean(const char *dir)
 	struct stat st;
 	int err;
 
-	/* At a start, few finished jobs have this directory, and stat is cheaper than rmdir. */
+	/* At a start, few finished jobs have this directory. stat is cheaper than rmdir. */
 	if (disk_stat(AT_FDCWD, path, &st) == -ENOENT)
 		return;
 	err = disk_rmdir(AT_FDCWD, path);
@@ -654,12 +637,12 @@ void task_clean(const char *dir)
 	(void)disk_rmdir(AT_FDCWD, path);
 }
 
-/* A helper of an orphan. Its task only serves to find out when the helper ends. */
+/* A helper of an orphan. Its task serves to find out when the helper ends. */
 struct helper_of {
 	struct orphan *orphan;
 	char *name;
 	int fd;		   /* -1 if the helper lives, but no longer listens */
-	struct task *task; /* NULL if the task has ended, or the helper is not watched yet */
+	struct task *task; /* NULL if the task has ended, or is not started yet */
 };
 
 struct orphan {
