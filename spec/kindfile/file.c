@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a kind file. For each map in the file, a table lists its valid keys. Any other key is an
- * error, and so is a value of the wrong type. kxfs reports all errors of a file. The result is a
- * kind (struct spec_kind).
+ * Reads a kind file. For each map, a table lists the valid keys. kxfs reports all errors of a file:
+ * other keys, wrong types and wrong values.
  */
 #include "spec/kindfile/file.h"
 
@@ -15,17 +14,14 @@
 #include "spec/yaml/yaml.h"
 
 #define FORMAT	  "kxfs-kind/1"
-#define MAX_ROWS  64 /* the maximum number of items in a list */
+#define MAX_ROWS  64 /* items in a list */
 #define MAX_PARTS 4
-/*
- * The longest name of an ignored member, in bytes. The splitter (spec/api/split.h), which drops
- * ignored members, keeps all members with longer names.
- */
+/* Bytes. The splitter (spec/api/split.h), which drops ignored members, keeps longer names. */
 #define MAX_IGNORED 31
 #define SPEC	    ".spec."
 #define STATUS	    ".status."
 
-/* The rule that the value of a key must obey. */
+/* What the value of a key must be. */
 enum rule {
 	ANY,
 	A_NAME,
@@ -43,8 +39,8 @@ enum rule {
 };
 
 /*
- * A position in the kind file F: the value NODE of a key. KEY is the key's row in its table, and
- * WORD is the key as written in the file. PATH is the path for errors.
+ * A position in the kind file F. NODE is the value of a key, KEY the key's row in its table, and
+ * WORD the key as written. PATH is for errors.
  */
 struct kindfile_place {
 	struct spec_errors *e;
@@ -56,21 +52,18 @@ struct kindfile_place {
 };
 
 /*
- * A row of a table: a key that a map may have. The last row has no NAME. Its function SET reads all
- * keys without a row; if SET is NULL, such a key is an error.
+ * A key that a map may have. The last row has no NAME: its SET reads all other keys. If SET is
+ * NULL, another key is an error.
  */
 struct kindfile_key {
 	const char *name;
 	void (*set)(const struct kindfile_place *p, void *field);
-	size_t at; /* offset of the key's field in the struct of its map */
-	/*
-	 * If SIZE is not 0, the field is a list (struct list). SET is then called for each item,
-	 * and SIZE is the size of an item in bytes.
-	 */
+	size_t at; /* offset of the field in the map's struct */
+	/* If not 0, the field is a list of items of this size (struct list). SET reads an item. */
 	size_t size;
 	bool needed;
 	enum rule rule;
-	const struct kindfile_key *keys; /* if the value is a map, the table of its keys */
+	const struct kindfile_key *keys; /* the keys of a map */
 };
 
 /* The layout of every list in spec_kind_file. */
@@ -93,8 +86,6 @@ static void printf_like(2, 3) bad(const struct kindfile_place *p, const char *fm
 	spec_errors_add(p->e, -EINVAL, p->node->line, p->node->column, p->path, "%s", text);
 }
 
-/* --- maps and lists --- */
-
 static void unknown_key(const struct kindfile_place *p, const struct kindfile_key *keys)
 {
 	const char *words[32] = {NULL};
@@ -106,7 +97,7 @@ static void unknown_key(const struct kindfile_place *p, const struct kindfile_ke
 	bad(p, "no such key%s", hint);
 }
 
-/* Set the list FIELD from the value at P. The value is a list, or a single item. */
+/* Set the list FIELD. The value at P is a list or a single item. */
 static void set_list(const struct kindfile_place *p, void *field)
 {
 	const struct spec_yaml *node = p->node;
@@ -163,10 +154,7 @@ static void set_map(const struct kindfile_place *p, void *structure)
 #define LETTER LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGIT  "0123456789"
 
-/*
- * The texts that each rule allows. FIRST has the valid first bytes, and BYTES has all valid bytes.
- * MAX is the maximum length.
- */
+/* The texts that a rule allows: FIRST byte, all BYTES, and MAX length. */
 static const struct {
 	const char *first, *bytes;
 	size_t max;
@@ -179,10 +167,7 @@ static const struct {
 	[A_WORD] = {LETTER DIGIT, LETTER DIGIT, 63, "be a number or a word"},
 };
 
-/*
- * Return the text at P. If P has no text, or if P's rule does not allow the text, add an error and
- * return NULL.
- */
+/* Return the text at P. If it is missing or not allowed, add an error and return NULL. */
 static const char *text_at(const struct kindfile_place *p)
 {
 	const char *text = p->node->text, *bytes = texts[p->key->rule].bytes;
@@ -224,7 +209,7 @@ static void set_number(const struct kindfile_place *p, void *field)
 		*(int *)field = n;
 }
 
-/* Return NULL if RULE allows V. Otherwise return a text that says what RULE requires (static). */
+/* Return NULL if RULE allows V, else what RULE requires (static). */
 static const char *wrong_value(const struct value *v, enum rule rule)
 {
 	bool names = v->from == FROM_PATH && !strchr(v->text, '[');
@@ -258,10 +243,7 @@ static void set_value(const struct kindfile_place *p, void *field)
 
 /* --- rows --- */
 
-/*
- * Add a test to FIELD, a struct kind_tests. The key at P names the value to test. The value at P
- * lists the texts that pass.
- */
+/* Add a test to FIELD, a struct kind_tests: the key at P is tested, the value lists what passes. */
 static void set_test(const struct kindfile_place *p, void *field)
 {
 	static const struct kindfile_key any = {.set = set_text, .size = sizeof(const char *)};
@@ -280,7 +262,7 @@ static void set_test(const struct kindfile_place *p, void *field)
 	tests->first = test;
 }
 
-/* In the tests of roles and pods, any path is a valid key. */
+/* The keys of the tests of roles and pods are paths. */
 static const struct kindfile_key test_keys[] = {{.set = set_test}};
 
 static const struct kindfile_key state_test_keys[] = {
@@ -431,7 +413,7 @@ static void set_part(const struct kindfile_place *p, void *row)
 
 	set_map(p, row);
 	core = part->part.api_version && !strchr(part->part.api_version, '/');
-	/* A part that is a pod needs no plural, since every mount watches pods anyway. */
+	/* Every mount watches pods, so a Pod needs no plural. */
 	if (core && !streq(part->part.kind, "Pod"))
 		bad(p, "kind must be Pod: other objects of the core group can't be parts");
 	else if (!core &&
@@ -484,7 +466,7 @@ static const struct kindfile_key file_keys[] = {
 	{0},
 };
 
-/* Check the rules that concern several rows or keys together. */
+/* Check what concerns several keys together. */
 static void check(const struct kindfile_place *p)
 {
 	const struct spec_kind_file *f = p->f;
@@ -503,7 +485,6 @@ static void check(const struct kindfile_place *p)
 
 /* --- the kind --- */
 
-/* Return the table of the paths of pod templates in an object. */
 static const struct spec_template *make_templates(struct spec_kind_file *f)
 {
 	struct spec_template *t = new0_n(struct spec_template, f->roles.n + 1);
@@ -517,26 +498,20 @@ static const struct spec_template *make_templates(struct spec_kind_file *f)
 	return arena_own(&f->arena, t);
 }
 
-/*
- * Make a row of the list of members that a copy of an object omits, for the member at the path V.
- * If VALUE is not NULL, a copy omits the member only if it has this value.
- */
+/* The member at the path V: a copy of an object omits it, if it has the VALUE (or any, if NULL). */
 static struct spec_member member_of(struct spec_kind_file *f, const struct value *v,
 				    const char *value)
 {
 	size_t n = (size_t)(v->last - v->steps);
 	char *at = arena_own(&f->arena, mem_copy(v->steps, n));
 
-	/* Replace the NUL between two keys by a dot. */
+	/* Separate the keys by dots. */
 	for (size_t i = 0; i + 1 < n; i++)
 		at[i] = at[i] ? at[i] : '.';
 	return (struct spec_member){at, v->last, value};
 }
 
-/*
- * Return the list of members that a copy of an object omits: the members that the file names, and
- * the members that ctl may have set.
- */
+/* List what a copy of an object omits: members in the file, and members that ctl may have set. */
 static const struct spec_member *make_members(struct spec_kind_file *f)
 {
 	struct spec_member *v = new0_n(struct spec_member, f->added.n + 3), *m = v;
@@ -550,7 +525,7 @@ static const struct spec_member *make_members(struct spec_kind_file *f)
 	return arena_own(&f->arena, v);
 }
 
-/* Return the table of the members that the splitter keeps; NULL if it keeps all of them. */
+/* List what the splitter keeps; NULL if it keeps all. */
 static const struct spec_pick *make_pick(struct spec_kind_file *f)
 {
 	struct spec_pick *status, *pick;
@@ -610,7 +585,7 @@ static void finish(struct spec_kind_file *f)
 int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *built,
 			struct spec_kind **ret, struct spec_errors *e)
 {
-	/* The run options for ready manifests of a kind that has no C code. */
+	/* For ready manifests of a kind without C code. */
 	static const struct spec_option options[] = {POD_NO_ANNOTATIONS_OPTION, {0}};
 	static const struct spec_kind none = {.options = options,
 					      .scheduler = "",

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The parsed contents of a kind file. Plain data: file.c fills it in, and read.c uses it. Private
- * to spec/kindfile.
- */
+/* The parsed contents of a kind file. Plain data: file.c sets it, read.c uses it. Private. */
 #pragma once
 
 #include "spec/kindfile/kindfile.h"
@@ -15,9 +12,8 @@ struct texts {
 };
 
 /*
- * A test of a row. If PHASE is true, it tests the job's phase; otherwise it tests the value at
- * PATH. The test passes if the tested value is one of ANY. In ANY, "*" stands for any value that is
- * not empty, and "" stands for a missing value.
+ * A test of a row: it passes if a value is one of ANY, where "*" is any value and "" a missing one.
+ * If PHASE is true, the value is the job's phase, otherwise the one at PATH.
  */
 struct kind_test {
 	bool phase;
@@ -26,89 +22,78 @@ struct kind_test {
 	const struct kind_test *next;
 };
 
-/* The tests of a row. The row applies if all of them pass. */
+/* A row applies if all of its tests pass. */
 struct kind_tests {
-	/* One of these conditions must have the status True. Empty if there is no such test. */
+	/* One of these conditions must be True; empty for no test. */
 	struct texts condition;
-	/* The condition that was found must have one of these reasons. Empty if any is allowed. */
+	/* The found condition must have one of these reasons; empty for any. */
 	struct texts reason;
 	const struct kind_test *first;
 };
 
-/*
- * A row of "roles". It makes one role from each item of a list or from each member of a map. It can
- * also make a single role from the object itself.
- */
+/* A row of "roles": makes one role from each item of a list or map, or from the object itself. */
 struct kind_role {
 	struct kind_tests tests;
-	/* The list or the map. If its TEXT is NULL, the object itself is the role. */
-	struct value each;
+	struct value each; /* a list or map; if TEXT is NULL, the role is the object */
 	struct values name, replicas, times, copies;
 	int replicas_default;
 	struct value template;
-	bool grows; /* true if a role may have more pods than REPLICAS */
+	bool grows; /* as in spec_task_view */
 };
 
-/* A row of "pods". Its values identify the replica to which a pod belongs. */
+/* A row of "pods": its values determine the replica of a pod. */
 struct kind_pod {
 	struct kind_tests tests;
-	int first; /* the lowest index of a replica */
+	int first; /* lowest index of a replica */
 	struct values role, index, copy, copies, attempt, failures, main;
-	bool trim; /* true if the name of the pod's controller is removed from the role's name */
+	bool trim; /* remove the controller's name from ROLE */
 };
 
 struct kindfile_reading;
 struct kind_state;
 
-/* A state that the kind file may use in a row of "states". */
+/* A state that a row of "states" may use. */
 struct kind_word {
-	const char *shown; /* the word that users see, unless the file sets another one */
-	/*
-	 * Sets the reason and the message of the job V, which is in this state. NULL if jobs in
-	 * this state have neither.
-	 */
+	const char *shown; /* the default for users */
+	/* Sets the reason and message of V, a job in this state; NULL if it has neither. */
 	void (*explain)(const struct kindfile_reading *r, const struct kind_state *state,
 			struct spec_job_view *v);
 	/*
-	 * How kxfs treats jobs in this state. The name of each row is the state's name in the kind
-	 * file. If the first row does not apply to a job, the second row does. An empty row ends
-	 * the list.
+	 * The rows for jobs in this state; an empty row ends the list. NAME is the state's name in
+	 * the kind file. If the first row does not apply, the second row does.
 	 */
 	struct spec_phase rows[3];
 };
 
-/* The list ends with an element whose SHOWN is NULL. */
+/* In the last element, SHOWN is NULL. */
 extern const struct kind_word kind_words[];
 
 /* A row of "states". */
 struct kind_state {
 	struct kind_tests tests;
 	const struct kind_word *is;
-	/*
-	 * The word that users see. If SHOWN is NULL, users see the condition or the phase that the
-	 * row tests, or else the word of IS.
-	 */
+	/* The word for users. If NULL: the tested condition or phase, else the word of IS. */
 	const char *shown;
 	bool firm;
 	/*
-	 * Reasons that only mean that pods have failed. The pods explain more than such a reason.
-	 * The text "true" stands for all reasons.
+	 * Reasons that explain less than the pods; "true" is all reasons. If EXACT or EXACT_MESSAGE
+	 * is set, all reasons that neither contains are vague, too.
 	 */
 	struct texts vague;
 	struct texts exact;
-	/* a reason is not vague if the message contains one of these, whatever VAGUE contains */
+	/* parts of messages; their reasons are not vague */
 	struct texts exact_message;
 };
 
-/* A part: an object between a job and its pods. */
+/* An object between a job and its pods. */
 struct kind_part {
 	struct spec_part part;
 	/*
-	 * Where a pod of the part has the uid of the part's owner. If the file sets OWNER_UID and
-	 * NAMED, the mount does not watch the part, since its pods already show everything.
+	 * Where a pod has the uid of the part's owner. With OWNER_UID and NAMED, the pods show
+	 * everything, and the mount does not watch the part.
 	 */
 	struct values owner_uid;
-	struct values named; /* the values of a pod that, joined by dashes, are the part's name */
+	struct values named; /* values of a pod: joined by dashes, the part's name */
 };
 
 /* How a kind counts attempts. */
@@ -124,15 +109,15 @@ struct kind_attempts {
 		size_t n;                                                                          \
 	}
 
-/* A kind file. If the file does not set a value, the TEXT of the value is NULL. */
+/* A kind file. The TEXT of a value is NULL if the file does not set it. */
 struct spec_kind_file {
 	struct spec_kind kind;
 	struct spec_reader reader;
-	struct arena arena; /* owns everything that the other members point to */
+	struct arena arena; /* owns all that the members point to */
 	struct texts released_by;
 	bool released_at_end;
 	LIST_OF(struct kind_part) parts;
-	bool from_pods; /* true if the pods determine the roles; ROLES is then empty */
+	bool from_pods; /* pods determine the roles; ROLES is empty */
 	LIST_OF(struct kind_role) roles;
 	LIST_OF(struct kind_pod) pods;
 	LIST_OF(struct kind_state) states;
@@ -143,8 +128,5 @@ struct spec_kind_file {
 	struct values ignored, added;
 };
 
-/*
- * The initial value of the member READER of a spec_kind_file. The reader's functions find the
- * spec_kind_file by the address of that member.
- */
+/* The initial READER of a spec_kind_file. Its functions find the file by READER's address. */
 extern const struct spec_reader kind_file_reader;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Parses values and finds them in objects. A path is a subset of JSONPath: ".a.b", "['a/b']" and
- * "[*]". It has no expressions, so finding a value takes time linear in the size of the object.
+ * "[*]", without expressions. So a search takes linear time.
  */
 #include "spec/kindfile/path.h"
 
@@ -26,8 +26,8 @@ void arena_clear(struct arena *arena)
 #define NAME_BYTES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
 /*
- * Parse the step of a path at *P. Copy its key to *TO; the key of [*] is empty. Move *P past the
- * step, and *TO past the copied key. Return NULL, or the error (static).
+ * Parse a step of a path at *P, and copy its key, "" for [*], to *TO. Move both past it. Return
+ * NULL, or the error (static).
  */
 static const char *parse_step(const char **p, char **to)
 {
@@ -57,9 +57,7 @@ static const char *parse_step(const char **p, char **to)
 	return NULL;
 }
 
-/*
- * Parse the path at P into V. TO has space for the path's keys. Return NULL, or the error (static).
- */
+/* Parse the path P into V. TO has space for all keys. Return NULL, or the error (static). */
 static const char *parse_path(struct value *v, const char *p, char *to)
 {
 	const char *why = *p ? NULL : "it is empty";
@@ -94,7 +92,7 @@ char *value_parse(struct arena *arena, const char *text, struct value *ret)
 		path = text_copy(text);
 	if (!path)
 		return NULL;
-	/* PATH is long enough for all keys: a step is at least as long as its key and a NUL. */
+	/* A step is not shorter than its key and a NUL, so there is space for all keys. */
 	why = parse_path(ret, path, arena_own(arena, mem_zero(strlen(path) + 1)));
 	return why ? text_print("'%s' is not a path: %s", text, why) : NULL;
 }
@@ -106,10 +104,7 @@ static const char *next(const char *step)
 	return step + strlen(step) + 1;
 }
 
-/*
- * Return the value in O at the path V without V's last key, which the value need not have. Return
- * NULL if there is no such value, or if V is not a path.
- */
+/* Return the value at the path V without its last key, or NULL. The value may lack that key. */
 static const struct spec_value *parent(const struct value *v, const struct spec_value *o)
 {
 	for (const char *step = v->steps; step != v->last; step = next(step))

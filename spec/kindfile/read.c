@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads objects and pods as a kind file describes them. Each role becomes a task. The role names in
- * an object are converted to lower case, since some operators do the same in the labels of pods.
+ * Reads objects and pods as a kind file describes them. Each role becomes a task. Names of roles
+ * are compared in lower case, because some operators change them to lower case in labels of pods.
  */
 #include <ctype.h>
 
@@ -18,11 +18,11 @@ static const struct spec_kind_file *file_of(const struct spec_reader *reader)
 
 /* --- tests of a row --- */
 
-/* An object that is being read, and the file that describes it. */
+/* An object that is being read. */
 struct kindfile_reading {
 	const struct spec_kind_file *file;
 	const struct spec_value *object, *status;
-	/* The condition with status True that the tests of a row have found, or NULL. */
+	/* The condition that the tests of a row have found, or NULL. */
 	const struct spec_value *condition;
 };
 
@@ -34,10 +34,7 @@ static bool has(const struct texts *texts, const char *text)
 	return false;
 }
 
-/*
- * True if ANY contains TEXT. If THERE, that is, if the tested value exists and is not empty, "*" in
- * ANY also matches.
- */
+/* True if ANY contains TEXT, or "*" if the value is not empty (THERE). */
 static bool is_any(const struct texts *any, const char *text, bool there)
 {
 	return has(any, text) || (there && has(any, "*"));
@@ -73,10 +70,7 @@ static bool fits(struct kindfile_reading *r, const struct kind_tests *tests)
 
 /* --- reading the spec --- */
 
-/*
- * Return the I-th role that the row ROLE makes from OBJECT: an item of a list, a member of a map,
- * or OBJECT itself. Return NULL after the last one.
- */
+/* Return the I-th role that the row ROLE makes from OBJECT, or NULL. */
 static const struct spec_value *item_of(const struct kind_role *role,
 					const struct spec_value *object, size_t i)
 {
@@ -89,10 +83,7 @@ static const struct spec_value *item_of(const struct kind_role *role,
 	return spec_read_at(value_at(&role->each, object), i);
 }
 
-/*
- * Set RET to the name of the task of copy I of the role NAME, which has N copies: NAME.I, or NAME
- * if N is 1.
- */
+/* Name the task of copy I of N of the role NAME: NAME.I, or NAME if N is 1. */
 static void name_task(const struct spec_kind_file *f, const char *name, int i, int n, char *ret,
 		      size_t size)
 {
@@ -104,10 +95,7 @@ static void name_task(const struct spec_kind_file *f, const char *name, int i, i
 		*c = (char)tolower((unsigned char)*c);
 }
 
-/*
- * Append the tasks of ITEM, a role that the row ROLE has made, to the N tasks in *TASKS. Return the
- * new number of tasks.
- */
+/* Append the tasks of ITEM, a role, to the N tasks in *TASKS. Return their number. */
 static size_t add_tasks(const struct spec_kind_file *f, const struct kind_role *role,
 			const struct spec_value *item, struct spec_task_source **tasks, size_t n)
 {
@@ -158,19 +146,15 @@ static size_t read_tasks(const struct spec_kind_file *f, const struct spec_value
 	return n;
 }
 
-/* Read how often the whole job, or each of its replicas, may be retried. */
 static void read_attempts(const struct kind_attempts *a, const struct spec_value *object,
 			  struct spec_job_view *v)
 {
 	int allowed = values_number(&a->allowed, object, a->allowed_default);
 	int alone = value_largest(&a->alone, object, -1, -1);
-	/* 6 is Kubernetes' default for the backoffLimit of a Job. */
+	/* 6 is the default of a Job's backoffLimit. */
 	bool pods = value_largest(&a->pods, object, 6, 0) > 0;
 
-	/*
-	 * If a controller counts restarts of the whole job, it retries single pods only if no
-	 * restarts of the whole job are allowed.
-	 */
+	/* A controller that may restart the whole job does not retry single pods. */
 	v->alone = a->restarted.n ? allowed == 0 && alone > 0 : alone >= 0;
 	v->max_retries = (unsigned)(v->alone ? alone : allowed);
 	v->retry_limit = a->failed.n && !v->alone ? v->max_retries + 1 : 0;
@@ -201,12 +185,12 @@ static const struct kind_state *state_of(struct kindfile_reading *r)
 	return NULL;
 }
 
-/* Return the job's phase. STATE is the job's state; NULL if no row of "states" applies. */
+/* Return the job's phase. STATE is NULL if no row applies. */
 static const char *phase_of(const struct kindfile_reading *r, const struct kind_state *state)
 {
 	const char *phase = value_text(&r->file->phase, r->object);
 
-	/* A Go client creates objects with a status of empty values. */
+	/* Go clients create objects with an empty status. */
 	if (!state && (*phase || r->file->phase.text))
 		return phase;
 	if (!state)
@@ -221,7 +205,7 @@ static const char *phase_of(const struct kindfile_reading *r, const struct kind_
 	return state->is->shown;
 }
 
-/* True if the reason in V only means that pods have failed. */
+/* True if the pods explain more than the reason in V. */
 static bool is_vague(const struct kind_state *state, const struct spec_job_view *v)
 {
 	if (has(&state->exact, v->reason))
@@ -233,7 +217,7 @@ static bool is_vague(const struct kind_state *state, const struct spec_job_view 
 	       state->exact_message.n;
 }
 
-/* Set the reason why the job has ended or is about to end. */
+/* Set the reason why the job has ended or is ending. */
 static void explain_end(const struct kindfile_reading *r, const struct kind_state *state,
 			struct spec_job_view *v)
 {
@@ -247,7 +231,7 @@ static void explain_end(const struct kindfile_reading *r, const struct kind_stat
 		spec_read_copy(&v->message, values_text(&r->file->message, r->object),
 			       READ_MAX_MESSAGE);
 	v->vague = is_vague(state, v);
-	/* A pod failure policy acts on the end of a pod, so the pod explains more. */
+	/* A pod failure policy acts on the end of a pod, which explains more. */
 	v->exact = (state->exact.n || state->exact_message.n) && !v->vague &&
 		   !streq(v->reason, SPEC_REASON_FAILURE_POLICY);
 }
@@ -304,7 +288,7 @@ const struct kind_word kind_words[] = {
 	{0},
 };
 
-/* True if the list released_by in the kind file contains the kind of the job's controller. */
+/* True if released_by contains the kind of the job's controller. */
 static bool is_released(const struct spec_kind_file *f, const struct spec_job_view *v)
 {
 	cleanup_free char *owner =
@@ -357,10 +341,7 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 
 /* --- pods --- */
 
-/*
- * True if the name of POD's controller consists of the values of POD that PART's NAMED lists,
- * joined by dashes.
- */
+/* True if the name of POD's controller is the values NAMED of POD, joined by dashes. */
 static bool is_named(const struct kind_part *part, const struct spec_value *pod)
 {
 	cleanup_free char *name = text_copy("");
@@ -392,7 +373,7 @@ static const char *owner_of(const struct spec_reader *reader, const struct spec_
 	return NULL;
 }
 
-/* Return the first row of "pods" that applies to POD; an empty row if none applies. */
+/* Return the row of "pods" for POD; an empty one if none applies. */
 static const struct kind_pod *row_of(const struct spec_kind_file *f, const struct spec_value *pod)
 {
 	static const struct kind_pod none;
@@ -405,9 +386,8 @@ static const struct kind_pod *row_of(const struct spec_kind_file *f, const struc
 }
 
 /*
- * Return ROLE, malloc'ed. If ROLE begins with the name of POD's controller, remove that name. If
- * the rest is empty or only the number of an attempt ("(1)"), put CONTAINER, the name of the main
- * container, before the rest.
+ * Return ROLE without the name of POD's controller, malloc'ed. If the rest is empty or the number
+ * of an attempt ("(1)"), put CONTAINER before it.
  */
 static char *trim(const char *role, const struct spec_value *pod, const char *container)
 {
@@ -438,10 +418,7 @@ static void read_pod(const struct spec_reader *reader, const struct spec_value *
 	}
 	name_task(f, role, values_number(&row->copy, object, 0),
 		  values_number(&row->copies, object, 1), task, sizeof(task));
-	/*
-	 * A pod may have no index even if its row names one: pods of all Jobs have the same row,
-	 * but only those of an Indexed Job have an index.
-	 */
+	/* Pods of all Jobs have the same row, but only those of Indexed Jobs have an index. */
 	v->index = index < row->first ? UINT32_MAX : (unsigned)(index - row->first);
 	v->failures = (unsigned)values_number(&row->failures, object, 0);
 	v->retry = row->attempt.n ? (unsigned)values_number(&row->attempt, object, 0)

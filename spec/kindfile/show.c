@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Prints what a mount would show of one object and its pods. This does not need a cluster. Authors
- * of kind files use it to test their files.
- */
+/* Prints the status of a job from its object and pods, to test a kind file without a cluster. */
 #include <errno.h>
 
 #include "spec/base/tree.h"
@@ -12,7 +9,6 @@
 
 #define MAX_LINKS 4
 
-/* The pods of the job. */
 struct shown_pods {
 	struct spec_pod_view **v;
 	size_t n;
@@ -25,11 +21,7 @@ static void shown_pods_clear(struct shown_pods *pods)
 	free(pods->v);
 }
 
-/*
- * True if the object UID is the job JOB, or if at most LINKS controllers lead from the object to
- * the job. ITEMS must contain the object, and all objects between the object and the job. UID and
- * JOB are uids.
- */
+/* True if at most LINKS controllers, all in ITEMS, lead from the object UID to JOB, a uid. */
 static bool is_of_job(const struct spec_value *items, const char *uid, const char *job, int links)
 {
 	if (streq(uid, job))
@@ -44,7 +36,7 @@ static bool is_of_job(const struct spec_value *items, const char *uid, const cha
 	return false;
 }
 
-/* Read JOB's pods in ITEMS, which may also have objects between the job and its pods. */
+/* Read JOB's pods in ITEMS, which may have other objects, too. */
 static void read_pods(struct shown_pods *pods, const struct spec_kind *kind,
 		      const struct spec_value *items, const char *job)
 {
@@ -58,7 +50,7 @@ static void read_pods(struct shown_pods *pods, const struct spec_kind *kind,
 		const char *json = json_object_to_json_string(tree);
 		struct spec_pod_view *pod;
 
-		/* Items of a list of pods may lack the member "kind". */
+		/* "kind" may be missing in a list of pods. */
 		if ((*word && !streq(word, "Pod")) ||
 		    spec_pod_view_parse(&readers, json, strlen(json), &pod) < 0)
 			continue;

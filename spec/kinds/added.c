@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Removes fields from a manifest before kxfs submits the manifest. From any manifest, it removes
- * fields that the server and kxfs set. If the object of a manifest was in a cluster before, it also
- * removes fields that controllers and webhooks have set, since a copy with these fields could fail.
- * For example, Kueue does not admit a copy that has the annotations of an earlier admission
- * (FailedToStart: "conflict for annotations"). Volcano refuses a claim whose name Volcano itself
- * has chosen.
+ * Removes fields from a manifest before kxfs submits it: always those that the server and kxfs set.
+ * If the object was in a cluster, also those that controllers and webhooks set, because a copy with
+ * them could fail. For example, Kueue does not admit a copy with the annotations of an earlier
+ * admission (FailedToStart: "conflict for annotations"). Volcano refuses a claim whose name it has
+ * chosen.
  *
- * Kueue adds the node selectors and tolerations of a flavor. In an AppWrapper, they are in a
- * separate list, and kxfs removes this list. In a JobSet, kxfs can't distinguish them from
- * selectors and tolerations that the user has requested. So they remain.
+ * Kueue adds node selectors and tolerations of a flavor. kxfs removes them from an AppWrapper,
+ * where they are in a list of their own. In other objects, a user may have written them, so they
+ * remain.
  */
 #include "spec/kinds/ready_manifest.h"
 
@@ -19,27 +18,29 @@
 #define ANNOTATIONS "metadata.annotations"
 #define LABELS	    "metadata.labels"
 
-/* The label and the annotation that Kueue sets in the pod template of an admitted job. */
+/* Kueue sets these in the pod template of an admitted job. */
 #define PODSET	 SPEC_KUEUE_GROUP "/podset"
 #define WORKLOAD SPEC_KUEUE_GROUP "/workload"
 #define BATCH	 "batch.kubernetes.io/"
 
 enum where {
 	ANY,	   /* any manifest */
-	LIVE,	   /* a manifest of an object that was in a cluster */
-	POD,	   /* a pod template to which Kueue has added fields */
-	SELECTED,  /* a batch Job whose selector the server has generated */
-	COMPONENT, /* a component of an AppWrapper that was in a cluster */
-	/* a volume of a Volcano job that was in a cluster; Volcano has created its claim */
+	LIVE,	   /* an object that was in a cluster */
+	POD,	   /* a pod template of an admitted job */
+	SELECTED,  /* a batch Job with a generated selector */
+	COMPONENT, /* a component of an AppWrapper, if LIVE */
+	/* A volume of a Volcano job, if LIVE, whose claim Volcano has created. */
 	VOLUME,
 };
 
 #define MAX_KEYS 10
 
 /*
- * A row of the table: fields to remove. AT is the path of a map or a list. If AT leads to a map,
- * the members KEYS of this map are removed. If VALUE is not NULL, only members with this value are
- * removed. If AT leads to a list, the items called KEYS are removed (is_called).
+ * Fields to remove. AT is the path of a map or a list. From a map, remove the members KEYS, if they
+ * have the VALUE or if VALUE is NULL. From a list, remove the items called KEYS (is_called).
+ *
+ * Comments name the functions that set the fields. Paths without pkg/ are in Kueue's
+ * pkg/controller.
  */
 struct added {
 	enum where where;
@@ -55,7 +56,7 @@ static const struct added table[] = {
 		.keys = {"status"},
 	},
 	{
-		/* Remove the owners, too, since a copy must not have those of the original job. */
+		/* A copy must not have the owners of the original job. */
 		.where = ANY,
 		.at = "metadata",
 		.keys = {"uid", "resourceVersion", "generation", "creationTimestamp",
@@ -63,44 +64,32 @@ static const struct added table[] = {
 			 "deletionGracePeriodSeconds", "ownerReferences"},
 	},
 	{
-		/*
-		 * When a user deletes the object, the server sets some of these. Controllers set
-		 * the others.
-		 */
+		/* The server sets some at a user's deletion, controllers set the others. */
 		.where = LIVE,
 		.at = "metadata.finalizers",
 		.keys = {"foregroundDeletion", "orphan", "workload.codeflare.dev/finalizer",
 			 "ray.io/rayjob-finalizer"},
 	},
 	{
-		/* manifest.c sets these. */
+		/* manifest.c */
 		.where = ANY,
 		.at = ANNOTATIONS,
 		.keys = {"kxfs/appdef", "kxfs/appdef-sha256", "kxfs/submission", "kxfs/submitter"},
 	},
 	{
-		/*
-		 * Kueue sets this (pkg/controller/jobframework/defaults.go:
-		 * ApplyDefaultForSuspend). ctl may also set it.
-		 */
+		/* Kueue's ApplyDefaultForSuspend (jobframework/defaults.go), or ctl */
 		.where = LIVE,
 		.at = "spec",
 		.keys = {"suspend"},
 	},
 	{
-		/*
-		 * These are Kueue's patches of the runtime
-		 * (pkg/controller/jobs/trainjob/trainjob_controller.go).
-		 */
+		/* Kueue's patches of the runtime (jobs/trainjob/trainjob_controller.go) */
 		.where = LIVE,
 		.at = "spec.runtimePatches",
 		.keys = {SPEC_KUEUE_GROUP "/manager"},
 	},
 	{
-		/*
-		 * Kubernetes sets these (pkg/registry/batch/job/strategy.go: generateSelector).
-		 * kubectl copies the labels.
-		 */
+		/* Kubernetes' generateSelector (pkg/registry/batch/job/strategy.go) */
 		.where = SELECTED,
 		.at = "spec",
 		.keys = {"selector", "manualSelector"},
@@ -116,20 +105,14 @@ static const struct added table[] = {
 		.keys = {BATCH "controller-uid", BATCH "job-name", "controller-uid", "job-name"},
 	},
 	{
-		/*
-		 * Kueue sets this (pkg/controller/jobframework/defaults.go:
-		 * ApplyDefaultForManagedBy).
-		 */
+		/* Kueue's ApplyDefaultForManagedBy (jobframework/defaults.go) */
 		.where = LIVE,
 		.at = "spec",
 		.keys = {"managedBy"},
 		.value = SPEC_KUEUE_GROUP "/multikueue",
 	},
 	{
-		/*
-		 * Kueue sets these (pkg/controller/jobs/jobset/jobset_multikueue_adapter.go:
-		 * SyncJob).
-		 */
+		/* Kueue's SyncJob (jobs/jobset/jobset_multikueue_adapter.go) */
 		.where = LIVE,
 		.at = LABELS,
 		.keys = {SPEC_KUEUE_GROUP "/prebuilt-workload-name",
@@ -141,10 +124,7 @@ static const struct added table[] = {
 		.keys = {SPEC_KUEUE_GROUP "/prebuilt-workload-name"},
 	},
 	{
-		/*
-		 * Kueue sets these (pkg/controller/jobframework/reconciler.go:
-		 * getPodSetsInfoFromStatus).
-		 */
+		/* Kueue's getPodSetsInfoFromStatus (jobframework/reconciler.go) */
 		.where = POD,
 		.at = LABELS,
 		.keys = {PODSET, SPEC_KUEUE_GROUP "/local-queue-name",
@@ -152,10 +132,7 @@ static const struct added table[] = {
 			 SPEC_KUEUE_GROUP "/multikueue-worker-workload-pod"},
 	},
 	{
-		/*
-		 * Kueue sets these in getPodSetsInfoFromStatus, and in podSetUpdates of
-		 * pkg/controller/admissionchecks/provisioning/controller.go.
-		 */
+		/* The same, and podSetUpdates (admissionchecks/provisioning/controller.go). */
 		.where = POD,
 		.at = ANNOTATIONS,
 		.keys = {WORKLOAD, SPEC_KUEUE_GROUP "/workload-slice-name",
@@ -165,41 +142,32 @@ static const struct added table[] = {
 			 "cluster-autoscaler.kubernetes.io/provisioning-class-name"},
 	},
 	{
-		/*
-		 * Kueue sets these (pkg/podset/podset.go: FromAssignment). The second gate is for
-		 * elastic jobs.
-		 */
+		/* Kueue's FromAssignment (pkg/podset/podset.go). The second is for elastic jobs. */
 		.where = POD,
 		.at = "spec.schedulingGates",
 		.keys = {SPEC_KUEUE_GROUP "/topology", SPEC_KUEUE_GROUP "/elastic-job"},
 	},
 	{
-		/*
-		 * Kueue sets this (pkg/controller/jobs/appwrapper/appwrapper_controller.go:
-		 * RunWithPodSetsInfo).
-		 */
+		/* Kueue's RunWithPodSetsInfo (jobs/appwrapper/appwrapper_controller.go) */
 		.where = COMPONENT,
 		.at = "",
 		.keys = {"podSetInfos"},
 	},
 	{
-		/*
-		 * Volcano sets this (pkg/controllers/job/job_controller_actions.go:
-		 * createJobIOIfNotExist).
-		 */
+		/* Volcano's createJobIOIfNotExist (controllers/job/job_controller_actions.go) */
 		.where = VOLUME,
 		.at = "",
 		.keys = {"volumeClaimName"},
 	},
 	{
-		/* Volcano sets this (pkg/controllers/job/job_controller_actions.go: syncJob). */
+		/* Volcano's syncJob (controllers/job/job_controller_actions.go) */
 		.where = LIVE,
 		.at = ANNOTATIONS,
 		.keys = {"volcano.sh/job-forwarding"},
 	},
 };
 
-/* True if ITEM is the text KEY, or a map whose name (or manager, if it has no name) is KEY. */
+/* True if ITEM is the text KEY, or a map whose name (else manager) is KEY. */
 static bool is_called(struct json_object *item, const char *key)
 {
 	struct json_object *map = json_object_is_type(item, json_type_object) ? item : NULL;
@@ -242,7 +210,7 @@ static bool has(struct json_object *o, const char *at, const char *key)
 	return json_object_is_type(map, json_type_object) && json_object_object_get(map, key);
 }
 
-/* True if the table's rows for WHERE apply to ITEM. */
+/* True if ITEM has the fields of WHERE. */
 static bool fits(struct json_object *item, enum where where)
 {
 	return (where == POD && (has(item, LABELS, PODSET) || has(item, ANNOTATIONS, WORKLOAD))) ||
@@ -255,7 +223,7 @@ static void remove_in(struct json_object *item, enum where where)
 		remove_all(item, where);
 }
 
-/* Remove the fields for WHERE from each item of the list at the path LIST in O. */
+/* Remove the fields of WHERE from each item of the list at the path LIST. */
 static void remove_in_list(struct json_object *o, const char *list, enum where where)
 {
 	struct json_object *items = spec_tree_find(o, list);

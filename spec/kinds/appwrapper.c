@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the kind appwrapper: AppWrappers of v1beta2, which succeed MCAD's AppWrappers.
+ * The kind appwrapper: AppWrappers of v1beta2, the successors of MCAD's.
  *
- * Reading: kxfs reads objects as the AppWrapper controller writes them. The controller deletes all
- * pods of an attempt before it creates the pods of the next attempt. It also deletes the pods of a
- * failed job.
+ * Reading: the controller deletes all pods of an attempt before it creates those of the next one,
+ * and the pods of a failed job.
  *
- * Making: each pod, pod group and service is a component. The object has no queue of its own, but a
- * label may select a queue of Kueue. Kueue then keeps spec.suspend set until there is quota for the
- * job.
+ * Making: each pod, pod group and service is a component. A label may select a queue of Kueue,
+ * which then keeps spec.suspend set until the job has quota.
  */
 #include "spec/kinds/kinds.h"
 #include "spec/pods/suspend.h"
@@ -19,7 +17,7 @@
 
 /* --- reading --- */
 
-/* The number of retries if the annotation is missing. The controller has the same default. */
+/* The controller's default, without the annotation. */
 #define DEFAULT_RETRIES 3
 
 static const struct spec_phase phases[] = {
@@ -40,8 +38,6 @@ static const struct spec_phase phases[] = {
 	{0},
 };
 
-/* --- data from the spec --- */
-
 static size_t read_job(const struct spec_reader *reader, const struct spec_value *object,
 		       struct spec_job_view *v, struct spec_task_source **ret_tasks)
 {
@@ -49,17 +45,15 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 	size_t n = wrap_tasks(spec_read_list(spec, "components"), "template", v, ret_tasks);
 
 	/*
-	 * If spec.suspend is set, the controller suspends the job even if its pods have succeeded,
-	 * and later creates the pods again.
+	 * A suspended job whose pods have all succeeded is not over: the controller deletes the
+	 * pods, and creates them again later.
 	 */
 	v->acts_on_success = spec_read_bool(spec, "suspend");
 	v->minimum = (unsigned)min_of(n, (size_t)INT32_MAX);
 	return n;
 }
 
-/* --- data from the status --- */
-
-/* Return the phase. For a finished job that is being deleted, return its final phase. */
+/* Return the phase; for a finished job that is being deleted, the final phase. */
 static const char *phase_of(const struct spec_value *status)
 {
 	const char *phase = spec_read_text(status, "phase");
@@ -70,36 +64,24 @@ static const char *phase_of(const struct spec_value *status)
 		       : phase;
 }
 
-/*
- * Return the time at which the phase began. If that time is unknown, return the time at which the
- * status last changed in this phase. Return 0 if no time is known.
- */
+/* Return when the phase began, else when the status last changed, or 0. */
 static int64_t changed(const struct spec_value *status)
 {
 	const struct spec_value *quota = spec_view_condition(status, "QuotaReserved");
 	const struct spec_value *unhealthy = spec_view_condition(status, "Unhealthy");
 	const char *phase = phase_of(status);
 
-	/*
-	 * When the job finished, its quota was released. Use the time of this release, since other
-	 * conditions still change while the controller cleans up.
-	 */
+	/* A finished job releases its quota. During cleanup, other conditions still change. */
 	if (quota && streq(spec_read_text(quota, "reason"), phase))
 		return spec_read_time(quota, "lastTransitionTime");
-	/*
-	 * The controller sets this phase only a minute after pods have failed, and no condition has
-	 * the time of their failure.
-	 */
+	/* This phase begins a minute after the failure, whose time no condition has. */
 	if ((streq(phase, "Failed") || streq(phase, "Resetting")) &&
 	    streq(spec_read_text(unhealthy, "reason"), "FoundFailedPods"))
 		return 0;
 	return spec_view_changed(status);
 }
 
-/*
- * Return when the current attempt began; INT64_MAX between attempts. Older pods are of an earlier
- * attempt.
- */
+/* Return when the current attempt began; INT64_MAX between attempts. */
 static int64_t began(const struct spec_value *status, const char *phase)
 {
 	const struct spec_value *deployed = spec_view_condition(status, "ResourcesDeployed");
@@ -131,7 +113,7 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 	v->changed = changed(status);
 	v->began = began(status, phase);
 	spec_read_copy(&v->phase, phase, READ_MAX_WORD);
-	/* In these cases, the pods do not show why the job waits, is retried or has failed. */
+	/* These reasons are not visible in pods. */
 	if (streq(phase, "Suspended") && *v->queue) {
 		spec_job_view_queued(v, v->queue);
 	} else if ((streq(phase, "Failed") || streq(phase, "Resetting")) &&
@@ -163,10 +145,7 @@ static const struct spec_option options[] = {
 	{0},
 };
 
-/*
- * Make a component that contains OBJECT. Earlier versions of the controller require that a
- * component lists its pods; later versions find the pods themselves.
- */
+/* Make a component from OBJECT. Old versions of the controller require a list of its pods. */
 static struct json_object *make_component(struct json_object *object, bool is_pod)
 {
 	struct json_object *component = spec_tree_map(), *sets = spec_tree_list(1);
@@ -193,7 +172,7 @@ static struct json_object *make_object(struct wrap *w)
 
 	if (queue && *queue)
 		spec_build_queue(b, spec_tree_add(metadata, "labels", spec_tree_map()));
-	/* Set the number of retries even if it is 0, since the controller's default is 3. */
+	/* Without the annotation, the controller would use its default. */
 	spec_tree_add(notes, APPWRAPPER_RETRIES,
 		      spec_tree_format("%lld", (long long)spec_pods_least_retries(b->app)));
 	spec_tree_add(metadata, "annotations", notes);

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes batch Jobs and JobSets (v1alpha2). Each role becomes an Indexed Job of Kubernetes, and each
- * of its replicas becomes one completion of that Job. All pods of a role share one template, so the
- * object does not grow with the number of replicas. Replicas differ only in their index, which the
- * cluster stores in an environment variable. kxfs replaces the macro replica_id by a reference to
- * this variable.
- *
- * The files in share/kinds/ describe how kxfs reads objects of these kinds.
+ * Makes batch Jobs and JobSets (v1alpha2); files in share/kinds/ describe how kxfs reads them. Each
+ * role becomes an Indexed Job of Kubernetes, and each replica one of its completions. The replicas
+ * of a role share one template, so the object does not grow with their number. They differ only in
+ * their index, an environment variable that replaces the macro replica_id.
  */
 #include <errno.h>
 
@@ -25,7 +22,7 @@
 /* A label that the Job controller sets in all pods. */
 #define INDEXED_POD_SELECTOR "batch.kubernetes.io/job-name"
 
-/* The run options of all kinds in this file. Each kind's table of options includes them. */
+/* The run options of all kinds in this file. */
 #define INDEXED_OPTIONS                                                                            \
 	{.name = "queue", .type = SPEC_OPTION_NAME, .help = "Kueue queue for the jobs"},           \
 		{.name = "priority_class",                                                         \
@@ -34,8 +31,8 @@
 		POD_OPTIONS, SPEC_TIME_LIMIT_OPTION, SPEC_TTL_OPTION, POD_NO_ANNOTATIONS_OPTION
 
 /*
- * Prepare P for making the pods of B. B's id must be set. RANK0_HOST (borrowed) is the host name of
- * rank 0, which is the same in all pods. RANK0_HOST is NULL if pods have no host names.
+ * Prepare P for the pods of B, whose id must be set. RANK0_HOST (borrowed) is the host name of rank
+ * 0; NULL if pods have no host names.
  */
 static void indexed_init(struct spec_pods *p, struct spec_build *b, const char *rank0_host)
 {
@@ -44,7 +41,7 @@ static void indexed_init(struct spec_pods *p, struct spec_build *b, const char *
 	p->rank0_env = "TORCHX_RANK0_HOST";
 	p->rank0_host = rank0_host;
 	p->replica_id = "$(" INDEX ")";
-	/* The Job controller writes the index of the pod into this annotation. */
+	/* The Job controller writes the pod's index into this annotation. */
 	p->number = spec_tree_parse("{\"name\": \"" INDEX
 				    "\", \"valueFrom\": {\"fieldRef\": {\"fieldPath\": "
 				    "\"metadata.annotations['" NOTES "job-completion-index']\"}}}");
@@ -52,8 +49,8 @@ static void indexed_init(struct spec_pods *p, struct spec_build *b, const char *
 }
 
 /*
- * Make the spec of the Job for role INDEX. Call RETRIES to add the fields that control retries. If
- * there is an error, add it to the build's errors and return NULL.
+ * Make the spec of the Job for role INDEX. RETRIES adds the fields that control retries. If there
+ * is an error, add it to the build's errors and return NULL.
  */
 static struct json_object *indexed_job(struct spec_pods *p, size_t index, int64_t parallelism,
 				       void (*retries)(struct json_object *spec,
@@ -78,7 +75,7 @@ static struct json_object *indexed_job(struct spec_pods *p, size_t index, int64_
 	return ret;
 }
 
-/* Make the object of P's build, but without its spec. Its labels include the labels for Kueue. */
+/* Make the object of P's build without its spec. */
 static struct json_object *indexed_object(struct spec_pods *p)
 {
 	const struct spec_build *b = p->build;
@@ -96,7 +93,7 @@ static struct json_object *indexed_object(struct spec_pods *p)
 
 /* --- JobSet: a replicated job for each role --- */
 
-/* length of a text like "-x7k2p", which the Job controller appends to a pod's name */
+/* Bytes of the suffix, like "-x7k2p", that the Job controller appends to pod names. */
 #define POD_SUFFIX 6
 
 static const struct spec_option jobset_options[] = {INDEXED_OPTIONS, {0}};
@@ -115,20 +112,14 @@ static void jobset_clear(struct jobset *j)
 	free(j->rank0_host);
 }
 
-/*
- * The names of pods are APP-SUFFIX-ROLE-0-K-xxxxx. JobSet's webhook refuses a JobSet if one of
- * these names would be longer than a label may be.
- */
+/* The pod's name is APP-SUFFIX-ROLE-0-K-xxxxx. JobSet's webhook requires that it fits a label. */
 static size_t jobset_pod_name_len(size_t app, size_t role, size_t k, size_t last)
 {
 	return app + 1 + (SPEC_SUFFIX_MAX - 1) + 1 + role + strlen("-0-") + spec_pods_digits(k) +
 	       POD_SUFFIX;
 }
 
-/*
- * Add the fields that control retries to the Job of a role. If a replica fails and has no retries
- * left, this Job fails. Then the JobSet fails, or it starts another attempt.
- */
+/* If a replica with no retries left fails, its Job fails. The JobSet then fails or restarts. */
 static void jobset_retries(struct json_object *spec, const struct spec_role *role)
 {
 	if (role->retry_policy == SPEC_RETRY_REPLICA && role->max_retries > 0) {
@@ -166,8 +157,8 @@ static struct json_object *make_object(struct jobset *j)
 	int64_t least = INT32_MAX;
 
 	/*
-	 * The whole job may be restarted as often as every role allows. A role that retries single
-	 * replicas allows no restart of the whole job.
+	 * The whole job may be restarted as often as each role allows. A role that retries single
+	 * replicas allows no such restart.
 	 */
 	for (size_t i = 0; i < app->n_roles; i++)
 		least = min_of(least, app->roles[i].retry_policy == SPEC_RETRY_APPLICATION
@@ -176,7 +167,7 @@ static struct json_object *make_object(struct jobset *j)
 	spec_tree_number(policy, "maxRestarts", max_of(least, INT64_C(0)));
 	spec_tree_add(spec, "failurePolicy", policy);
 	spec_build_ttl(j->build, spec);
-	/* Let replicas find each other by host name before they are ready. */
+	/* Host names must work before the replicas are ready. */
 	spec_tree_add(spec, "network",
 		      spec_tree_parse("{\"enableDNSHostnames\": true,"
 				      " \"publishNotReadyAddresses\": true}"));
@@ -191,7 +182,7 @@ static int jobset_build(struct spec_build *b)
 	cleanup_free char *first = spec_name_norm(b->app->roles[0].name);
 	int ret = spec_build_begin(b, "JobSet");
 
-	/* The host name of rank 0's pod is JOB-ROLE-0-0, and its subdomain is JOB. */
+	/* The pod of rank 0 has the host name JOB-ROLE-0-0 and the subdomain JOB. */
 	j.rank0_host = text_print("%s-%s-0-0.%s", b->id, first, b->id);
 	j.jobs = spec_tree_list(b->app->n_roles);
 	indexed_init(&j.pods, b, j.rank0_host);
@@ -219,9 +210,8 @@ const struct spec_kind spec_jobset = {
 /* --- batch Job --- */
 
 /*
- * Every cluster serves batch Jobs. A batch Job has only one role. Its pods have no DNS names, and
- * it can't restart all pods together. An AppDef that needs more must use one of these kinds
- * instead.
+ * Kinds for AppDefs that a batch Job can't run. A batch Job has one role, its pods have no DNS
+ * names, and it can't restart all pods together. But every cluster serves it.
  */
 #define ELSEWHERE "the scheduler jobset or volcano"
 
@@ -236,16 +226,15 @@ static const struct spec_option job_options[] = {
 };
 
 /*
- * Two names must not be longer than a label may be: APP-SUFFIX-K, which is the host name of a pod,
- * and ROLE, which is the name of the container. The names of pods don't matter, since the Job
- * controller shortens them.
+ * Two names must fit a label: APP-SUFFIX-K, the host name, and ROLE, the container's name. The Job
+ * controller shortens the names of pods.
  */
 static size_t job_pod_name_len(size_t app, size_t role, size_t k, size_t last)
 {
 	return max_of(app + 1 + (SPEC_SUFFIX_MAX - 1) + 1 + spec_pods_digits(k), role);
 }
 
-/* True if TEXT contains the macro rank0_env. TEXT may be NULL. */
+/* True if TEXT (or NULL) contains the macro rank0_env. */
 static bool names_rank0(const char *text)
 {
 	const struct spec_macros without = {"", "", "", "", ""}, with = {"", "", "", "", "x"};
@@ -265,10 +254,7 @@ static int check_rank0(struct spec_build *b, const char *text, const char *path)
 		       : 0;
 }
 
-/*
- * Check that a batch Job can run the AppDef's roles and replicas. Return 0. If it can't, add an
- * error to the build's errors and return its errno.
- */
+/* Refuse an AppDef that a batch Job can't run: return 0, or the errno of the build's errors. */
 static int check_replicas(struct spec_build *b)
 {
 	const struct spec_role *role = &b->app->roles[0];
@@ -302,9 +288,8 @@ static int check_replicas(struct spec_build *b)
 }
 
 /*
- * Add the fields that control retries to the Job. With the policy REPLICA, each replica has its own
- * number of retries. With any other policy, all replicas share one number, and a failure after the
- * last retry ends the job.
+ * With the policy REPLICA, each replica has its own retries. Otherwise, all share one number, and a
+ * failure after the last retry ends the job.
  */
 static void job_retries(struct json_object *spec, const struct spec_role *role)
 {
@@ -312,7 +297,7 @@ static void job_retries(struct json_object *spec, const struct spec_role *role)
 			 role->retry_policy == SPEC_RETRY_REPLICA ? "backoffLimitPerIndex"
 								  : "backoffLimit",
 			 role->max_retries);
-	/* Create another pod for a replica only after the old one has ended. */
+	/* Replace a pod only when it has ended. */
 	spec_tree_text(spec, "podReplacementPolicy", "Failed");
 }
 
@@ -339,7 +324,7 @@ static int job_build(struct spec_build *b)
 
 /* --- reading a batch Job: what its kind file can't express --- */
 
-/* Add details to the reason why the Job has failed, or is about to fail. */
+/* Add details to the reason for a failure. */
 static void explain(struct spec_job_view *v, const struct spec_value *status)
 {
 	const char *indexes = spec_read_text(status, "failedIndexes");
@@ -360,17 +345,14 @@ static void job_hook(const struct spec_value *object, struct spec_job_view *v)
 
 	if (*v->reason && !streq(v->phase, "Suspended"))
 		explain(v, status);
-	/*
-	 * Give a success a reason only if it is due to a successPolicy: then some pods may not have
-	 * succeeded.
-	 */
+	/* With a successPolicy, a job can succeed although pods failed. Show only this reason. */
 	if (spec_view_is_true(met) && streq(spec_read_text(met, "reason"), "SuccessPolicy")) {
 		spec_set(&v->reason, "SuccessPolicy");
 		spec_read_copy_message(&v->message, met);
 	}
-	/* The job is finished, although the controller has not set the final condition yet. */
+	/* The controller has not set the final condition yet. */
 	v->over |= streq(v->phase, "SuccessCriteriaMet");
-	/* A podFailurePolicy may forbid retries for some exit codes. */
+	/* A podFailurePolicy may forbid retries after some exit codes. */
 	v->remakes = v->restarts && (v->alone || v->retries <= v->max_retries) &&
 		     !spec_read_map(spec_read_map(object, "spec"), "podFailurePolicy");
 }

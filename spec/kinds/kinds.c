@@ -8,19 +8,18 @@
 #include "spec/base/mem.h"
 #include "spec/base/value.h"
 
-/* A text for users names at most this many kinds, and counts the others. */
+/* A text for users names at most this many kinds and counts the others. */
 #define MAX_NAMED 5u
 
 /*
- * The kinds that are completely or partly written in C, in the order of preference. Of kinds that
- * share a slot (slot_of), the last one is the newest and is preferred. If a kind has no reader in
- * C, a file in share/kinds/ describes how kxfs reads its objects, and the C code makes objects from
- * AppDefs.
+ * The kinds that are at least partly written in C, in order of preference. The last kind of a slot
+ * (slot_of) is the newest. If a kind has no reader here, a file in share/kinds/ describes how kxfs
+ * reads its objects, and the C code only makes them.
  */
 static const struct spec_kind *const compiled[] = {&spec_volcano, &spec_mcad, &spec_appwrapper,
 						   &spec_jobset, &spec_job};
 
-/* Return the part of the kind NAME that is written in C; NULL if there is no such part. */
+/* Return the C part of the kind NAME, or NULL. */
 static const struct spec_kind *find_compiled(const char *name)
 {
 	for (size_t i = 0; i < array_size(compiled); i++)
@@ -40,7 +39,7 @@ void spec_kinds_init(struct spec_kinds *ret)
 		struct spec_kind *kind = NULL;
 
 		spec_kind_file_read(s->text, strlen(s->text), find_compiled(s->name), &kind, &e);
-		/* A test checks that all shipped kind files can be read. */
+		/* A test checks all shipped kind files. */
 		assert(kind && ret->n < SPEC_MAX_KINDS);
 		ret->v[ret->n++] = kind;
 	}
@@ -53,10 +52,7 @@ void spec_kinds_clear(struct spec_kinds *kinds)
 	kinds->n = 0;
 }
 
-/*
- * Return the reason why KIND, from a user's file, can't be stored at the index AT of KINDS,
- * malloc'ed; NULL if it can be stored there.
- */
+/* Return why KIND, from a user's file, can't be at index AT of KINDS (malloc'ed), or NULL. */
 static char *refusal_of(const struct spec_kinds *kinds, const struct spec_kind *kind, size_t at)
 {
 	size_t parts = kind->n_parts;
@@ -161,10 +157,7 @@ void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kin
 							.also = compiled[i]->also,
 							.torchx = compiled[i]->scheduler,
 							.pod_name_len = compiled[i]->pod_name_len};
-	/*
-	 * Local jobs follow the rules of Volcano, the strictest ones, so that the same AppDef can
-	 * later run in any cluster.
-	 */
+	/* Volcano's limits are the strictest, so a local job's AppDef fits any cluster. */
 	ret->known[n] = (struct spec_scheduler){.name = "local",
 						.torchx = "local_cwd",
 						.pod_name_len = spec_volcano.pod_name_len};
@@ -172,7 +165,7 @@ void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kin
 
 /* --- the meaning of SOURCE --- */
 
-/* Return the word in SOURCE that selects KIND. Kinds that the same word selects share a slot. */
+/* Return the word in SOURCE that selects KIND. Kinds with the same word share a slot. */
 static const char *slot_of(const struct spec_kind *kind)
 {
 	return kind->source ? kind->source : kind->name;
@@ -210,7 +203,7 @@ char *spec_kinds_text(const struct spec_kinds *kinds, const char *source)
 	return text;
 }
 
-/* True if LIST, an APIGroupList, contains VERSION ("batch/v1"). */
+/* True if the APIGroupList LIST contains VERSION ("batch/v1"). */
 static bool lists(const struct spec_value *list, const char *version)
 {
 	const struct spec_value *groups = spec_read_list(list, "groups");
@@ -255,7 +248,7 @@ int spec_kinds_served(const struct spec_kinds *kinds, const char *list, size_t l
 	return (int)n;
 }
 
-/* True if the controller of VIEW's object has the kind KIND and the API group of API_VERSION. */
+/* True if the controller of VIEW's object has this kind and the API group of API_VERSION. */
 static bool is_of(const struct spec_job_view *view, const char *api_version, const char *kind)
 {
 	size_t group = strcspn(api_version, "/") + 1, word = strlen(kind);

@@ -3,20 +3,18 @@
  * Makes objects from documents. This is the main file of the folder, which has the kinds of jobs
  * that kxfs can make from AppDefs:
  *
- *   kinds.c           the table of kinds (struct spec_kind), and which of them a cluster serves
- *   volcano.c, mcad.c, appwrapper.c, indexed.c
- *                     the kinds: make their objects, read them (struct spec_reader), and implement
- *                     ctl (struct spec_control); indexed.c has JobSet and the batch Job
+ *   kinds.c           the table of kinds, and which of them a cluster serves
+ *   volcano.c, mcad.c, appwrapper.c   kinds: make and read their objects, implement ctl
+ *   indexed.c         makes JobSets and batch Jobs
  *   ready_manifest.c  checks documents that already are objects
  *   added.c           removes fields that others have added to such an object
- *   manifest.c        struct spec_manifest: parses a document, lets the kind make the object, adds
- *                     annotations and labels, checks the size
+ *   manifest.c        parses a document, lets the kind make the object, adds annotations and
+ *                     labels, checks the size
+ *   right.c           the rights that a mount uses
  *
- * spec/pods has what several kinds have in common.
- *
- * A build (struct spec_build) belongs to the call that makes a manifest; the caller owns the
- * manifest. All functions are pure. An error from a kind has only a path; spec_manifest_make sets
- * its position in the document.
+ * spec/pods has what several kinds share. All functions are pure. A build (struct spec_build)
+ * belongs to the call that makes a manifest. An error from a kind has only a path. The position in
+ * the document is found from the path at the end.
  */
 #include "spec/kinds/manifest.h"
 
@@ -31,8 +29,8 @@
 #include "spec/pods/pod.h"
 
 /*
- * kxfs makes an object even if it exceeds the limit, so that the error has its exact size. But kxfs
- * does not make an object that would exceed the limit times this factor.
+ * kxfs makes an object that is too large, to report its exact size. But it does not make an object
+ * of more than the limit times this factor.
  */
 #define FAR_TOO_LARGE 4
 
@@ -53,10 +51,7 @@ static void build_clear(struct spec_build *b)
 	json_object_put(b->object);
 }
 
-/*
- * Refuse an object of SIZE bytes, which is too large. If EXACT is false, it has at least SIZE
- * bytes. APP is NULL for a ready manifest, whose number of replicas is unknown.
- */
+/* Refuse an object of SIZE bytes (at least, unless EXACT). APP is NULL for a ready manifest. */
 static int refuse_size(const struct spec_app *app, uint64_t size, bool exact, struct spec_errors *e)
 {
 	const char *least = exact ? "" : "at least ";
@@ -79,10 +74,7 @@ static int refuse_size(const struct spec_app *app, uint64_t size, bool exact, st
 		(unsigned long long)replicas);
 }
 
-/*
- * Make the object of B's app. Merge the job's own run options into OPTIONS, the mount's run
- * options.
- */
+/* Make the object of B's app. Merge the job's run options into OPTIONS, those of the mount. */
 static int build_app(struct spec_build *b, struct spec_options *options)
 {
 	const struct spec_app *app = b->app;
@@ -100,8 +92,8 @@ static int build_app(struct spec_build *b, struct spec_options *options)
 /* --- annotations and labels of kxfs --- */
 
 /*
- * Return the map in the member FIELD of MAP. If the member is absent, create it. Return NULL if MAP
- * or the member is not a map. The server will then refuse the object.
+ * Return the map FIELD of MAP, and create it if it is absent. Return NULL if MAP or FIELD is not a
+ * map: the server will refuse such an object.
  */
 static struct json_object *need_map(struct json_object *map, const char *field)
 {
@@ -115,8 +107,8 @@ static struct json_object *need_map(struct json_object *map, const char *field)
 }
 
 /*
- * Set SPEC_LABEL_USER to USER in the map at PATH of OBJECT. If USER is NULL, remove the label,
- * since a copied manifest may have that of the original job.
+ * Set the label SPEC_LABEL_USER in the map at PATH. If USER is NULL, remove the label: a copied
+ * manifest may have that of the original job.
  */
 static void put_user(struct json_object *object, const char *path, const char *user)
 {
@@ -131,10 +123,7 @@ static void put_user(struct json_object *object, const char *path, const char *u
 		json_object_object_del(object, SPEC_LABEL_USER);
 }
 
-/*
- * If POD is a pod or a pod template, set or remove its label. Skip other objects, such as a Job in
- * an AppWrapper, because kxfs does not show their pods.
- */
+/* Skip objects that are not pods, such as a Job in an AppWrapper: kxfs does not show their pods. */
 static void put_user_of_pod(struct json_object *pod, const void *user)
 {
 	struct json_object *kind = json_object_object_get(pod, "kind");
@@ -143,10 +132,7 @@ static void put_user_of_pod(struct json_object *pod, const void *user)
 		put_user(pod, "metadata.labels", user);
 }
 
-/*
- * Set SPEC_LABEL_USER to USER in the object and its pods, so that a mount can list only this user's
- * objects. If USER is NULL, remove the label.
- */
+/* Set or remove the label by which a mount lists only this user's objects and pods. */
 static void put_users(struct spec_build *b, const char *user)
 {
 	put_user(b->object, "metadata.labels", user);
@@ -203,10 +189,7 @@ static const struct spec_kind *refuse_all(struct spec_errors *e)
 	return NULL;
 }
 
-/*
- * Return the kind of the manifest ROOT. If the mount does not show this kind, add an error, and
- * return another kind that the mount shows, or NULL if it shows none.
- */
+/* Return the manifest ROOT's kind. If the mount lacks it, add an error; return another or NULL. */
 static const struct spec_kind *choose_ready(const struct spec_yaml *root,
 					    const struct spec_manifest_request *rq,
 					    struct spec_errors *e)
@@ -224,10 +207,7 @@ static const struct spec_kind *choose_ready(const struct spec_yaml *root,
 	return kinds[0];
 }
 
-/*
- * Return the kind of the object that the document ROOT becomes. If there is an error, add it to E.
- * The result may then be NULL.
- */
+/* Return the kind of object for ROOT. After an error, which is added to E, it may be NULL. */
 static const struct spec_kind *choose_kind(const struct spec_yaml *root,
 					   const struct spec_manifest_request *rq,
 					   struct spec_errors *e)
@@ -280,7 +260,7 @@ static int make(const struct spec_yaml *root, const char *text, size_t len,
 	for (size_t i = 0; i < rq->n_options; i++) {
 		const struct spec_option *o = spec_option_find(kind->options, rq->options[i].key);
 
-		/* On a mount of several kinds, skip options that this kind can't have. */
+		/* On a mount of several kinds, an option may be for other kinds. */
 		if (rq->kind || (o && !o->refusal))
 			spec_options_set(options, rq->options[i].key, rq->options[i].value, e);
 	}

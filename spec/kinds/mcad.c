@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the kind mcad: AppWrappers of v1beta1, which MCAD controls.
+ * The kind mcad: AppWrappers of v1beta1, which MCAD controls.
  *
- * Reading: kxfs reads objects as MCAD's controller writes them. The controller reports the end of a
- * job late or never, so kxfs does not use the controller's counts of pods. The conditions are a
- * list with one entry for each type and reason. An entry keeps its position in the list. Some
- * conditions have the time at which they last occurred, and others have the time at which they
- * first occurred. If the job waits, a condition shows why.
+ * Reading: MCAD reports the end of a job late or never, so pods decide. The conditions are a list
+ * with one entry, in a fixed position, for each type and reason. Its time is when it last occurred
+ * or, for some types, when it first occurred. A condition shows why a job waits.
  *
  * Making: each pod group, each pod and one headless service is a generic item.
  */
@@ -27,16 +25,13 @@ static const struct spec_phase phases[] = {
 	{0},
 };
 
-/* The reason in a condition if MCAD can't create the pods. MCAD may append a full stop. */
+/* The reason if MCAD can't create the pods, perhaps with a full stop. */
 #define UNMADE "ItemCreationFailure"
 
-/*
- * What conditions mean for a user who waits for the job. Conditions of other types are not shown.
- */
+/* What a condition means for a waiting job. */
 static const struct {
 	const char *type;
-	/* The text for users. MCAD's message, if there is one, is printed after it. */
-	const char *text;
+	const char *text; /* followed by MCAD's message, if there is one */
 } words[] = {
 	{"Init", "MCAD has not put the job into its queue yet"},
 	{"Queueing",
@@ -58,18 +53,15 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 
 	v->minimum = (unsigned)spec_read_int(scheduling, "minAvailable", 0);
 	v->max_retries = (unsigned)spec_read_int(requeuing, "maxNumRequeuings", 0);
-	/* MCAD restarts the job if fewer than V->minimum pods run or have succeeded. */
+	/* MCAD restarts the job if fewer than MINIMUM pods run or have succeeded. */
 	v->restarts = v->minimum > 0;
 	return wrap_tasks(items, "generictemplate", v, ret_tasks);
 }
 
-/*
- * Return what a condition of TYPE means to users; NULL if it is not shown in STATE, the job's
- * state.
- */
+/* Return what a condition of TYPE means in STATE, the job's state; NULL to ignore it. */
 static const char *text_of(const char *state, const char *type)
 {
-	/* MCAD adds no condition when a job runs again, so the last condition is out of date. */
+	/* MCAD adds no condition when a job runs again, so the last one is out of date. */
 	if (strncmp(state, "Running", strlen("Running")) == 0 || streq(state, "Completed"))
 		return NULL;
 	if (streq(type, "Failed"))
@@ -82,7 +74,7 @@ static const char *text_of(const char *state, const char *type)
 	return NULL;
 }
 
-/* If CONDITION explains why the job waits or has ended, set V's message and reason from it. */
+/* If CONDITION explains why the job waits or has ended, set V's reason and message. */
 static void explain(const struct spec_value *condition, struct spec_job_view *v)
 {
 	const char *text = text_of(v->phase, spec_read_text(condition, "type"));
@@ -98,7 +90,6 @@ static void explain(const struct spec_value *condition, struct spec_job_view *v)
 			 v->retries == 1 ? "" : "s");
 	whole = text_print("%s%s%s%s", text, again, *message ? ": " : "", message);
 	spec_read_copy(&v->message, whole, READ_MAX_MESSAGE);
-	/* Remove the full stop that MCAD may have added. */
 	word = mem_copy(reason, strcspn(reason, "."));
 	spec_read_copy(&v->reason, word, READ_MAX_WORD);
 }
@@ -110,9 +101,9 @@ static bool is_unmade(const struct spec_value *condition)
 }
 
 /*
- * Return the condition that reports that MCAD can't create the job's pods. Return NULL if there is
- * no such condition, or if MCAD has dispatched the job since then. As long as MCAD can't create the
- * pods, the job waits, and MCAD alternates between the states Failed and Pending every 2-3 s.
+ * Return the condition which reports that MCAD can't create the pods. Return NULL if there is none,
+ * or if MCAD has dispatched the job since. As long as MCAD can't create the pods, the job waits,
+ * and MCAD alternates between the states Failed and Pending every 2-3 s.
  */
 static const struct spec_value *unmade(const struct spec_value *list)
 {
@@ -133,9 +124,8 @@ static const struct spec_value *unmade(const struct spec_value *list)
 }
 
 /*
- * Return the time at which MCAD last requeued the job; 0 if MCAD never requeued it. Pods that were
- * created before this time belong to an earlier attempt. The result is rounded down to a whole
- * second, since the creation times of pods are whole seconds.
+ * Return when MCAD last requeued the job, or 0. Older pods belong to an earlier attempt. Round down
+ * to seconds, like the creation times of pods.
  */
 static int64_t began(const struct spec_value *list)
 {
@@ -150,7 +140,7 @@ static int64_t began(const struct spec_value *list)
 	return ret - ret % NS_PER_S;
 }
 
-/* Return the condition with the latest time, or NULL if there is none. */
+/* Return the latest condition, or NULL. */
 static const struct spec_value *last_of(const struct spec_value *list)
 {
 	const struct spec_value *ret = NULL;
@@ -180,8 +170,8 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 		last = trouble;
 	} else if (streq(state, "Failed") && n > 0 && is_unmade(spec_read_at(list, n - 1))) {
 		/*
-		 * MCAD never appends two such conditions in a row. So the last one may be from an
-		 * earlier attempt although MCAD can't create the pods now. The job waits.
+		 * MCAD never appends two such conditions in a row, so this one may be from an
+		 * earlier attempt. The job still waits.
 		 */
 		state = "Pending";
 	}

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks ready manifests, and renames their objects if necessary. kxfs sends a manifest unchanged,
- * except for fields that others have added (added.c). So users can submit a job's manifest.yaml
- * again.
+ * Checks ready manifests, and renames their objects if necessary. kxfs removes only fields that
+ * others have added (added.c), so users can submit a job's manifest.yaml again.
  *
- * If kxfs renames an object whose name ends with a random suffix, it replaces the name wherever the
- * name occurs: in the names of objects that an AppWrapper wraps, in hosts, labels and arguments. A
- * name without a random suffix may be a common word, so kxfs then renames only the object itself.
- * kxfs also replaces metadata.generateName by a fixed name, so that it can retry the request.
+ * kxfs replaces a name with a random suffix wherever it occurs: in names of wrapped objects, hosts,
+ * labels and arguments. A name without such a suffix may be a common word, so only the object
+ * itself is renamed. A fixed name replaces metadata.generateName, so that kxfs can retry the
+ * request.
  */
 #include "spec/kinds/ready_manifest.h"
 
@@ -38,7 +37,7 @@ const struct spec_kind *spec_ready_kind(const struct spec_kinds *known,
 	return NULL;
 }
 
-/* Return the text of ROOT's top-level field KEY. If there is none, add an error and return NULL. */
+/* Return the text of ROOT's field KEY. If it is missing, add an error and return NULL. */
 static const char *need_text(const struct spec_yaml *root, const char *key, struct spec_errors *e)
 {
 	const struct spec_yaml *node = spec_yaml_get(root, key);
@@ -83,10 +82,7 @@ static void refuse(struct spec_errors *e, const char *path, const char *text)
 	spec_errors_add(e, -EINVAL, 0, 0, path, "%s", text);
 }
 
-/*
- * Return the text of METADATA's field KEY; "" if the field is absent or null. If its value is not a
- * text, add an error at PATH and return NULL.
- */
+/* Return METADATA's text KEY, or "". If it is not text, add an error at PATH; return NULL. */
 static const char *text_at(struct json_object *metadata, const char *key, const char *path,
 			   struct spec_errors *e)
 {
@@ -105,8 +101,8 @@ static const char *text_at(struct json_object *metadata, const char *key, const 
 }
 
 /*
- * True if the API server accepts TEXT as metadata.generateName. If TEXT ends with a dash, the
- * server checks it with "a" in place of the last two characters.
+ * True if the API server accepts TEXT as generateName. If TEXT ends with a dash, the server checks
+ * it with "a" in place of its last two characters.
  */
 static bool is_prefix(const char *text)
 {
@@ -122,7 +118,7 @@ static bool is_prefix(const char *text)
 
 /* --- renaming --- */
 
-/* Return the dash before the random suffix of NAME; NULL if NAME has no such suffix. */
+/* Return the dash before the random suffix of NAME, or NULL. */
 static const char *suffix_of(const char *name)
 {
 	const char *dash = strrchr(name, '-');
@@ -131,9 +127,8 @@ static const char *suffix_of(const char *name)
 }
 
 /*
- * Return NAME with a new suffix made from V, malloc'ed. If NAME has a random suffix, the new suffix
- * replaces it. The result is then at most as long as NAME, so other names that contain NAME do not
- * become too long.
+ * Return NAME with a new suffix from V (malloc'ed), which replaces a random suffix of NAME. A
+ * replaced suffix does not become longer, so that names which contain NAME still fit.
  */
 static char *renamed(const char *name, uint64_t v)
 {
@@ -161,8 +156,8 @@ static bool is_word(char c)
 }
 
 /*
- * Return the next occurrence of FROM in TEXT that is not a part of a longer word; NULL if there is
- * none. TEXT points into the longer text that starts at BEGIN.
+ * Return the next occurrence of FROM in TEXT that is not a part of a longer word, or NULL. The
+ * whole text starts at BEGIN.
  */
 static const char *find(const char *text, const char *begin, const char *from)
 {
@@ -191,10 +186,7 @@ static void replace_text(struct json_object *value, const struct manifest_names 
 		mem_out();
 }
 
-/*
- * Replace the old name by the new name in all texts in VALUE. The recursion is bounded, since the
- * nesting of every document is bounded.
- */
+/* Replace the name in all texts of VALUE. The nesting of documents is bounded. */
 static void replace_all(struct json_object *value, const struct manifest_names *names)
 {
 	if (json_object_is_type(value, json_type_string))
@@ -211,16 +203,14 @@ static void replace_all(struct json_object *value, const struct manifest_names *
 		replace_all(json_object_array_get_idx(value, i), names);
 }
 
-/* A renamed object, for check_wrapped. */
 struct renamed_object {
 	const char *from, *to;
 	struct spec_errors *errors;
 };
 
 /*
- * If ITEM, an object in the renamed object DATA, does not have the new name as a part of its own
- * name, the old job has an object of the same name: add an error. Skip pod templates, which have no
- * apiVersion.
+ * ITEM is a part of the renamed object. If it does not have the new name in its own, the old job
+ * has an object of the same name: add an error. Skip pod templates, which have no apiVersion.
  */
 static void check_wrapped(struct json_object *item, const void *data)
 {
@@ -237,9 +227,8 @@ static void check_wrapped(struct json_object *item, const void *data)
 }
 
 /*
- * Rename B's object: keep its name, but replace the random suffix or add one. Add an error with the
- * errno -EEXIST if the old object still exists and both objects would wrap an object with the same
- * name.
+ * Rename B's object: replace the random suffix or add one. If the old object still exists and
+ * contains an object that the new one also contains, add an error with -EEXIST.
  */
 static void rename_object(struct spec_build *b)
 {
@@ -253,7 +242,6 @@ static void rename_object(struct spec_build *b)
 				   &(struct renamed_object){old, b->id, b->errors});
 }
 
-/* Choose the name of B's object, and set it in the object's METADATA. */
 static void choose_name(struct spec_build *b, struct json_object *metadata)
 {
 	struct spec_errors *e = b->errors;

@@ -1,29 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ready manifests: documents that already are objects for the cluster. The user has written such a
- * document, or has copied it from jobs/ID/manifest.yaml.
+ * Ready manifests: documents that already are objects for a cluster, written by the user or copied
+ * from jobs/ID/manifest.yaml.
  */
 #pragma once
 
 #include "spec/pods/pod.h"
 #include "spec/yaml/yaml.h"
 
-/* Return the kind in KNOWN that has the same apiVersion and kind as the manifest ROOT, or NULL. */
+/* Return the kind in KNOWN with the apiVersion and kind of the manifest ROOT, or NULL. */
 const struct spec_kind *spec_ready_kind(const struct spec_kinds *known,
 					const struct spec_yaml *root);
 
-/*
- * Add an error, because ROOT is a manifest of a kind that can't be submitted. The error lists the N
- * KINDS that can be submitted.
- */
+/* Add an error: the kind of the manifest ROOT can't be submitted, but the N KINDS can. */
 void spec_ready_refuse(const struct spec_yaml *root, const struct spec_kind *const *kinds, size_t n,
 		       struct spec_errors *e);
 
 /*
- * Check the manifest ROOT for B's kind and identity. Make B's object from it, without the fields
- * that others have added. Choose the object's name: the manifest's own name, its generateName with
- * a random suffix, or a new name if the identity has RENAME. Return 0 if B has no errors. Otherwise
- * return the errno of B's errors, which may be from earlier calls.
+ * Make B's object from the manifest ROOT, without the fields that others have added. Its name is
+ * the manifest's own, its generateName with a random suffix, or a new one if the identity has
+ * RENAME. Return 0, or the errno of B's errors, which may be from earlier calls.
  */
 int spec_ready_read(const struct spec_yaml *root, struct spec_build *b);
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The table of rights. The rights for the jobs of a kind are derived from the kind. ROWS has all
- * other rights.
- */
+/* The table of rights. Rights to a kind's jobs are derived from the kind. ROWS has all others. */
 #include "spec/kinds/right.h"
 
 #include "spec/base/mem.h"
@@ -10,14 +7,14 @@
 #include "spec/view/control.h"
 #include "spec/view/view.h"
 
-/* The kinds of jobs for which a mount uses a right. */
+/* Which kinds of jobs need a right. */
 enum who { ANY, SCHEDULED, QUEUED };
 
 static const struct right_row {
 	enum who who;
 	struct spec_right right;
 } rows[] = {
-	/* Every mount needs this right. */
+	/* mounting fails without it */
 	{ANY, {.group = "", .resource = "pods", .verbs = {"list", "watch"}}},
 	{ANY,
 	 {.group = "",
@@ -116,12 +113,10 @@ static bool is_for(const struct right_row *row, const struct spec_kind *const *k
 	return false;
 }
 
-/*
- * Return what ctl can't do without the right to patch jobs of KIND; NULL if ctl never patches them.
- */
+/* Return what ctl can't do without the right to patch jobs of KIND, or NULL. */
 static const char *cost_of_patch(const struct spec_kind *kind)
 {
-	/* ctl controls Volcano's jobs by Commands, not by patches. */
+	/* Commands control Volcano's jobs. */
 	if (!kind->control || kind->scheduling_api)
 		return NULL;
 	return kind->control->known & 1u << SPEC_TERMINATE
@@ -129,7 +124,7 @@ static const char *cost_of_patch(const struct spec_kind *kind)
 		       : "ctl can't suspend or resume jobs";
 }
 
-/* Append RIGHT, for RESOURCE in the API group of API, to the *M rights in V. */
+/* Append RIGHT to the *M rights in V, for RESOURCE in the group of API. */
 static void add(struct spec_right *v, size_t *m, struct spec_right right, const char *api,
 		const char *resource)
 {
@@ -138,7 +133,7 @@ static void add(struct spec_right *v, size_t *m, struct spec_right right, const 
 	v[(*m)++] = right;
 }
 
-/* For each of the N KINDS, append the right of_jobs[K] to the *M rights in V. */
+/* Append the right of_jobs[K] of each kind. */
 static void add_of_jobs(struct spec_right *v, size_t *m, size_t k,
 			const struct spec_kind *const *kinds, size_t n)
 {
@@ -152,7 +147,7 @@ static void add_of_jobs(struct spec_right *v, size_t *m, size_t k,
 	}
 }
 
-/* True if one of the M rights in V is for the resource of PART. */
+/* True if V has a right to the resource of PART. */
 static bool is_there(const struct spec_right *v, size_t m, const struct spec_part *part)
 {
 	size_t len = strcspn(part->api_version, "/");
@@ -164,7 +159,6 @@ static bool is_there(const struct spec_right *v, size_t m, const struct spec_par
 	return false;
 }
 
-/* Append the rights for the parts of the N KINDS to the *M rights in V. */
 static void add_of_parts(struct spec_right *v, size_t *m, const struct spec_kind *const *kinds,
 			 size_t n)
 {

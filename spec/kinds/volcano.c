@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the kind volcano: Volcano's Job.
+ * The kind volcano: Volcano's Job.
  *
- * Reading: kxfs reads jobs and their pods as Volcano's controller writes them. kxfs does not use
- * Volcano's counts of pods. Volcano removes these counts when a job has finished, and the pods
- * themselves show more.
+ * Reading: Volcano removes its counts of pods when a job has finished, so kxfs uses the pods
+ * themselves.
  *
  * ctl: kxfs creates Commands. Volcano accepts any Command, ignores the uid of its target, and
  * deletes even a Command that it does not obey. So kxfs only creates Commands that Volcano obeys in
@@ -26,7 +25,7 @@
 
 /* --- reading --- */
 
-/* If a job's maxRetry is 0, Volcano's webhook sets it to this number. */
+/* Volcano's webhook sets maxRetry to this if it is 0. */
 #define DEFAULT_ATTEMPTS 3
 
 static const struct spec_phase phases[] = {
@@ -45,7 +44,7 @@ static const struct spec_phase phases[] = {
 
 /* --- jobs --- */
 
-/* True if a policy for EVENT applies when all pods of a task have succeeded. */
+/* True if a policy for EVENT applies when a task has succeeded. */
 static bool is_success(const char *event)
 {
 	return streq(event, "TaskCompleted") || streq(event, "*");
@@ -59,10 +58,7 @@ static bool any_restarts(const struct spec_value *policies)
 	return false;
 }
 
-/*
- * Return the action of the first of POLICIES that applies when all pods of a task have succeeded;
- * "" if there is no such policy.
- */
+/* Return the action of the first of POLICIES for a task that has succeeded, or "". */
 static const char *action_of_success(const struct spec_value *policies)
 {
 	for (size_t i = 0; i < spec_read_count(policies); i++) {
@@ -78,10 +74,7 @@ static const char *action_of_success(const struct spec_value *policies)
 	return "";
 }
 
-/*
- * True if Volcano does not complete the job, but does something else, when all pods of TASK have
- * succeeded. POLICIES are the job's policies. They apply if no policy of TASK itself applies.
- */
+/* True if Volcano does not complete the job after TASK. The job's POLICIES are the default. */
 static bool acts_on_success(const struct spec_value *task, const struct spec_value *policies)
 {
 	const char *action = action_of_success(spec_read_list(task, "policies"));
@@ -117,7 +110,7 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 	spec_read_copy_word(&v->phase, state, "phase");
 	spec_read_copy_word(&v->reason, state, "reason");
 	spec_read_copy_message(&v->message, state);
-	/* There is one condition for each phase that the job has had, oldest first. */
+	/* One condition for each phase so far, oldest first. */
 	for (size_t i = 0; i < spec_read_count(conditions); i++) {
 		const struct spec_value *one = spec_read_at(conditions, i);
 		char *phase = NULL;
@@ -150,8 +143,8 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 		read_task(task, &(*ret_tasks)[i]);
 	}
 	/*
-	 * If the number of attempts is DEFAULT_ATTEMPTS, it is probably from Volcano's webhook and
-	 * not from the user. It then limits the retries only if a policy restarts the job.
+	 * DEFAULT_ATTEMPTS is probably from Volcano's webhook, not from the user. Then use it only
+	 * if a policy restarts the job.
 	 */
 	if (attempts > 0 && (v->restarts || attempts != DEFAULT_ATTEMPTS))
 		v->max_retries = (unsigned)attempts - 1;
@@ -164,10 +157,7 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 
 /* --- pods --- */
 
-/*
- * Return the value of KEY in a pod's annotations. If there is none, return its value in the pod's
- * labels. Volcano writes its data about a pod into annotations, and most of it also into labels.
- */
+/* Return KEY in a pod's annotations, else in its labels. Some keys have no label. */
 static const char *note_of(const struct spec_value *object, const char *key)
 {
 	const struct spec_value *metadata = spec_read_map(object, "metadata");
@@ -183,7 +173,7 @@ static void read_pod(const struct spec_reader *reader, const struct spec_value *
 	int retry = spec_read_digits(note_of(object, "volcano.sh/job-retry-count"));
 	const char *dash = strrchr(v->meta.name, '-');
 
-	/* Without a task-index, take the index from the pod's name, JOB-TASK-INDEX. */
+	/* The pod's name is JOB-TASK-INDEX. */
 	if (index < 0 && dash)
 		index = spec_read_digits(dash + 1);
 	v->index = index < 0 ? SPEC_INDEX_NONE : (unsigned)index;
@@ -199,7 +189,7 @@ const struct spec_reader spec_volcano_reader = {
 	.of_kind = "Job",
 	.pod = read_pod,
 	.phases = phases,
-	/* See pkg/controllers/job/state/running.go of Volcano. */
+	/* pkg/controllers/job/state/running.go */
 	.no_more = "Volcano does not retry a job if all its pods end before Volcano handles the "
 		   "failed pod.",
 };
@@ -215,7 +205,7 @@ static const char *const commands[SPEC_N_ACTIONS] = {
 	[SPEC_TERMINATE] = "TerminateJob",
 };
 
-/* The actions that Volcano obeys in each phase: none in a phase without a row. */
+/* The actions that Volcano obeys; none in other phases. */
 static const struct {
 	const char *phase;
 	unsigned actions;
@@ -234,10 +224,7 @@ static unsigned in_phase(const char *phase)
 	return 0;
 }
 
-/*
- * If JOB is in its last attempt, return the actions that start another attempt: Volcano would fail
- * the job, because it has no attempts left. Otherwise return 0.
- */
+/* Return the actions for which JOB lacks an attempt. Volcano would fail the job. */
 static unsigned in_vain(const struct spec_job_view *job)
 {
 	bool last = job->retry_limit && job->retries + 1 >= job->retry_limit;
@@ -278,9 +265,8 @@ static struct json_object *reference(const struct spec_job_view *job)
 }
 
 /*
- * Make a Command. The job is its owner. So if the job is deleted before Volcano has seen the
- * Command, the garbage collector removes the Command. The owner reference does not set controller
- * or blockOwnerDeletion, because these would require another right.
+ * Make a Command. The job owns it, so it is removed if the job is deleted before Volcano sees it.
+ * The owner reference lacks controller and blockOwnerDeletion, which would require another right.
  */
 static void request(const struct spec_control_asked *asked, struct spec_control_request *ret)
 {
@@ -308,10 +294,7 @@ static bool is_one_of(const char *phase, const char *a, const char *b)
 	return streq(phase, a) || streq(phase, b);
 }
 
-/*
- * Find the outcome of ACTION. The watch may miss a short phase. But if the count of retries has
- * increased, the job was restarted.
- */
+/* The watch may miss a short phase, but not a change of the count of retries. */
 static enum spec_control_outcome outcome(enum spec_action action,
 					 const struct spec_control_mark *before,
 					 const struct spec_control_job *job)
@@ -332,10 +315,7 @@ static enum spec_control_outcome outcome(enum spec_action action,
 	}
 	if (there)
 		return SPEC_CONTROL_OBEYED;
-	/*
-	 * The action may still have an effect in three cases: the job is in the same phase as
-	 * before, it is restarting, or it is in a phase in which Volcano obeys the action.
-	 */
+	/* Volcano may still act, in the same phase as before or during a restart. */
 	if (is_one_of(now->phase, before->phase, "Restarting") ||
 	    in_phase(now->phase) & BIT(action))
 		return SPEC_CONTROL_OPEN;
@@ -345,8 +325,8 @@ static enum spec_control_outcome outcome(enum spec_action action,
 const struct spec_control spec_volcano_control = {
 	.known = (BIT(SPEC_N_ACTIONS) - 1) & ~BIT(SPEC_RELEASE),
 	/*
-	 * Volcano deletes a Command before obeying it. In between, kxfs could create a second
-	 * Command with the same name, and Volcano would restart the job twice.
+	 * Volcano deletes a Command before it acts. In between, kxfs could create the Command
+	 * again, and Volcano would restart the job twice.
 	 */
 	.once = BIT(SPEC_RESTART),
 	.actions = accepted,
@@ -403,11 +383,7 @@ static void volcano_clear(struct volcano *v)
 	free(v->rank0_env);
 }
 
-/*
- * The names of pods are APP-SUFFIX-ROLE-K-0. When Volcano's webhook computes the length of a name,
- * it uses the index of the task instead of the 0. So from the 11th task on, it assumes longer
- * names.
- */
+/* Pods are named APP-SUFFIX-ROLE-K-0. Volcano's webhook computes with the task's index, not 0. */
 static size_t pod_name_len(size_t app, size_t role, size_t k, size_t last)
 {
 	return app + 1 + (SPEC_SUFFIX_MAX - 1) + 1 + role + 1 + spec_pods_digits(k) + 1 +
@@ -420,10 +396,7 @@ static void start(struct volcano *v)
 	struct spec_pods *p = &v->pods;
 	cleanup_free char *name = spec_name_norm(b->app->roles[0].name);
 
-	/*
-	 * The variable in which Volcano stores the hosts of a task. Its name contains the task's
-	 * name in upper case, with "_" for each dash.
-	 */
+	/* Volcano's variable with a task's hosts: its name in upper case, "_" for dashes. */
 	v->rank0_env = text_print("VC_%s_0_HOSTS", name);
 	for (char *at = v->rank0_env; *at; at++)
 		*at = *at == '-' ? '_' : (char)toupper((unsigned char)*at);
@@ -440,20 +413,20 @@ static void start(struct volcano *v)
 
 /* --- retries --- */
 
-/* Return the action by which Volcano retries failed replicas of ROLE; NULL if it does not. */
+/* Return the action by which Volcano retries replicas of ROLE, or NULL. */
 static const char *retry_action(const struct spec_role *role)
 {
 	switch (role->retry_policy) {
 	case SPEC_RETRY_APPLICATION:
 		return "RestartJob";
 	case SPEC_RETRY_REPLICA:
-		return "RestartTask"; /* each task has one replica */
+		return "RestartTask"; /* a task is one replica */
 	default:
 		return NULL;
 	}
 }
 
-/* Return maxRetry, the number of attempts for MAX_RETRIES; 0 means "not set" to Volcano. */
+/* Return maxRetry, a number of attempts; 0 is "not set". */
 static int64_t max_retry(int64_t max_retries)
 {
 	return max_retries > 0 ? min_of(max_retries, INT64_C(INT32_MAX - 1)) + 1 : 0;
@@ -461,10 +434,7 @@ static int64_t max_retry(int64_t max_retries)
 
 /* --- tasks --- */
 
-/*
- * Make the task of replica K. NORM is the normal form of the role's name. The task's name begins
- * with NORM.
- */
+/* Make the task of replica K. NORM is the role's name in its normal form. */
 static struct json_object *make_task(struct spec_pod_role *r, const char *norm, unsigned k)
 {
 	const struct spec_role *role = r->role;
@@ -526,7 +496,7 @@ static struct json_object *make_object(struct volcano *v)
 	if (priority)
 		spec_tree_text(spec, "priorityClassName", priority);
 	spec_build_ttl(b, spec);
-	/* Let replicas find each other by host name before they are ready. */
+	/* Host names must work before the replicas are ready. */
 	spec_tree_add(spec, "plugins",
 		      spec_tree_parse(
 			      "{\"svc\": [\"--publish-not-ready-addresses\"], \"env\": []}"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds and applies pod overlays. Applying one copies only the maps that change and shares all
- * else, so that an overlay for a thousand replicas costs little.
+ * Finds and applies pod overlays. A result shares all maps that do not change, so that an overlay
+ * costs little for a thousand replicas.
  */
 #include "spec/pods/overlay.h"
 
@@ -36,10 +36,7 @@ static bool has_prefix(const char *key, const char *prefix)
 	return strncmp(key, prefix, strlen(prefix)) == 0;
 }
 
-/*
- * A position in the overlay: the key KEY in the map at UP. If UP is NULL, the position is the
- * overlay itself, and KEY is its path.
- */
+/* A position in the overlay: KEY in the map at UP. If UP is NULL, KEY is the overlay's path. */
 struct overlay_place {
 	const struct overlay_place *up;
 	const char *key;
@@ -66,7 +63,7 @@ static char *place_text(const struct overlay_place *at)
 	return ret;
 }
 
-/* Return the field in KEY, without the operator ("__put__:") with which KEY may begin. */
+/* Return KEY without its operator ("__put__:"). */
 static const char *key_field(const char *key)
 {
 	static const char *const operators[] = {PUT, DEL, JOIN};
@@ -78,10 +75,7 @@ static const char *key_field(const char *key)
 	return key;
 }
 
-/*
- * True if the member KEY only declares the overlay's type (apiVersion: v1, kind: Pod). kxfs does
- * not apply such a member to the pod.
- */
+/* True if the member only declares the type: apiVersion: v1, kind: Pod. */
 static bool is_type(const char *key, struct json_object *value)
 {
 	const char *wanted = streq(key, "apiVersion") ? "v1" : streq(key, "kind") ? "Pod" : NULL;
@@ -90,7 +84,7 @@ static bool is_type(const char *key, struct json_object *value)
 	       streq(json_object_get_string(value), wanted);
 }
 
-/* Check that the overlay has only members of a pod. TorchX ignores other members silently. */
+/* An overlay has only members of a pod. TorchX ignores others silently. */
 static int check_top(struct json_object *overlay, const char *path, struct spec_errors *e)
 {
 	static const char *const known[] = {"metadata", "spec", NULL};
@@ -111,10 +105,7 @@ static int check_top(struct json_object *overlay, const char *path, struct spec_
 	return ret;
 }
 
-/*
- * Check KINDS, the map that contains the overlay. It may have only the members V1Pod, whose value
- * is OVERLAY, and FORMAT_KEY.
- */
+/* KINDS, the map that has OVERLAY, may only have the members V1Pod and FORMAT_KEY. */
 static int check_kind(struct json_object *kinds, struct json_object *overlay, const char *path,
 		      const char *at, struct spec_errors *e)
 {
@@ -155,10 +146,7 @@ int spec_overlay_find(struct json_object *metadata, const char *path, struct jso
 		*ret_path = take_ptr(inner);
 	} else if (json_object_object_get_ex(found, FORMAT_KEY, NULL) ||
 		   json_object_object_length(found) == 0) {
-		/*
-		 * A map with FORMAT_KEY has an overlay for each kind of object. This one has none
-		 * for pods.
-		 */
+		/* With FORMAT_KEY, a map has overlays by kind of object, here none for pods. */
 		return 0;
 	} else {
 		overlay = found;
@@ -186,10 +174,7 @@ static void refuse(struct merge *m, const struct overlay_place *at, const char *
 static void merge_into(struct merge *m, const struct overlay_place *at, struct json_object *map,
 		       struct json_object *overlay);
 
-/*
- * Return the new value of a field: OVER merged into BASE, the field's value in the pod. BASE is
- * NULL if the pod lacks the field.
- */
+/* Return OVER merged into BASE, a field's value in the pod, or NULL. */
 static struct json_object *merge_value(struct merge *m, const struct overlay_place *at,
 				       struct json_object *base, struct json_object *over)
 {
@@ -222,9 +207,7 @@ static struct json_object *merge_value(struct merge *m, const struct overlay_pla
 	return json_object_get(over);
 }
 
-/*
- * Return the index of the last item of LIST (as in TorchX) with ITEM's value of KEY, or SIZE_MAX.
- */
+/* Return the index of the last item of LIST (as in TorchX), or SIZE_MAX, whose KEY is ITEM's. */
 static size_t find_item(struct json_object *list, const char *key, struct json_object *item)
 {
 	struct json_object *wanted, *value;
@@ -248,10 +231,7 @@ static bool all_maps(struct json_object *list)
 	return true;
 }
 
-/*
- * Return a list with the items of LIST, then those of OVER. If items of both have the same value of
- * KEY, merge them into one item.
- */
+/* Return the items of LIST and OVER. Merge two with the same value of KEY into one. */
 static struct json_object *join(struct json_object *list, struct json_object *over, const char *key)
 {
 	struct json_object *ret = spec_tree_list(json_object_array_length(list));
@@ -277,7 +257,7 @@ static struct json_object *join(struct json_object *list, struct json_object *ov
 	return ret;
 }
 
-/* Apply the member KEY of an overlay, "__join__:FIELD:ON", whose value is OVER. */
+/* Apply the member KEY, "__join__:FIELD:ON", of an overlay. */
 static void apply_join(struct merge *m, const struct overlay_place *at, struct json_object *map,
 		       const char *key, struct json_object *over)
 {
@@ -323,7 +303,7 @@ static void apply_key(struct merge *m, const struct overlay_place *at, struct js
 		json_object_object_del(map, field);
 }
 
-/* Merge OVERLAY into MAP, which no other object may share. */
+/* Merge OVERLAY into MAP, which no other object shares. */
 static void merge_into(struct merge *m, const struct overlay_place *at, struct json_object *map,
 		       struct json_object *overlay)
 {
@@ -338,7 +318,7 @@ static void merge_into(struct merge *m, const struct overlay_place *at, struct j
 	}
 }
 
-/* Replace POD's FIELD by a copy that no other object shares. Add an error if FIELD is not a map. */
+/* Replace POD's FIELD by a copy of its own. If FIELD is not a map, add an error. */
 static void own_map(struct merge *m, const struct overlay_place *at, struct json_object *pod,
 		    const char *field)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the pods of a job in three steps. First, the parts that all pods share. Second, the parts
- * that the pods of a role share: image, resources, ports, volumes, node selector. Third, the pod of
- * each replica: expand the macros, apply the overlay, and set TorchX's labels last. The order and
- * spelling of members are TorchX's; docs/deviations.md lists the exceptions.
+ * Makes the pods of a job in three steps: the parts that all pods share; the parts of a role
+ * (image, resources, ports, volumes, node selector); and the pod of each replica, with expanded
+ * macros, the overlay, and TorchX's labels. Order and spelling are TorchX's, except as in
+ * docs/deviations.md.
  */
 #include "spec/pods/pod.h"
 
@@ -22,7 +22,7 @@
 #define EFA		  "vpc.amazonaws.com/efa"
 #define RESERVED_MILLICPU 100
 #define RESERVED_MB	  1024
-#define LOCAL_IMAGE	  "sha256:" /* prefix of the ids of images in a local Docker */
+#define LOCAL_IMAGE	  "sha256:" /* an image in the local Docker */
 
 int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, ...)
 {
@@ -31,7 +31,7 @@ int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, .
 	return spec_errors_add(b->errors, -EINVAL, 0, 0, path, "%s", text);
 }
 
-/* Add an error and return -EINVAL if CONTROLLER does not support the retry policy of role INDEX. */
+/* Add an error and return -EINVAL if CONTROLLER does not have role INDEX's retry policy. */
 static int check_retries(struct spec_build *b, size_t index, const char *controller)
 {
 	const struct spec_role *role = &b->app->roles[index];
@@ -86,7 +86,7 @@ static struct json_object *label(const char *value)
 	return spec_tree_string(clean);
 }
 
-/* Return an environment variable of a container. VALUE is text, or POD_FIELD_PATH and a field. */
+/* Return an environment variable. VALUE is text, or POD_FIELD_PATH and a path. */
 static struct json_object *variable(const char *name, const char *value)
 {
 	struct json_object *ret = spec_tree_map(), *source, *field;
@@ -143,7 +143,7 @@ void spec_pods_init(struct spec_pods *p)
 	spec_tree_text(p->labels, "torchx.pytorch.org/version", POD_TORCHX_VERSION);
 	spec_tree_add(p->labels, "torchx.pytorch.org/app-name", label(p->app_name));
 	p->annotations = spec_tree_map();
-	/* Istio's sidecar would run on after the replica has finished. */
+	/* Istio's sidecar would keep running after the replica has finished. */
 	spec_tree_add(p->annotations, "sidecar.istio.io/inject", spec_tree_string("false"));
 	if (p->network)
 		spec_tree_text(p->annotations, "k8s.v1.cni.cncf.io/networks", p->network);
@@ -197,10 +197,7 @@ static int make_image(struct spec_pod_role *r)
 	return 0;
 }
 
-/*
- * Set the limit of the resource KEY to AMOUNT, and its request to AMOUNT minus RESERVED. The parser
- * has limited AMOUNT.
- */
+/* Set the limit to AMOUNT (the parser has checked it), and the request to AMOUNT minus RESERVED. */
 static void put_amount(struct json_object *limits, struct json_object *requests, const char *key,
 		       double amount, char unit, int64_t reserved)
 {
@@ -229,7 +226,7 @@ static void make_resources(struct spec_pod_role *r)
 		spec_tree_set(limits, POD_GPU, spec_tree_format("%lld", (long long)have->gpu));
 		spec_tree_set(requests, POD_GPU, spec_tree_format("%lld", (long long)have->gpu));
 	}
-	/* Set devices last: the device "cpu" replaces the limit of that name. */
+	/* The device "cpu" replaces the limit of the same name. */
 	devices = &r->role->resource.devices;
 	for (size_t i = 0; i < devices->n; i++)
 		spec_tree_set(limits, devices->v[i].key,
@@ -253,7 +250,7 @@ static void make_mounts(struct spec_pod_role *r)
 	struct json_object *security = spec_tree_map();
 	bool privileged = false;
 
-	/* The default /dev/shm has only 64 MB, so mount a volume in memory there. */
+	/* The default /dev/shm has only 64 MB. */
 	spec_tree_append(volumes,
 			 spec_tree_parse(
 				 "{\"name\": \"dshm\", \"emptyDir\": {\"medium\": \"Memory\"}}"));
@@ -306,10 +303,7 @@ static int make_node_selector(struct spec_pod_role *r)
 	return ret;
 }
 
-/*
- * Make R's image, container and spec. Return 0, or the errno of the error that was added to the
- * build's errors.
- */
+/* Make R's image, container and spec. Return 0, or the errno of the build's errors. */
 static int make_parts(struct spec_pod_role *r)
 {
 	const char *account = spec_options_text(r->pods->build->options, "service_account");
@@ -443,10 +437,9 @@ static struct json_object *make_command(struct spec_pod_role *r, const struct sp
 }
 
 /*
- * Return the environment variables in this order: the variable to which others refer, the user's,
- * TorchX's, the kind's. A user's variable with a name of TorchX's keeps its position, but gets
- * TorchX's value. One exception: TORCHX_JOB_ID keeps the user's value if that is a handle of
- * TorchX's scheduler "kxfs".
+ * Return the environment variables in this order: the one that others refer to, the user's,
+ * TorchX's, the kind's. If the user sets a variable of TorchX, TorchX's value replaces it, unless
+ * it is a TORCHX_JOB_ID with a handle of TorchX's scheduler "kxfs".
  */
 static struct json_object *make_env(struct spec_pod_role *r, bool rank0,
 				    const struct spec_macros *m)
@@ -510,10 +503,7 @@ static struct json_object *make_spec(struct spec_pod_role *r, bool rank0, const 
 	return ret;
 }
 
-/*
- * Return a copy of VALUE in which the macros in all texts, but not in keys, are expanded. The copy
- * may share single values with VALUE.
- */
+/* Return a copy of VALUE with expanded macros in texts, not in keys. It may share parts. */
 static struct json_object *expand_all(struct json_object *value, const struct spec_macros *m)
 {
 	struct json_object *ret;
@@ -537,7 +527,7 @@ static struct json_object *expand_all(struct json_object *value, const struct sp
 	return ret;
 }
 
-/* True if macros make the role's overlay differ between replicas. */
+/* True if the role's overlay differs between replicas. */
 static bool overlay_names_replica(struct spec_pod_role *r, const struct spec_macros *m)
 {
 	struct spec_macros other = *m;
@@ -548,10 +538,7 @@ static bool overlay_names_replica(struct spec_pod_role *r, const struct spec_mac
 	return !json_object_equal(one, two);
 }
 
-/*
- * Apply the role's overlay to *POD. Return 0, or the errno of the error that was added to the
- * build's errors.
- */
+/* Apply the role's overlay to *POD. Return 0, or the errno of the build's errors. */
 static int apply_overlay(struct spec_pod_role *r, const struct spec_macros *m,
 			 struct json_object **pod)
 {
@@ -576,7 +563,7 @@ static int apply_overlay(struct spec_pod_role *r, const struct spec_macros *m,
 	return 0;
 }
 
-/* Set the labels of replica K's pod. TorchX's labels replace those of the overlay. */
+/* Set the labels of replica K's pod. TorchX's labels take precedence over the overlay's. */
 static int set_labels(struct spec_pod_role *r, struct json_object *metadata, unsigned k)
 {
 	struct json_object *labels, *theirs = json_object_object_get(metadata, "labels");
@@ -622,7 +609,7 @@ struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const cha
 
 /* --- pods in an object --- */
 
-/* Return item I of the list AT, or member I of the map AT; NULL after the last. */
+/* Return item I of a list, or member I of a map, else NULL. */
 static struct json_object *item_of(struct json_object *at, size_t i)
 {
 	if (json_object_is_type(at, json_type_array))
@@ -659,7 +646,7 @@ uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_a
 
 	for (size_t i = 0; i < app->n_roles; i++) {
 		const struct spec_role *r = &app->roles[i];
-		/* lower bound for the bytes of a pod, besides the texts from the AppDef */
+		/* at least, besides the texts from the AppDef */
 		uint64_t bytes = 500;
 
 		bytes += strlen(r->image) + strlen(r->entrypoint);

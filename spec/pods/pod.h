@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Makes the pods of roles, for all kinds. Replicas share most parts by reference, so that making a
- * thousand pods takes milliseconds.
- */
+/* Makes pods for all kinds. Replicas share most parts, so a thousand pods take milliseconds. */
 #pragma once
 
 #include "spec/app/app.h"
 #include "spec/base/tree.h"
 #include "spec/pods/kind.h"
 
-#define POD_TORCHX_VERSION "0.7.0" /* the version of TorchX whose manifests kxfs reproduces */
+#define POD_TORCHX_VERSION "0.7.0" /* kxfs reproduces the manifests of this version */
 
-/* The run options about pods, for the option table of a kind that supports all of them. */
+/* The run options of kinds that support all that concerns pods. */
 #define POD_OPTIONS                                                                                \
 	{.name = "service_account",                                                                \
 	 .type = SPEC_OPTION_NAME,                                                                 \
@@ -28,152 +25,125 @@
 		.help = "leave the annotations and the label kxfs/... out"                         \
 	}
 
-/* The input and the result of making a job's object. Plain data: the caller fills in the input. */
+/* The input and the result of making an object. Plain data. */
 struct spec_build {
 	const struct spec_kind *kind;
 	const struct spec_app *app;
 	const struct spec_options *options;
 	const struct spec_identity *identity;
 	struct spec_errors *errors;
-	char *id; /* the object's name; spec_kind.build sets it */
-	/* true if the name is from a ready manifest; false if kxfs chose it at random */
-	bool named;
-	struct json_object *object; /* the result; spec_kind.build sets it */
+	char *id;		    /* the object's name; the kind sets it */
+	bool named;		    /* the name is from a ready manifest, not random */
+	struct json_object *object; /* the result; the kind sets it */
 };
 
-/* Add an error about the field at PATH to B's errors. Return -EINVAL. */
+/* Add an error about the field at PATH. Return -EINVAL. */
 int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, ...)
 	printf_like(3, 4);
 
 /*
- * Choose the job's name, and check it and the roles' retry policies for CONTROLLER, the controller
- * of B's kind. CONTROLLER makes a Service with this name, so it must begin with a letter. Return 0,
- * or -EINVAL after adding errors to B's errors.
+ * Choose the job's name, and check it and the retry policies for CONTROLLER, which makes a Service
+ * with this name. So the name must begin with a letter. Return 0, or -EINVAL after adding errors.
  */
 int spec_build_begin(struct spec_build *b, const char *controller);
 
-/* If B's options name a queue of Kueue, set Kueue's labels in LABELS, the object's labels. */
+/* Set Kueue's label in an object's LABELS, if B's options name a queue. */
 void spec_build_queue(const struct spec_build *b, struct json_object *labels);
-/* If B's options have a ttl, set it in SPEC: how long the cluster keeps the finished object. */
+/* Set ttlSecondsAfterFinished in SPEC, if B's options have a ttl. */
 void spec_build_ttl(const struct spec_build *b, struct json_object *spec);
 
-/*
- * The parts that all pods of a job share. Plain data: the kind sets the texts and numbers, and
- * pod.c makes all other members.
- */
+/* What all pods of a job share. Plain data: the kind sets texts and numbers, pod.c the rest. */
 struct spec_pods {
 	struct spec_build *build;
-	const char *app_name; /* the app's name as it is in labels */
-	/* name of the variable with the host of rank 0, in all pods but that of rank 0 */
+	const char *app_name; /* as in labels */
+	/* Name of the variable that has the host of rank 0, in the pods of other ranks. */
 	const char *rank0_env;
 	/*
-	 * The text in a role's template that the cluster replaces by the replica's number. NULL if
-	 * the object has a pod for each replica.
+	 * What the cluster replaces by the replica's number in a role's template. NULL if the
+	 * object has a pod for each replica.
 	 */
 	const char *replica_id;
-	/* host of rank 0, if REPLICA_ID is set and the host is known; otherwise NULL */
-	const char *rank0_host;
-	const char *network; /* name of a Multus network, or NULL */
-	/* where the controller mounts lists of host names, or NULL */
-	const char *hosts_dir;
-	/*
-	 * A kind may change the next three members after spec_pods_init has set TorchX's defaults.
-	 */
-	int64_t reserved_cpu;	 /* a pod's CPU limit minus its request, in millicores */
-	int64_t reserved_memory; /* a pod's memory limit minus its request, in MB */
-	int64_t efa; /* vpc.amazonaws.com/efa devices of each pod; -1 to use the role's number */
+	const char *rank0_host; /* host of rank 0, if REPLICA_ID is set; or NULL */
+	const char *network;	/* name of a Multus network, or NULL */
+	const char *hosts_dir;	/* where the controller mounts lists of hosts, or NULL */
+	/* spec_pods_init sets TorchX's defaults. A kind may then change these three. */
+	int64_t reserved_cpu;	 /* CPU limit minus request, in millicores */
+	int64_t reserved_memory; /* memory limit minus request, in MB */
+	int64_t efa;		 /* vpc.amazonaws.com/efa devices; -1 for the role's number */
 	struct json_object *labels;
 	struct json_object *annotations;
 	struct json_object *job_id; /* the variable TORCHX_JOB_ID */
-	/*
-	 * The variable RANK0_HOST: in all pods if REPLICA_ID is set, else only in the pod of rank
-	 * 0.
-	 */
+	/* RANK0_HOST: in all pods if REPLICA_ID is set, else only in the pod of rank 0. */
 	struct json_object *rank0;
-	/* the variable to which the text REPLICA_ID refers, or NULL */
-	struct json_object *number;
+	struct json_object *number; /* the variable in REPLICA_ID, or NULL */
 };
 
-/* Make the members of P that the kind does not set. The build's id must be set. */
+/* Make what the kind does not set. The build's id must be set. */
 void spec_pods_init(struct spec_pods *p);
 void spec_pods_clear(struct spec_pods *p);
 
-/*
- * Make an object with apiVersion VERSION and kind KIND in the namespace of B's job. Take ownership
- * of NAME, the object's name. Set *METADATA (borrowed) to the object's metadata.
- */
+/* Make an object for B's job. Takes ownership of NAME. *METADATA is borrowed. */
 struct json_object *spec_build_object(const struct spec_build *b, const char *version,
 				      const char *kind, struct json_object *name,
 				      struct json_object **metadata);
-/* Return the labels that every object of the job has: name, managed-by, instance. */
+/* Return the labels of every object of the job: name, managed-by, instance. */
 struct json_object *spec_pods_object_labels(struct spec_pods *p);
 
-/*
- * The parts that all pods of a role share. Plain data: pod.c makes them, and a kind may add to
- * LABELS, SPEC and MORE_ENV.
- */
+/* What all pods of a role share. Plain data: a kind may add to LABELS, SPEC and MORE_ENV. */
 struct spec_pod_role {
 	struct spec_pods *pods;
 	const struct spec_role *role;
 	size_t index;
 	struct json_object *labels;
-	/* the pod's spec without its container */
-	struct json_object *spec;
-	/* the container without its name, image, command and environment */
-	struct json_object *container;
+	struct json_object *spec;      /* without the container */
+	struct json_object *container; /* without name, image, command and environment */
 	struct json_object *image;
-	/* the environment variable with the image's name */
-	struct json_object *image_env;
-	struct json_object *command; /* NULL if the command has macros */
-	/* an element for each of the role's variables; NULL if its value has macros */
-	struct json_object **env;
-	struct json_object *more_env; /* environment variables that the kind appends */
-	struct json_object *metadata; /* the role's metadata, which contains the overlay */
-	struct json_object *overlay;  /* or NULL */
-	bool overlay_varies;	      /* true if the overlay may have macros */
+	struct json_object *image_env; /* the variable with the image's name */
+	struct json_object *command;   /* NULL if it has macros */
+	struct json_object **env;      /* for each variable of the role; NULL if it has macros */
+	struct json_object *more_env;  /* the kind appends these variables */
+	struct json_object *metadata;  /* of the role; has the overlay */
+	struct json_object *overlay;   /* or NULL */
+	bool overlay_varies;	       /* the overlay may have macros */
 	char *overlay_path;
 };
 
-/*
- * Prepare role INDEX. Return 0, or the errno of the error that was added to the build's errors. The
- * caller must clear *R even after an error.
- */
+/* Prepare role INDEX. Return 0, or the errno of the build's errors. Clear *R in any case. */
 int spec_pod_role_init(struct spec_pod_role *r, struct spec_pods *p, size_t index);
 void spec_pod_role_clear(struct spec_pod_role *r);
-/* If the run options name a secret to pull images with, add it to R's SPEC. */
+/* Add the secret for pulling images, from the run options, to R's SPEC. */
 void spec_pod_add_secret(struct spec_pod_role *r);
 
 /*
- * Make the pod of replica K, with a container called NAME. Return a map with the members metadata
- * and spec; the caller owns the map and both members. If there is an error, add it to the build's
- * errors and return NULL.
+ * Make the pod of replica K, with a container called NAME. The caller owns the pod and its members
+ * metadata and spec. If there is an error, add it to the build's errors and return NULL.
  */
 struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const char *name);
 
-/* Call FN for each pod and each pod template in OBJECT, which is of KIND. */
+/* Call FN for each pod and pod template in OBJECT, which is of KIND. */
 void spec_each_template(const struct spec_kind *kind, struct json_object *object,
 			void (*fn)(struct json_object *pod, const void *data), const void *data);
 
-/* Return how often the whole job may be retried: the smallest max_retries of its roles. */
+/* Return the smallest max_retries of all roles: how often the whole job may be retried. */
 int64_t spec_pods_least_retries(const struct spec_app *app);
 /* Return the number of decimal digits of N. */
 size_t spec_pods_digits(size_t n);
 
 /*
- * Return a lower bound for the bytes of APP's pods in an object of KIND, so that kxfs can refuse a
- * far too large object before making it.
+ * Return a lower bound for the bytes of APP's pods in an object of KIND. It lets kxfs refuse a far
+ * too large object before making it.
  */
 uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_app *app);
 
 /* --- pod_check.c, for pod.c --- */
 
-/* A variable whose value is this prefix and a path gets the value of the pod's field there. */
+/* Prefix of a variable's value: the rest is the path of a field of the pod. */
 #define POD_FIELD_PATH "[FIELD_PATH]"
 #define POD_GPU	       "nvidia.com/gpu"
 
 /*
- * Check R's mounts, devices and environment variables. Refuse what the API server would refuse, and
- * what would keep the pod from starting. Unlike the server's errors, these have a position in the
- * document. Return 0, or the errno of the errors that were added to the build's errors.
+ * Refuse mounts, devices and variables that the API server would refuse, or that would keep the pod
+ * from starting. Unlike the server's errors, these have a position. Return 0, or the errno of the
+ * build's errors.
  */
 int pod_check(struct spec_pod_role *r);

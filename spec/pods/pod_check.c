@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Checks a container's mounts, resources and environment variables by the rules of Kubernetes. An
- * error has the path of the field; manifest.c finds its line in the document.
- */
+/* Checks a container's mounts, resources and variables by the rules of Kubernetes. */
 #include "spec/pods/pod.h"
 
 #include <errno.h>
@@ -14,7 +11,7 @@
 
 #define HUGE_PAGES "hugepages-"
 
-/* Add an error about the role's FIELD, or about its entry KEY if KEY is not NULL. */
+/* Add an error about the role's FIELD, or its entry KEY (or NULL). */
 printf_like(4, 5) static int refuse(struct spec_pod_role *r, const char *field, const char *key,
 				    const char *fmt, ...)
 {
@@ -86,10 +83,7 @@ static int check_mounts(struct spec_pod_role *r)
 
 /* --- devices --- */
 
-/*
- * True if a container can request a resource NAME: one of Kubernetes' own, or DOMAIN/NAME. The
- * prefix "requests." is only for quotas.
- */
+/* True if a container can request the resource NAME. The prefix "requests." is for quotas. */
 static bool is_resource(const char *name)
 {
 	static const char *const own[] = {"cpu", "memory", "ephemeral-storage", NULL};
@@ -105,10 +99,7 @@ static bool is_resource(const char *name)
 	       slash[1] && spec_label_is_valid(slash + 1);
 }
 
-/*
- * KEY is a device of the role, and the device's count is a limit. Return the request for the same
- * resource in the role's field cpu or memMB, in the unit of the count; 0 if there is none.
- */
+/* KEY is a device, whose count is a limit. Return what cpu or memMB requests of it, or 0. */
 static double requested(const struct spec_pod_role *r, const char *key)
 {
 	const struct spec_resource *have = &r->role->resource;
@@ -120,7 +111,7 @@ static double requested(const struct spec_pod_role *r, const char *key)
 	return 0;
 }
 
-/* Return NULL if the role can request COUNT devices KEY, else the error, malloc'ed. */
+/* Return why the role can't request COUNT devices KEY (malloc'ed), or NULL. */
 static char *device_error(const struct spec_pod_role *r, const char *key, int64_t count)
 {
 	const struct spec_resource *have = &r->role->resource;
@@ -169,7 +160,7 @@ static int check_devices(struct spec_pod_role *r)
 
 /* --- variables --- */
 
-/* True if an environment variable can have the value of a pod's field PATH. */
+/* True if a variable can have the pod's field PATH as its value. */
 static bool is_field(const char *path)
 {
 	static const char *const fields[] = {

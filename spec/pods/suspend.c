@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Suspends and resumes jobs, and changes their queue and priority (suspend.h). A job's controller
- * acts on spec.suspend until the job is finishing.
- */
+/* Suspends and resumes jobs, and changes their queue and priority (suspend.h). */
 #include "spec/pods/suspend.h"
 
 #include <errno.h>
@@ -14,7 +11,6 @@
 #include "spec/view/kueue.h"
 #include "spec/view/view.h"
 
-/* What a user can do who may not suspend and resume jobs in a queue. */
 static const char no_right[] =
 	"the job is in a Kueue queue, so kxfs has to set spec.active of the job's Workload, "
 	"but this user has no right to patch workloads.kueue.x-k8s.io; to end the job, remove "
@@ -25,7 +21,7 @@ static bool is_over(const struct spec_job_view *job)
 	return job->over || job->meta.deleted;
 }
 
-/* True if Kueue manages JOB. JOB's Workload then determines whether JOB is suspended. */
+/* True if Kueue manages JOB, so that its Workload shows whether it is suspended. */
 static bool in_queue(const struct spec_control_job *job)
 {
 	return *job->view->queue || job->kueue->workload;
@@ -46,10 +42,7 @@ static bool is_out_for_good(const struct spec_control_job *job)
 	return in_queue(job) && workload && *spec_workload_put_out(workload);
 }
 
-/*
- * True if JOB, which has a Workload, waits in its queue without quota. Kueue allows a change of the
- * queue only for such a job.
- */
+/* True if JOB, which has a Workload, waits without quota. Only then, Kueue allows another queue. */
 static bool is_waiting(const struct spec_control_job *job)
 {
 	const struct spec_workload_view *workload = job->kueue->workload;
@@ -60,7 +53,7 @@ static bool is_waiting(const struct spec_control_job *job)
 	       (view->suspends || !*view->phase);
 }
 
-/* True if Kueue would now act on the label that ACTION sets. JOB has a Workload. */
+/* True if Kueue would act on the label that ACTION sets. JOB has a Workload. */
 static bool takes_label(const struct spec_control_job *job, enum spec_action action)
 {
 	bool waits = is_waiting(job);
@@ -86,7 +79,6 @@ static unsigned actions(const struct spec_control_job *job)
 	       (job->kueue->fixed ? 0 : suspend);
 }
 
-/* A suspended job has no running pods, so it can't be terminated. */
 static unsigned all_actions(const struct spec_control_job *job)
 {
 	const struct spec_job_view *view = job->view;
@@ -143,9 +135,9 @@ static int refusal(const struct spec_control_job *job, enum spec_action action,
 }
 
 /*
- * Make a JSON merge patch for the object META of the resource PLURAL in API_VERSION. It sets the
- * label KEY to JSON or, if KEY is NULL, the members JSON of spec. If VERSION is not "", the server
- * refuses the patch unless it is the object's resourceVersion.
+ * Make a JSON merge patch for the object META. If KEY is NULL, JSON is the change of spec;
+ * otherwise, it is the value of the label KEY. The server refuses the patch if VERSION, unless it
+ * is "", is not the object's resourceVersion.
  */
 static void patch(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		  const char *api_version, const char *plural, const struct spec_meta *meta,
@@ -160,7 +152,7 @@ static void patch(struct spec_control_request *ret, const struct spec_control_as
 			       *version ? "\"" : "", key ? key : "spec", json);
 }
 
-/* Make a patch for the job's own object; KEY and JSON are as in patch(). */
+/* Patch the job's own object, as in patch(). */
 static void patch_job(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		      const char *key, const char *json)
 {
@@ -173,8 +165,8 @@ static void patch_job(struct spec_control_request *ret, const struct spec_contro
 }
 
 /*
- * Make the patch that sets FIELD, a path below spec ("runPolicy.suspend"), to VALUE (JSON). The
- * server refuses it if the job has changed since kxfs read it.
+ * Set FIELD, a path below spec ("runPolicy.suspend"), to VALUE (JSON). The server refuses the patch
+ * if the job has changed since kxfs read it.
  */
 static void patch_spec(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		       const char *field, const char *value)
@@ -197,10 +189,7 @@ static void request(const struct spec_control_asked *asked, struct spec_control_
 	cleanup_free char *value = named ? text_print("\"%s\"", named) : NULL;
 
 	*ret = (struct spec_control_request){0};
-	/*
-	 * The queue or class must exist: in a queue that does not exist, the job would wait
-	 * forever, and Kueue would ignore a class that does not exist.
-	 */
+	/* A job in a missing queue would wait forever. Kueue ignores a missing class. */
 	if (asked->action == SPEC_QUEUE) {
 		patch_job(ret, asked, SPEC_KUEUE_QUEUE, value);
 		ret->needed = text_print("/apis/%s/namespaces/%s/localqueues/%s", asked->kueue,
@@ -237,17 +226,14 @@ static void request(const struct spec_control_asked *asked, struct spec_control_
 	patch_spec(ret, asked, asked->kind->suspend, suspend ? "true" : "false");
 }
 
-/* True if WORKLOAD already has the label's new value WANTED. ACTION sets the label of the job. */
+/* True if WORKLOAD already has WANTED, the label that ACTION sets in the job. */
 static bool follows_label(const struct spec_workload_view *workload, enum spec_action action,
 			  const char *wanted)
 {
 	return streq(action == SPEC_QUEUE ? workload->queue : workload->priority_class, wanted);
 }
 
-/*
- * A resumed job in a queue remains suspended until it has quota, so it counts as resumed when its
- * Workload is active.
- */
+/* In a queue, a job counts as resumed when its Workload is active, before it has quota. */
 static enum spec_control_outcome outcome(enum spec_action action,
 					 const struct spec_control_mark *before,
 					 const struct spec_control_job *now)
@@ -257,7 +243,7 @@ static enum spec_control_outcome outcome(enum spec_action action,
 
 	if (action == SPEC_TERMINATE && strncmp(now->view->phase, "Terminat", 8) == 0)
 		return SPEC_CONTROL_OBEYED;
-	/* The patch is accepted only while the job is suspended, so the job ended after that. */
+	/* The server accepts the patch only for a suspended job, so this one ended later. */
 	if (action == SPEC_RESUME && now->view->over && !in_queue(now) && !is_asked(now))
 		return SPEC_CONTROL_OBEYED;
 	if (is_over(now->view) || (action == SPEC_TERMINATE && now->view->suspends))
@@ -269,7 +255,7 @@ static enum spec_control_outcome outcome(enum spec_action action,
 	if (before->argument) {
 		if (workload && follows_label(workload, action, before->argument))
 			return SPEC_CONTROL_OBEYED;
-		/* Once Kueue has admitted the job, its queue no longer changes. */
+		/* A job that has quota can't change its queue. */
 		return action == SPEC_QUEUE && workload &&
 				       workload->conditions[SPEC_WORKLOAD_RESERVED].is_true
 			       ? SPEC_CONTROL_LATE

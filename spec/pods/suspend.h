@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Actions of ctl for kinds whose jobs have a field spec.suspend. In a queue of Kueue, Kueue owns
- * this field and reverts changes by others, so ctl sets spec.active of the job's Workload instead.
- * Kueue reads the queue and the priority from labels of the job.
+ * The actions of ctl for jobs with a field spec.suspend. If a job is in a queue, Kueue reverts
+ * other writers' changes of this field, so ctl sets spec.active of its Workload. Kueue reads the
+ * queue and the priority from the job's labels.
  *
- * An action is a patch of the job or of its Workload. The patch contains the object's uid, so the
- * server refuses it if a new object has replaced the old one under the same name.
+ * An action is a patch with the uid of the job or Workload, so that the server refuses it for a new
+ * object of the same name.
  */
 #pragma once
 
 #include "spec/view/control.h"
 
-/* For kinds with the member SUSPEND. */
+/* For kinds with SUSPEND. */
 extern const struct spec_control suspend_control;
-/* For kinds that also have the member TERMINATE. */
+/* For kinds with SUSPEND and TERMINATE. */
 extern const struct spec_control suspend_or_terminate_control;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Makes and reads the objects in an AppWrapper of any version. They have TorchX's names, except
- * where TorchX's name would not work.
- */
+/* Makes and reads the objects in an AppWrapper, with TorchX's names if these would work. */
 #include "spec/pods/wrap.h"
 
 #include <ctype.h>
@@ -12,14 +9,12 @@
 #include "spec/base/name.h"
 
 #define TORCHX	     "torchx.pytorch.org/"
-#define DEFAULT_PORT 29500 /* port of the service if no role has a port */
+#define DEFAULT_PORT 29500 /* if no role has a port */
 #define MAX_SUFFIX   ((int64_t)14)
-#define MIN_SUFFIX   ((int64_t)8) /* characters: 3e11 different suffixes */
-/* Characters that remain for name and suffix, however many roles there are. */
+#define MIN_SUFFIX   ((int64_t)8) /* 3e11 different suffixes */
+/* Characters for name and suffix, even with many roles. */
 #define MIN_ROOM ((int64_t)24)
-/*
- * Of the 63 characters of a name, this many are reserved for suffixes, and one more for each role.
- */
+/* Characters of a name that suffixes need, besides one for each role. */
 #define NAME_RESERVE 7
 
 static void wrap_clear(struct wrap *w)
@@ -32,7 +27,7 @@ static void wrap_clear(struct wrap *w)
 
 /* --- names --- */
 
-/* Return the normal form of NAME (spec_name_norm) without leading digits and dashes. */
+/* Return NAME in normal form (spec_name_norm), without leading digits and dashes. */
 static char *clean(const char *name)
 {
 	char *ret = spec_name_norm(name);
@@ -51,10 +46,7 @@ static size_t count_chars(const char *s)
 	return n;
 }
 
-/*
- * Make a random suffix of N characters in TorchX's alphabet. One random number does not always
- * yield 14 characters, so use two.
- */
+/* Make a random suffix of N characters. One random number may yield fewer than 14. */
 static void make_suffix(const uint64_t random[2], size_t n, char ret[MAX_SUFFIX + 1])
 {
 	char more[SPEC_SUFFIX_MAX];
@@ -70,8 +62,8 @@ static void make_suffix(const uint64_t random[2], size_t n, char ret[MAX_SUFFIX 
 
 /*
  * Choose the job's id, so short that each role's suffix fits. TorchX would shorten the random
- * suffix, to as few as 3 characters, and two jobs could get the same one. kxfs shortens the app's
- * name instead, in its normal form, which later steps do not shorten further.
+ * suffix, to 3 characters or more, so that two jobs could get the same id. kxfs shortens the app's
+ * name instead.
  */
 static void make_id(struct wrap *w)
 {
@@ -90,13 +82,13 @@ static void make_id(struct wrap *w)
 	make_suffix(w->build->identity->random, (size_t)suffix_len, suffix);
 	w->app_name = mem_copy(label, min_of(strlen(label), (size_t)(room - suffix_len)));
 	len = min_of(strlen(name), (size_t)(room - suffix_len));
-	while (len > 0 && name[len - 1] == '-') /* a dash precedes the suffix anyway */
+	while (len > 0 && name[len - 1] == '-') /* a dash follows anyway */
 		len--;
 	name[len] = '\0';
 	w->build->id = text_print("%s%s%s", name, *name ? "-" : "", suffix);
 }
 
-/* Return the name of the environment variable that has the host of ROLE's replica 0, malloc'ed. */
+/* Return the variable with the host of ROLE's replica 0 (malloc'ed). */
 static char *hosts_env(const char *role)
 {
 	cleanup_free char *name = clean(role);
@@ -110,10 +102,7 @@ static char *hosts_env(const char *role)
 	return ret;
 }
 
-/*
- * Return the name of replica K's pod. In role 0, it is TorchX's name. In other roles, kxfs adds the
- * index of the role, so that all names differ.
- */
+/* Return replica K's pod name: TorchX's in role 0. Other roles add their index to be unique. */
 static struct json_object *pod_name(struct wrap *w, size_t role, unsigned k)
 {
 	if (role == 0)
@@ -147,7 +136,7 @@ static void add_pod_group(struct wrap *w, size_t index)
 	add_item(w, group, false);
 }
 
-/* Names need no escapes in JSON, since they are DNS labels. */
+/* The names are DNS labels, which JSON need not escape. */
 static void add_service(struct wrap *w)
 {
 	const char *id = w->build->id;
@@ -187,7 +176,6 @@ static struct json_object *hosts_variable(struct wrap *w, const char *name, size
 	return ret;
 }
 
-/* Add the members of a pod's spec that only AppWrappers have. */
 static void extend_spec(struct wrap *w, struct spec_pod_role *r)
 {
 	const struct spec_build *b = w->build;
@@ -204,10 +192,7 @@ static void extend_spec(struct wrap *w, struct spec_pod_role *r)
 		spec_tree_text(r->spec, "priorityClassName", priority);
 }
 
-/*
- * Add the pod of replica K. The overlay can't change its name, namespace and host name, by which
- * pods find each other.
- */
+/* Add replica K's pod. An overlay can't change its names, by which pods find each other. */
 static int add_pod(struct wrap *w, struct spec_pod_role *r, unsigned k)
 {
 	struct json_object *name cleanup_json = pod_name(w, r->index, k);
@@ -236,7 +221,7 @@ static int add_pods(struct wrap *w, size_t index)
 
 	if (err)
 		return err;
-	/* Add the host of rank 0 (rank0_env), and the host of the role's replica 0. */
+	/* The hosts of rank 0, and of the role's replica 0. */
 	r.more_env = spec_tree_list(2);
 	spec_tree_append(r.more_env, hosts_variable(w, w->rank0_env, 0));
 	if (!streq(own, w->rank0_env))
@@ -265,9 +250,8 @@ static void start(struct wrap *w)
 }
 
 /*
- * TorchX and kxfs identify a role by a label. Check that no earlier role has the label of role
- * INDEX. NAMES has the labels of the earlier roles. Return 0, or the errno of the error that was
- * added to the build's errors.
+ * A label identifies a role. Check that the earlier roles, whose labels are in NAMES, do not have
+ * the label of role INDEX. Return 0, or the errno of the build's errors.
  */
 static int check_label(struct wrap *w, size_t index, struct json_object *names)
 {
@@ -314,9 +298,8 @@ int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_obj
 /* --- reading --- */
 
 /*
- * Return the key that identifies a pod in its job. For a pod of TorchX or kxfs, write
- * "ROLE.REPLICA" from its labels to KEY and return KEY, because TorchX's pod names lack the role.
- * For any other pod, return its name.
+ * Return the key of a pod in its job: "ROLE.REPLICA" from TorchX's labels (in KEY), since TorchX's
+ * pod names lack the role; otherwise its name.
  */
 static const char *key_of(const struct spec_value *object, char *key, size_t size)
 {
@@ -348,7 +331,7 @@ static bool is_pod(const struct spec_value *object)
 	       streq(spec_read_text(object, "apiVersion"), "v1");
 }
 
-/* True if objects of OBJECT's kind never create pods. */
+/* True if objects of this kind never create pods. */
 static bool is_quiet(const struct spec_value *object)
 {
 	static const char *const kinds[] = {"Service",	      "PodGroup", "ConfigMap",

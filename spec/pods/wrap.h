@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the objects in an AppWrapper of any version, as TorchX makes them for MCAD: pod groups,
- * pods and one headless service. Also reads the pods. The form of the list of objects depends on
- * the version, so appwrapper.c and mcad.c handle the list.
+ * Makes the objects in an AppWrapper as TorchX does for MCAD: pod groups, pods and one headless
+ * service. Also reads the pods. appwrapper.c and mcad.c handle the list of objects, which depends
+ * on the version.
  */
 #pragma once
 
 #include "spec/pods/pod.h"
 #include "spec/view/reader.h"
 
-/* The run options of AppWrappers of all versions, for the option tables of these kinds. */
+/* The run options of all AppWrappers. */
 #define WRAP_OPTIONS                                                                               \
 	POD_OPTIONS,                                                                               \
 		{.name = "coscheduler_name",                                                       \
@@ -29,25 +29,21 @@
 /* The AppWrapper that is being made. */
 struct wrap {
 	struct spec_build *build;
-	/* Makes an item of the AppWrapper's list from OBJECT, and takes ownership of OBJECT. */
+	/* Makes an item of the list from OBJECT, and takes ownership of OBJECT. */
 	struct json_object *(*item)(struct json_object *object, bool is_pod);
-	struct spec_pods pods; /* parts that all pods share */
+	struct spec_pods pods;
 	struct json_object *items;
 	const char *coscheduler; /* or NULL */
-	/* the app's name in labels, perhaps shortened */
-	char *app_name;
+	char *app_name;		 /* as in labels, perhaps shortened */
 	char *rank0_env;
 };
 
-/*
- * Implement spec_kind.build: choose the job's name, make all items with ITEM (see struct wrap), and
- * make the AppWrapper from them with OBJECT.
- */
+/* Implement spec_kind.build: make the items with ITEM, and the AppWrapper with OBJECT. */
 int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_object *, bool is_pod),
 	       struct json_object *(*object)(struct wrap *w));
 /*
- * Implement spec_reader.job. LIST has the items of an AppWrapper, each with its object under KEY.
- * Each pod is a task; pods in other objects, such as a Job, are not. Also set the app's name in V.
+ * Implement spec_reader.job. Each item of LIST has an object under KEY. Each pod is a task, but not
+ * pods in other objects, such as a Job. Also set V's app and HIDDEN.
  */
 size_t wrap_tasks(const struct spec_value *list, const char *key, struct spec_job_view *v,
 		  struct spec_task_source **ret_tasks);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds why a job waits if neither its object nor its pods show the reason: its pods can't be
- * created, a volume can't be mounted, there is no capacity for its gang, its queue or the cluster
- * is full, or no controller or scheduler has processed it. The sources are events, the pod group
- * and the queue. Only the first cause is shown, in the order of spec_cause_find. If the user may
- * not read the objects that would show the cause, the text names these objects.
+ * Finds why a job waits if neither its object nor its pods show the reason. The sources are events,
+ * the pod group and the queue. spec_cause_find returns the first cause that it finds. If the user
+ * may not read the objects that would show the cause, the text names them.
  */
 #include "spec/view/steps.h"
 
@@ -15,14 +13,14 @@
 #include "spec/view/watched.h"
 
 /*
- * When Volcano gives up a job, the last event about a failure to create its pods is at most this
- * old (ns). Less than two minutes were measured.
+ * When Volcano gives up a job, the last event about a failed creation of a pod is at most this old
+ * (ns). Less than two minutes were measured.
  */
 #define GIVING_UP INT64_C(300000000000)
 
 #define WAITS_FOR_ROOM "It starts automatically when capacity becomes available."
 
-/* A class of causes. `status` shows REASON, and `why` shows ADVICE after the cause. */
+/* `status` shows REASON, and `why` shows ADVICE after the cause. */
 struct cause_class {
 	const char *reason;
 	const char *advice;
@@ -61,17 +59,14 @@ static const struct cause_class queue_closed = {
 static const struct cause_class unschedulable = {"Unschedulable", ""};
 static const struct cause_class missing_right = {"MissingRight", ""};
 
-/*
- * How long (ns) a pod with a node may take to start, for example to pull its image, before `why`
- * reports that the reason is unknown.
- */
+/* How long (ns) a pod with a node may take to start, for example to pull its image. */
 #define STARTING INT64_C(60000000000)
 
 #define UNSEEN(what)                                                                               \
 	"This user may not list and watch " what                                                   \
 	", which would show the reason: ask the cluster's administrator for that right."
 
-/* Advice about resources that the user may not watch, indexed by spec_view_context.unseen. */
+/* The index is spec_view_context.unseen. */
 static const char *const unseen_advice[] = {
 	[0] = "",
 	[SPEC_UNSEEN_EVENTS] = UNSEEN("events"),
@@ -79,7 +74,6 @@ static const char *const unseen_advice[] = {
 	[SPEC_UNSEEN_EVENTS | SPEC_UNSEEN_GROUPS] = UNSEEN("events and podgroups"),
 };
 
-/* The data from which a cause is found. */
 struct facts {
 	const struct spec_job *job;
 	const struct spec_job_view *view;
@@ -110,10 +104,7 @@ printf_like(2, 3) static struct spec_cause
 
 /* --- events --- */
 
-/*
- * Return the newest event with REASON about the object UID, or NULL. Ignore noise (see
- * spec_event_view_is_noise).
- */
+/* Return the newest event with REASON about the object UID, except noise, or NULL. */
 static const struct spec_event_view *newest(const struct facts *f, const char *uid,
 					    const char *reason)
 {
@@ -129,7 +120,6 @@ static const struct spec_event_view *newest(const struct facts *f, const char *u
 	return ret;
 }
 
-/* Return the newest event about a failure to create pods, or NULL. */
 static const struct spec_event_view *newest_refusal(const struct facts *f)
 {
 	const struct spec_event_view *ret = NULL;
@@ -151,7 +141,7 @@ static bool any_about(const struct facts *f, const char *uid)
 	return false;
 }
 
-/* Return the part of TEXT after KEY, or all of TEXT if it does not contain KEY. */
+/* Return the part of TEXT after KEY, or TEXT if it lacks KEY. */
 static const char *behind(const char *text, const char *key)
 {
 	const char *p = strstr(text, key);
@@ -159,10 +149,7 @@ static const char *behind(const char *text, const char *key)
 	return p ? p + strlen(key) : text;
 }
 
-/*
- * Return the word that follows KEY in TEXT, without its quotes. Set *N to the length of the word.
- * Return NULL if TEXT does not contain KEY, or if no word follows KEY.
- */
+/* Return the word after KEY in TEXT, without quotes, and its length *N; NULL if there is none. */
 static const char *word_behind(const char *text, const char *key, size_t *n)
 {
 	const char *p = strstr(text, key);
@@ -175,7 +162,6 @@ static const char *word_behind(const char *text, const char *key, size_t *n)
 	return *n > 0 ? p : NULL;
 }
 
-/* True if SPEC_SETTLE_NS has passed since SINCE. */
 static bool has_waited(const struct facts *f, int64_t since)
 {
 	return f->ctx->now - since >= SPEC_SETTLE_NS;
@@ -184,8 +170,8 @@ static bool has_waited(const struct facts *f, int64_t since)
 /* --- pods that can't be made --- */
 
 /*
- * Return an array with one element for each replica, malloc'ed: true if the replica has a pod in
- * the cluster now. spec_replica.pod may be the name of a deleted pod.
+ * Return an array (malloc'ed) of whether each replica has a pod in the cluster now.
+ * spec_replica.pod does not show this, since the pod may be deleted.
  */
 static bool *made_replicas(const struct facts *f)
 {
@@ -209,7 +195,7 @@ static bool any_unmade(const struct facts *f)
 
 #define CANT "its pods can't be created: "
 
-/* Return the cause. TEXT is the message with which the server refused to create the job's pods. */
+/* Return the cause. TEXT is the server's message about a pod that it refused. */
 static struct spec_cause refused(const struct facts *f, const char *text)
 {
 	const char *word, *more;
@@ -235,13 +221,13 @@ static struct spec_cause refused(const struct facts *f, const char *text)
 }
 
 /*
- * Return the cause from E, an event about a failure to create pods. Kubernetes' own controllers
- * quote the server's message after PLAIN. Volcano's controller dumps the whole reply.
+ * Return the cause from E, an event about a failed creation of pods. Kubernetes' controllers quote
+ * the server's message after PLAIN. Volcano's controller dumps the whole reply.
  */
 static struct spec_cause refused_by(const struct facts *f, const struct spec_event_view *e)
 {
 	static const char plain[] = "Error creating: ";
-	/* client-go adds this prefix when the messages of a series of events differ. */
+	/* client-go adds this prefix if the messages of an event series differ. */
 	const char *message = behind(e->message, "(combined from similar events): ");
 	cleanup_free char *text = text_copy(message);
 
@@ -255,12 +241,12 @@ static struct spec_cause find_unmade(const struct facts *f)
 	const struct spec_event_view *e = newest_refusal(f);
 	struct spec_cause ret;
 
-	/* MCAD creates no events, but quotes the server's message in the job's object. */
+	/* MCAD creates no events. Its object quotes the server's message. */
 	if (streq(f->view->reason, "ItemCreationFailure"))
 		return refused(f, behind(f->view->message, "creation failure: "));
 	if (!e || spec_event_view_is_old(e, f->view->changed) || !any_unmade(f))
 		return none();
-	/* Pods that were created later show that the refusal is over. */
+	/* Later pods show that the server no longer refuses them. */
 	for (size_t i = 0; i < f->pods.n; i++)
 		if (f->pods.v[i].pod->meta.created > e->last)
 			return none();
@@ -272,7 +258,6 @@ static struct spec_cause find_unmade(const struct facts *f)
 	return ret;
 }
 
-/* Return the advice for a job that the controller gave up because of CAUSE. */
 static const char *advice_after(const struct spec_cause *cause)
 {
 	static const struct {
@@ -307,7 +292,7 @@ struct spec_cause spec_cause_given_up(const struct spec_job *job, const struct s
 	ret = refused_by(&f, e);
 	if (!*ret.reason)
 		return ret;
-	/* Count how often the controller tried to create the pods. */
+	/* Count the attempts to create the pods. */
 	for (size_t i = 0; i < ctx->n_events; i++)
 		if (spec_event_view_is_refusal(ctx->events[i]))
 			n += min_of(ctx->events[i]->count, 1000000u);
@@ -335,10 +320,7 @@ const char *spec_cause_probe(const struct spec_pod_view *pod, const struct spec_
 
 /* --- volumes --- */
 
-/*
- * Return the replica whose pod E is about. Return NULL if E is not about a pod, if the pod was
- * deleted, or if the replica has started or ended.
- */
+/* Return the waiting replica whose existing pod E is about, or NULL. */
 static const struct spec_replica *replica_of(const struct facts *f, const struct spec_event_view *e)
 {
 	for (size_t i = 0; i < f->pods.n; i++) {
@@ -351,7 +333,7 @@ static const struct spec_replica *replica_of(const struct facts *f, const struct
 	return NULL;
 }
 
-/* True if an event after FAILURE, a failed mount, shows that the pod's volumes are mounted now. */
+/* True if a later event shows that the volumes of FAILURE's pod are mounted. */
 static bool is_mounted(const struct facts *f, const struct spec_event_view *failure)
 {
 	for (size_t i = 0; i < f->ctx->n_events; i++) {
@@ -457,8 +439,8 @@ static struct spec_cause find_gang(const struct facts *f)
 /* --- the queue and the cluster --- */
 
 /*
- * KEY ("overused ") precedes each resource in TEXT: "overused cpu, overused memory". Copy the next
- * name to NAME, and advance TEXT past it. Return false if there are no more names.
+ * Copy the next resource in TEXT to NAME and advance TEXT. KEY ("overused ") precedes each
+ * resource: "overused cpu, overused memory". Return false if there are no more.
  */
 static bool next_resource(const char **text, const char *key, char name[256])
 {
@@ -474,32 +456,27 @@ static bool next_resource(const char **text, const char *key, char name[256])
 	return n > 0;
 }
 
-/* Print how much of the resource NAME the job needs: "it needs 2.4 cpu". */
+/* Print what the job needs of the resource NAME: "it needs 2.4 cpu". */
 static void put_need(FILE *out, const char *name, const char *need)
 {
 	bool bytes = strstr(name, "memory") || strstr(name, "storage");
 	double value = spec_amount_value(need);
 
 	fputs("it needs ", out);
-	if (value < 0) /* an unknown notation: print the server's own text */
+	if (value < 0) /* an unknown notation: quote it */
 		fputs(need, out);
 	else
 		spec_amount_print(out, name, value);
 	fprintf(out, "%s %s", bytes ? " of" : "", name);
 }
 
-/*
- * Return how much of the resource NAME queue Q may use in total; negative if unlimited or unknown.
- */
+/* Return Q's limit of the resource NAME; negative if unlimited or unknown. */
 static double queue_limit(const struct spec_queue_view *q, const char *name)
 {
 	return q ? spec_amount_value(spec_amounts_get(&q->capability, "", name)) : -1;
 }
 
-/*
- * Print how much of the resource NAME queue Q has: ", and the queue has 1 of its 4 free". The job
- * needs the amount NEED.
- */
+/* Print what queue Q has of the resource NAME: ", and the queue has 1 of its 4 free". */
 static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char *name, double need)
 {
 	double all = queue_limit(q, name);
@@ -508,10 +485,7 @@ static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char
 
 	if (all < 0)
 		return;
-	/*
-	 * Print only the total if the job needs more than the total, or if enough seems to be free.
-	 * In the second case, admitted jobs that do not run yet have the free amount.
-	 */
+	/* If enough seems to be free, jobs that start soon will use it: print only the limit. */
 	if (need > all || left >= need) {
 		fputs(", and the queue's limit is ", out);
 		spec_amount_print(out, name, all);
@@ -525,8 +499,8 @@ static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char
 }
 
 /*
- * Return the cause "no capacity for the job": in the job's queue if QUEUE is true, otherwise in the
- * cluster. KEY precedes each exhausted resource in TEXT, the scheduler's message.
+ * Return the cause "no capacity": in the job's queue if QUEUE is true, otherwise in the cluster.
+ * KEY precedes each lacking resource in TEXT, the scheduler's message.
  */
 static struct spec_cause is_full(const struct facts *f, const char *text, const char *key,
 				 bool queue)
@@ -559,9 +533,7 @@ static struct spec_cause is_full(const struct facts *f, const char *text, const 
 	return made(!queue ? &cluster_full : never ? &queue_too_small : &queue_full, words);
 }
 
-/*
- * Return a cause if the job needs more than its queue may ever use. Freed capacity would not help.
- */
+/* Return a cause if the job needs more than its queue may ever have. */
 static struct spec_cause find_too_small(const struct facts *f)
 {
 	const struct spec_group_view *g = f->ctx->group;
@@ -578,7 +550,7 @@ static struct spec_cause find_too_small(const struct facts *f)
 	return *text ? is_full(f, text, "insufficient ", true) : none();
 }
 
-/* Return a cause if the job's queue is closed, because such a queue starts no jobs. */
+/* Return a cause if the job's queue is closed: it then starts no jobs. */
 static struct spec_cause find_closed(const struct facts *f)
 {
 	const struct spec_group_view *g = f->ctx->group;
@@ -591,7 +563,7 @@ static struct spec_cause find_closed(const struct facts *f)
 	return make(&queue_closed, "queue %s is closed", f->view->queue);
 }
 
-/* Return a cause if the scheduler has not admitted the job's pod group. */
+/* Return a cause if the scheduler has not admitted the pod group. */
 static struct spec_cause find_pending(const struct facts *f)
 {
 	static const char quota[] = "queue resource quota insufficient";
@@ -626,17 +598,14 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 		return spec_kueue_cause(job, view, ctx);
 	if (spec_state_is_final(job->state) || job->state == SPEC_UNKNOWN || job->history)
 		return ret;
-	/*
-	 * Kueue's reason comes before that of a failed replica, which may be from an earlier
-	 * attempt.
-	 */
+	/* A failed replica may be from an earlier attempt, so Kueue's reason takes precedence. */
 	if (*view->phase && (*spec_kueue_queue(view, ctx) || ctx->kueue.workload))
 		ret = spec_kueue_cause(job, view, ctx);
-	/* A failed replica explains more than what other replicas wait for. */
+	/* A failure explains more than what other replicas wait for. */
 	if (*ret.reason || spec_job_first_failed(job, NULL))
 		return ret;
 	if (!*view->phase) {
-		/* No controller has made a pod group or pods for the job yet. */
+		/* No controller has processed the job yet. */
 		if (job->state == SPEC_SUBMITTED && !ctx->stale_since && has_waited(&f, ctx->since))
 			ret = make(&no_controller, "no controller has processed it yet");
 		return ret;
@@ -665,7 +634,7 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 		return ret;
 	for (size_t i = 0; i < pods.n; i++)
 		n += !pods.v[i].pod->gone && *pods.v[i].pod->node;
-	/* If all pods have nodes, only events (for example about volumes) would show the reason. */
+	/* If all pods have nodes, only events (about volumes) would show the reason. */
 	if (n >= job->n_replicas)
 		unseen &= SPEC_UNSEEN_EVENTS;
 	if (unseen && has_waited(&f, max_of(ctx->since, view->changed) +

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file ctl of a job: which actions the job's controller would accept now, the request for an
- * action, and its outcome. Each kind has one struct of pure functions. backend/kube/control.c sends
- * the requests.
+ * The actions of a job's file ctl: which ones the job's controller accepts now, the request to the
+ * server, and its outcome. Each kind has one struct spec_control of pure functions.
  */
 #pragma once
 
@@ -22,41 +21,35 @@ struct spec_control_job {
 struct spec_control_asked {
 	const struct spec_control_job *job; /* the job's current version on the server */
 	const char *namespace;
-	/*
-	 * Kueue's API version on the server, "kueue.x-k8s.io/v1beta2"; NULL if the server has none.
-	 */
-	const char *kueue;
+	const char *kueue; /* "kueue.x-k8s.io/v1beta2", or NULL if not served */
 	enum spec_action action;
 	const char *argument; /* the name of a queue or class, or NULL */
 	/*
-	 * The name of a new object, for kinds that are controlled by creating objects. A repeated
-	 * request has the same name, so that the server creates only one object.
+	 * The name of the object to create, for kinds that create one. A retry uses the same name,
+	 * so that the server creates only one object.
 	 */
 	const char *name;
-	const struct spec_kind *kind; /* the job's kind */
+	const struct spec_kind *kind;
 };
 
-/* The request to the server for the action. Plain data. */
+/* The request to the server. Plain data. */
 struct spec_control_request {
 	/*
-	 * True if BODY is a JSON merge patch of the object at PATH. False if BODY is an object to
-	 * be created at PATH.
+	 * True if BODY is a JSON merge patch of the object at PATH. Otherwise, BODY is a new
+	 * object, to be created at PATH.
 	 */
 	bool patch;
 	char *resource; /* for messages: "commands.bus.volcano.sh" */
-	/*
-	 * After a 403: text for the user that names the missing right, and what to do instead. NULL
-	 * if the server's own text is enough.
-	 */
+	/* The message to the user after a 403; NULL to use the server's text. */
 	const char *forbidden;
 	char *path; /* relative to the server, with its query */
 	char *body; /* JSON */
 	/*
-	 * The path of an object without which the action has no effect, or NULL. kxfs reads the
-	 * object first. If the user may not read it, kxfs sends the request anyway.
+	 * The path of an object that must exist for the action to have an effect, or NULL. kxfs
+	 * reads the object first. If the user may not read it, kxfs sends the request anyway.
 	 */
 	char *needed;
-	char *missing; /* text for the user if the object NEEDED does not exist */
+	char *missing; /* message to the user if the object NEEDED does not exist */
 };
 
 static inline void spec_control_request_clear(struct spec_control_request *rq)
@@ -72,32 +65,28 @@ static inline void spec_control_request_clear(struct spec_control_request *rq)
 struct spec_control_mark {
 	const char *phase;
 	unsigned retries;
-	const char *argument; /* argument of the action, or NULL */
+	const char *argument; /* the action's argument, or NULL */
 };
 
 enum spec_control_outcome {
 	SPEC_CONTROL_OPEN,   /* no outcome is visible yet */
-	SPEC_CONTROL_OBEYED, /* the action has had an effect on the job */
-	/* the job has reached a state in which the controller ignores the action */
-	SPEC_CONTROL_LATE,
+	SPEC_CONTROL_OBEYED, /* the action has taken effect */
+	SPEC_CONTROL_LATE,   /* the controller will ignore the action */
 };
 
 struct spec_control {
-	unsigned known; /* bit set (1u << enum spec_action): all actions that the kind supports */
+	unsigned known; /* bit set (1u << enum spec_action): the actions of this kind */
 	/*
-	 * Bit set of the actions that the controller would carry out twice if it received two
-	 * requests. kxfs does not repeat such a request if the server may have received it.
+	 * The actions that the controller would carry out twice if it received the request twice.
+	 * kxfs does not retry such a request if the server may have received it.
 	 */
 	unsigned once;
-	/*
-	 * Returns a bit set (1u << enum spec_action) of the actions that the controller would
-	 * accept now.
-	 */
+	/* Returns the bit set of actions that the controller accepts now. */
 	unsigned (*actions)(const struct spec_control_job *job);
 	/*
 	 * Returns the errno for an ACTION that is not accepted now: -EOPNOTSUPP if this mount can't
-	 * request it at all, otherwise -EINVAL. Sets *RET_WHY to the reason (static), or to NULL if
-	 * the job's phase is the reason.
+	 * request it, otherwise -EINVAL. Sets *RET_WHY to the reason (static), or to NULL if the
+	 * reason is the job's phase.
 	 */
 	int (*refusal)(const struct spec_control_job *job, enum spec_action action,
 		       const char **ret_why);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses a job's object. The kind's reader reads tasks and status, and roles.c arranges the roles.
- * The object of a job with a thousand tasks is a megabyte, nearly all of it spec, and the server
- * sends the object whenever one of the pods changes. So if the spec has not changed, kxfs copies
- * all that depends on it from the earlier view.
+ * Parses a job's object with the kind's reader. The object of a job with a thousand tasks is a
+ * megabyte, nearly all of it spec, and the server sends it whenever a pod changes. So if the spec
+ * has not changed, kxfs copies what depends on it from the earlier view.
  */
 #include <errno.h>
 
@@ -49,7 +48,7 @@ void spec_job_view_queued(struct spec_job_view *v, const char *queue)
 
 /* --- a job that is read for the first time --- */
 
-/* Read the members that depend on the metadata. Return 0 or -EINVAL. */
+/* Read what depends on the metadata. Return 0 or -EINVAL. */
 static int read_head(struct spec_job_view *v, const struct spec_value *object)
 {
 	const struct spec_value *metadata = spec_read_map(object, "metadata");
@@ -69,7 +68,6 @@ static int read_head(struct spec_job_view *v, const struct spec_value *object)
 	return 0;
 }
 
-/* Read the members that depend on the spec. */
 static void read_spec(struct spec_job_view *v, const struct spec_reader *reader,
 		      const struct spec_value *object)
 {
@@ -152,10 +150,7 @@ int spec_job_view_parse(const struct spec_reader *reader, const char *json, size
 		v->suspends |= p->asked;
 		v->over |= !p->asked && (p->ending || spec_state_is_final(p->state));
 	}
-	/*
-	 * A controller that limits attempts counts the last failure as a retry, too. But no retry
-	 * followed it.
-	 */
+	/* A controller that limits attempts counts the last failure, too. No retry followed it. */
 	if (v->retry_limit > 0)
 		v->retries = min_of(v->retries, v->retry_limit - 1);
 	*ret = take_ptr(v);

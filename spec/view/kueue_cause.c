@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds why Kueue does not let a job run, from the conditions of the job's Workload and from its
- * queue. kxfs words the text and the advice, and quotes Kueue's messages. The first of these cases
- * that applies is the cause:
+ * Finds why Kueue does not let a job run, from the conditions of its Workload and from its queue.
+ * kxfs quotes Kueue's messages. The first case that applies is the cause:
  *
- *	deactivated             Kueue admits the job when spec.active is true again, or never
- *	evicted, has quota      Kueue is ending the job's pods
- *	no QuotaReserved        the job waits in the queue
- *	QuotaReserved is false  no quota now, or never; or the queue is missing or stopped
- *	Admitted is not true    the job waits for admission checks
+ *	Finished, FailedToStart  Kueue could not start the job
+ *	deactivated              Kueue admits the job when spec.active is true again, or never
+ *	Evicted, has quota       Kueue is ending the job's pods
+ *	no QuotaReserved         the job waits in its queue, or the queue is stopped
+ *	QuotaReserved is false   no quota now, or never; or the queue is missing or stopped
+ *	Admitted is not true     the job waits for admission checks
  *
- * While an evicted job waits again, its condition Evicted remains true. The text then also reports
- * the eviction.
+ * The condition Evicted remains true while the job waits again. The text then also reports the
+ * eviction.
  */
 #include "spec/view/steps.h"
 
@@ -27,16 +27,16 @@
 	"It continues when spec.active of its Workload is true again, but this user has no right " \
 	"to set that (patch workloads.kueue.x-k8s.io). To run the job again, copy its "            \
 	"manifest.yaml into submit/ and remove its directory."
-/* advice if Kueue will never requeue the job */
+/* Advice if Kueue will never requeue the job. */
 #define SUBMIT_AGAIN                                                                               \
 	"Kueue will not admit it again: to run it again, copy its manifest.yaml into submit/."
 
-/* How kxfs explains one of Kueue's reasons to users. */
+/* How kxfs explains a reason of Kueue. */
 struct kueue_meaning {
-	/* a reason in a condition; NULL in the last row, which is for all other reasons */
+	/* The reason in a condition; NULL in the last row, which is for all others. */
 	const char *kueue;
-	const char *reason; /* the reason that `status` shows */
-	const char *advice; /* the advice in `why`, after the sentence */
+	const char *reason; /* as in `status` */
+	const char *advice; /* as in `why` */
 	const char *words;
 	enum {
 		NOTHING,
@@ -47,7 +47,7 @@ struct kueue_meaning {
 
 #define NO_QUOTA "it has no quota in ", QUOTE
 
-/* Reasons of the condition QuotaReserved: apis/kueue/v1beta2/workload_types.go. */
+/* Reasons of the condition QuotaReserved (Kueue's apis/kueue/v1beta2/workload_types.go). */
 static const struct kueue_meaning unreserved_meanings[] = {
 	{"WaitingForQuota", "QueueFull", WAITS_FOR_ROOM, NO_QUOTA},
 	{"WaitingForPreemptedWorkloads", "QueueFull", WAITS_FOR_ROOM, NO_QUOTA},
@@ -83,7 +83,7 @@ static const struct kueue_meaning evicted_meanings[] = {
 	{NULL, "Evicted", "", "it was evicted", QUOTE},
 };
 
-/* Reasons that spec_workload_put_out returns. */
+/* Results of spec_workload_put_out. */
 static const struct kueue_meaning off_meanings[] = {
 	{"AdmissionCheck", "AdmissionCheckRejected", SUBMIT_AGAIN,
 	 "it was rejected by an admission check", QUOTE},
@@ -94,16 +94,15 @@ static const struct kueue_meaning off_meanings[] = {
 	{NULL, "Deactivated", SUBMIT_AGAIN, "it was deactivated", QUOTE},
 };
 
-/* A cause whose text is being written. */
 struct kueue_text {
 	const struct spec_job_view *view;
 	const struct spec_view_context *ctx;
 	const struct spec_workload_view *w;
-	const struct spec_local_queue *queue; /* NULL if unknown */
-	const char *reason, *advice;	      /* as in struct kueue_meaning */
+	const struct spec_local_queue *queue; /* or NULL */
+	const char *reason, *advice;	      /* as in kueue_meaning */
 	FILE *out;			      /* the sentence */
 	bool stops;
-	bool pods; /* true if the text must end with the reason why the pods did not become ready */
+	bool pods; /* end the text with why the pods did not become ready */
 };
 
 static const struct kueue_meaning *meaning_of(const struct kueue_meaning *table, const char *reason)
@@ -160,18 +159,18 @@ static void put_time(const struct kueue_text *m, int64_t ns)
 		fprintf(m->out, " at %s", text);
 }
 
-/* Quote the message of condition C, or its reason if the message is empty. */
+/* Quote the message of condition C, or its reason if there is no message. */
 static void put_quote(const struct kueue_text *m, const struct spec_condition_view *c)
 {
 	fprintf(m->out, ". Kueue: \"%s\"", *c->message ? c->message : c->reason);
 }
 
-/* Print why Kueue ended the job's pods, when, and how often. Return the meaning of the reason. */
+/* Print why, when and how often Kueue evicted the job. Return what the reason means. */
 static const struct kueue_meaning *put_eviction(struct kueue_text *m)
 {
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
 	const struct kueue_meaning *means = meaning_of(evicted_meanings, e->reason);
-	/* requeueState.count counts only evictions for this reason */
+	/* requeueState.count counts only this reason. */
 	unsigned requeued = streq(e->reason, "PodsReadyTimeout") ? m->w->requeued : 0;
 
 	m->pods |= means->adds == PODS;
@@ -191,7 +190,6 @@ static const struct kueue_meaning *put_eviction(struct kueue_text *m)
 	return means;
 }
 
-/* Report the eviction as the cause. */
 static void evicted(struct kueue_text *m)
 {
 	const struct kueue_meaning *means = put_eviction(m);
@@ -220,9 +218,8 @@ static void line(struct kueue_text *m)
 		      m->out);
 	else if (m->ctx->kueue.position > 1 && m->ctx->now - m->ctx->since >= SPEC_SETTLE_NS)
 		/*
-		 * No object shows which version of Kueue runs, so the text names the version that
-		 * skips jobs (SchedulingEquivalenceHashing in Kueue's
-		 * pkg/features/kube_features.go).
+		 * No object shows the version of Kueue, so the text names it. See
+		 * SchedulingEquivalenceHashing in Kueue's pkg/features/kube_features.go.
 		 */
 		fputs(", and Kueue has not tried to admit it yet. Other jobs are ahead of it, and "
 		      "Kueue 0.18 and later also skips a job if another job with the same request "
@@ -248,7 +245,7 @@ static void stopped(struct kueue_text *m, const char *policy)
 	fprintf(m->out, " is stopped (%s)", policy);
 }
 
-/* Print why the job's LocalQueue, or the ClusterQueue of that LocalQueue, admits no jobs. */
+/* Print why the job's queue or its ClusterQueue admits no jobs. */
 static void inactive(struct kueue_text *m)
 {
 	const char *queue = spec_kueue_queue(m->view, m->ctx);
@@ -279,7 +276,7 @@ static void inactive(struct kueue_text *m)
 
 /* --- the conditions --- */
 
-/* True if Kueue has finished W for another reason than the deletion of the job. */
+/* True if W is finished. A deleted job's Workload (OwnerNotFound) does not count. */
 static bool is_finished(const struct spec_workload_view *w)
 {
 	const struct spec_condition_view *finished = &w->conditions[SPEC_WORKLOAD_FINISHED];
@@ -287,7 +284,6 @@ static bool is_finished(const struct spec_workload_view *w)
 	return finished->is_true && !streq(finished->reason, "OwnerNotFound");
 }
 
-/* True if Kueue has finished the Workload because it could not start the job. */
 static bool has_not_started(const struct spec_workload_view *w)
 {
 	return is_finished(w) &&
@@ -309,10 +305,7 @@ static void deactivated(struct kueue_text *m)
 	const struct kueue_meaning *means = meaning_of(off_meanings, reason);
 
 	m->stops = true;
-	/*
-	 * Without a REASON, a user has deactivated the Workload: directly, or through ctl in any
-	 * kxfs.
-	 */
+	/* Without a reason, a user has deactivated the Workload. */
 	if (!*reason) {
 		set(m, "Deactivated", m->ctx->kueue.fixed ? WHEN_ACTIVE_FIXED : WHEN_ACTIVE);
 		fprintf(m->out, "its Workload %s was deactivated", m->w->meta.name);
@@ -325,14 +318,14 @@ static void deactivated(struct kueue_text *m)
 		put_quote(m, target->is_true ? target : e);
 }
 
-/* Print why the job, which waits in its queue, has no quota. */
+/* Print why a waiting job has no quota. */
 static void unreserved(struct kueue_text *m)
 {
 	const struct spec_condition_view *r = condition(m, SPEC_WORKLOAD_RESERVED);
 	const struct kueue_meaning *means;
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
 
-	/* Kueue has reported nothing since the eviction. */
+	/* Kueue has reported nothing since it evicted the job. */
 	if (e->is_true && streq(r->message, e->message)) {
 		evicted(m);
 		return;
@@ -354,7 +347,7 @@ static void unreserved(struct kueue_text *m)
 	}
 }
 
-/* Print why a job with quota is not admitted yet. */
+/* Print why a job that has quota is not admitted yet. */
 static void unadmitted(struct kueue_text *m)
 {
 	const char *sep = " and waits for admission check ";
@@ -420,7 +413,7 @@ static void explain(struct kueue_text *m)
 	} else if (!reserved->is_set && is_inactive(m))
 		inactive(m);
 	else if (!reserved->is_set)
-		line(m); /* Kueue has reported nothing about the job yet */
+		line(m);
 	else if (!reserved->is_true)
 		unreserved(m);
 	else if (!condition(m, SPEC_WORKLOAD_ADMITTED)->is_true)
@@ -431,10 +424,7 @@ static void explain(struct kueue_text *m)
 	}
 }
 
-/*
- * kxfs knows no Workload of the job. If Kueue has had time to create one, print why it may be
- * missing.
- */
+/* Print why the job has no Workload, if Kueue has had time to create one. */
 static void missing(struct kueue_text *m)
 {
 	const struct spec_view_context *ctx = m->ctx;

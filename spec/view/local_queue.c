@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads Kueue's queues. A LocalQueue belongs to a namespace; its jobs use the quota of a
- * ClusterQueue, which belongs to the whole cluster and which users often may not read. Kueue's
- * visibility API computes the positions of waiting jobs on request.
+ * Reads Kueue's queues and positions of jobs (kueue.h). Users often may not read ClusterQueues,
+ * which belong to the whole cluster.
  */
 #include <errno.h>
 
@@ -10,15 +9,14 @@
 #include "spec/view/steps.h"
 #include "spec/yaml/yaml.h"
 
-/* The largest number of amounts of one queue, over all flavors. kxfs ignores further ones. */
 #define MAX_AMOUNTS 1024
 #define MAX_PLACES  100000
-#define NAMES_MAX   500 /* after this many bytes, no further name is added */
-#define TEXT_DEPTH  2	/* levels of YAML in block style: the queue, its list of amounts */
+#define NAMES_MAX   500 /* bytes; add no name after this many */
+#define TEXT_DEPTH  2	/* YAML in block style: the queue, its list of amounts */
 
 /* --- amounts --- */
 
-/* Add to A the amounts in the list FLAVORS: [{name: FLAVOR, resources: [{name, KEY}]}]. */
+/* Read the list FLAVORS: [{name: FLAVOR, resources: [{name: NAME, KEY: AMOUNT}]}]. */
 static void read_amounts(struct spec_amounts *a, const struct spec_value *flavors, const char *key)
 {
 	for (size_t i = 0; i < spec_read_count(flavors); i++) {
@@ -27,7 +25,7 @@ static void read_amounts(struct spec_amounts *a, const struct spec_value *flavor
 
 		for (size_t k = 0; k < spec_read_count(resources); k++) {
 			const struct spec_value *resource = spec_read_at(resources, k);
-			/* A string, or a number if the manifest has a number. */
+			/* A manifest may have a number here instead of a string. */
 			const char *text = spec_read_word(resource, key);
 
 			if (*text && a->n < MAX_AMOUNTS)
@@ -60,7 +58,7 @@ struct spec_local_queue *spec_local_queue_read(const struct spec_value *object)
 	spec_read_copy_word(&q->cluster_queue, spec, "clusterQueue");
 	spec_read_copy_word(&q->stop_policy, spec, "stopPolicy");
 	spec_condition_read(&q->active, status, "Active");
-	/* v1beta1 calls this field flavorUsage. */
+	/* the name in v1beta1 */
 	read_amounts(&q->used, used ? used : spec_read_list(status, "flavorUsage"), "total");
 	read_amounts(&q->reserved, spec_read_list(status, "flavorsReservation"), "total");
 	q->pending = (unsigned)spec_read_int(status, "pendingWorkloads", 0);
@@ -121,7 +119,7 @@ int spec_cluster_queue_view_parse(const char *json, size_t len,
 	status = spec_read_map(o, "status");
 	groups = spec_read_list(spec, "resourceGroups");
 	cohort = spec_read_text(spec, "cohortName");
-	/* v1beta1 calls this field cohort. */
+	/* The name in v1beta1. */
 	cohort = *cohort ? cohort : spec_read_text(spec, "cohort");
 	spec_read_copy(&v->cohort, cohort, READ_MAX_WORD);
 	spec_read_copy_word(&v->stop_policy, spec, "stopPolicy");
@@ -147,8 +145,8 @@ bool spec_queue_is_stopped(const char *policy)
 }
 
 /*
- * Return the state of Q as a word: "Open", or the reason why Q admits no jobs. *RET_BY is the kind
- * of the queue that an administrator has stopped, Q or its ClusterQueue; "" if neither is stopped.
+ * Return "Open", or why Q admits no jobs. Set *RET_BY to the kind of the queue that an
+ * administrator has stopped, Q or its ClusterQueue, or to "".
  */
 static const char *state_of(const struct spec_local_queue *q,
 			    const struct spec_cluster_queue_view *cluster, const char **ret_by)
@@ -165,13 +163,13 @@ static const char *state_of(const struct spec_local_queue *q,
 	return q->active.is_true ? "Open" : q->active.reason;
 }
 
-/* Add TEXT as the member KEY, or null if TEXT is empty or NULL. */
+/* Add TEXT as the member KEY: null if TEXT is empty or NULL. */
 static void put_text(struct json_object *o, const char *key, const char *text)
 {
 	spec_tree_text(o, key, text && *text ? text : NULL);
 }
 
-/* Append to LIST an item for each amount in V, unless OTHER (may be NULL) has the same resource. */
+/* Append an item for each amount in V, except resources that are also in OTHER (or NULL). */
 static void put_amounts(struct json_object *list, const struct spec_local_queue *q,
 			const struct spec_cluster_queue_view *cluster, const struct spec_amounts *v,
 			const struct spec_amounts *other)
@@ -257,7 +255,7 @@ static int by_uid(const void *a, const void *b)
 }
 
 /*
- * Return the uid of ITEM's job: the first owner, since Kueue copies the owner references without
+ * Return the uid of ITEM's job. It is the first owner: Kueue copies owner references without
  * "controller" (pkg/visibility/storage).
  */
 static const char *job_of(const struct spec_value *item)

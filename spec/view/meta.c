@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the metadata that all objects have. The files of this folder make snapshots of jobs, which
- * users see, from objects that the API server sends:
+ * Reads the metadata of objects. The files of this folder make snapshots of jobs from the objects
+ * that the API server sends:
  *
- *   meta.c      the metadata that all objects have
- *   job.c       struct spec_job_view: a job's object
- *   roles.c     the roles of a job, and the order of its replicas
- *   pod.c       struct spec_pod_view: a pod, and its own status
- *   watched.c   struct spec_group_view, spec_event_view, spec_queue_view: other watched objects
- *   workload.c, local_queue.c  Kueue's objects (kueue.h)
- *   place.c     assigns pods to replicas
- *   state.c     the job's state, from the controller's phase and the pods
- *   replica.c   one replica, from its pods
- *   cause.c     what blocks a waiting job, from events, pod group and queue
- *   kueue_cause.c  what blocks a waiting job, from Kueue's objects
- *   snapshot.c  struct spec_job, the snapshot: only this file writes the job's fields
+ *   meta.c         the metadata of any object
+ *   job.c          a job's object
+ *   roles.c        the roles of a job, and the order of its replicas
+ *   pod.c          a pod, and its state without regard to its job
+ *   watched.c      pod groups, events and queues
+ *   workload.c, local_queue.c  Kueue's objects
+ *   place.c        assigns pods to replicas
+ *   state.c        the job's state
+ *   replica.c      one replica, from its pods
+ *   cause.c, kueue_cause.c     what blocks a waiting job
+ *   snapshot.c     the snapshot: only this file writes the fields of struct spec_job
  *
- * Each kind has a table of functions that read its objects (struct spec_reader). Only the I/O
- * thread uses views of jobs, pods and groups. Views of events and queues are reference counted, so
- * any thread may hold them. All functions are pure: the time and the last snapshot are arguments.
+ * All functions are pure: the time and the last snapshot are arguments. Only the I/O thread uses
+ * views of jobs, pods and groups. Any thread may hold views of events and queues, which are
+ * reference counted.
  */
 #include "spec/view/steps.h"
 
@@ -59,7 +58,7 @@ void spec_meta_clear(struct spec_meta *m)
 	spec_unset(&m->name, &m->uid, &m->owner_uid, &m->owner);
 }
 
-/* True if TEXT, the name of an object, is valid in API paths and file names. */
+/* True if TEXT is valid as a name in API paths and file names. */
 static bool is_name(const char *text)
 {
 	return strlen(text) < 254 && spec_name_is_file(text) &&
@@ -107,10 +106,7 @@ int spec_meta_read(const struct spec_value *object, struct spec_meta *m)
 		return -EINVAL;
 	m->created = spec_read_time(metadata, "creationTimestamp");
 	m->deleted = spec_read_time(metadata, "deletionTimestamp");
-	/*
-	 * deletionTimestamp is when the object must be gone: the time of the request plus the grace
-	 * period.
-	 */
+	/* deletionTimestamp is the time of the deletion request plus the grace period. */
 	if (m->deleted)
 		m->deleted -= NS_PER_S *
 			      (int64_t)spec_read_int(metadata, "deletionGracePeriodSeconds", 0);
@@ -126,7 +122,7 @@ int spec_meta_read(const struct spec_value *object, struct spec_meta *m)
 
 const char *spec_group_version(const char *json, size_t len)
 {
-	/* the supported versions; the newest of each group comes first */
+	/* Supported versions, the newest of each group first. */
 	static const char *const versions[] = {
 		SPEC_KUEUE_GROUP "/v1beta2",	  SPEC_KUEUE_GROUP "/v1beta1",
 		SPEC_KUEUE_VISIBILITY "/v1beta2", SPEC_KUEUE_VISIBILITY "/v1beta1",

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Assigns pods to replicas. Most controllers number the pods of a task. Pods without a number are
- * assigned in order of creation, one to each replica. When all replicas have a pod, a further pod
- * is the next attempt of a replica whose pod has failed. A pod with a log in the last snapshot
- * keeps its replica.
+ * assigned in order of creation, one to each replica. A further pod is the next attempt of a
+ * replica whose pod has failed or is gone. A pod with a log in the last snapshot keeps its replica.
  */
 #include "spec/view/steps.h"
 
@@ -17,8 +16,8 @@ static int compare(int64_t a, int64_t b)
 }
 
 /*
- * Compare two pods: by replica, then by age. Creation times are whole seconds. Among pods of the
- * same second, the pod with fewer retries is older, and then the pod that was deleted.
+ * Compare by replica, then by age. Creation times are whole seconds. In the same second, pods with
+ * fewer retries are older, then pods that are gone or being deleted.
  */
 static int by_age(const void *a, const void *b)
 {
@@ -32,7 +31,6 @@ static int by_age(const void *a, const void *b)
 	return diff ? diff : strcmp(x->pod->meta.uid, y->pod->meta.uid);
 }
 
-/* Return the task that POD names, or NULL if the job has no such task. */
 static const struct spec_task_view *task_of(const struct spec_job_view *view,
 					    const struct spec_pod_view *pod)
 {
@@ -57,13 +55,13 @@ static const struct spec_task_view *task_of(const struct spec_job_view *view,
 
 /* --- pods without a number --- */
 
-/* A log in the last snapshot. Its key begins with the uid of the pod. */
+/* A log in the last snapshot. */
 struct known_log {
 	const char *key;
 	size_t replica;
 };
 
-/* Compare two logs by the uid of the pod, which is the key up to the first dot. */
+/* Compare by the pod's uid, which is the key up to the first dot. */
 static int by_uid(const void *a, const void *b)
 {
 	const char *x = ((const struct known_log *)a)->key, *y = ((const struct known_log *)b)->key;
@@ -74,8 +72,8 @@ static int by_uid(const void *a, const void *b)
 }
 
 /*
- * Return the index in VIEW of the replica that has the index I in BEFORE. If roles have grown since
- * BEFORE, the indices differ. Return NO_PLACE if VIEW lacks the replica.
+ * Return the index in VIEW of replica I of BEFORE: it differs if roles have grown. Return NO_PLACE
+ * if VIEW lacks the replica.
  */
 static size_t place_of(const struct spec_job_view *view, const struct spec_job *before, size_t i)
 {
@@ -103,7 +101,7 @@ static struct known_log *known_of(const struct spec_job_view *view, const struct
 	return ret;
 }
 
-/* True if a replica can take another pod. POD is the replica's newest pod, or NULL. */
+/* True if a replica can take another pod. POD is its newest pod, or NULL. */
 static bool is_free(const struct spec_pod_view *pod)
 {
 	return !pod || pod->gone || spec_pod_state(pod) == SPEC_FAILED;
@@ -111,7 +109,7 @@ static bool is_free(const struct spec_pod_view *pod)
 
 /*
  * Assign each of the N pods at V to a replica, or to NO_PLACE. V is sorted by task, then by age. On
- * entry, each pod is assigned to the first replica of its task.
+ * entry, each pod has the first replica of its task.
  */
 static void number(const struct spec_job_view *view, struct spec_placed_pod *v, size_t n,
 		   const struct spec_job *before)
@@ -162,7 +160,7 @@ struct spec_placed_pods spec_place_pods(const struct spec_job_view *view,
 	struct spec_placed_pods ret = {.v = v};
 	size_t later = n;
 
-	/* Put pods that have a number at the beginning of V, and the others at the end. */
+	/* Put numbered pods at the beginning of V, and the others at its end. */
 	for (size_t i = 0; i < n; i++) {
 		const struct spec_task_view *task = task_of(view, pods[i]);
 

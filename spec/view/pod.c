@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses a pod: its state, why it waits or how it has ended, and its containers. The kind's reader
- * finds the pod's task, which each controller records in its own way.
+ * Parses a pod: its state, why it waits or how it ended, and its containers. The kind's reader
+ * finds the task, which each controller records in its own way.
  */
 #include "spec/view/steps.h"
 
@@ -15,12 +15,9 @@
 #include "spec/job/status.h"
 
 #define MAX_CONTAINERS 64
-#define MICRO	       1e6  /* millionths in a core */
-#define MAX_FIGURE     1e15 /* larger amounts are implausible, and not shown */
-/*
- * The kubelet's reason for a container whose end it does not know. It also reports the exit code
- * 137, which is not the program's.
- */
+#define MICRO	       1e6
+#define MAX_FIGURE     1e15 /* larger amounts are implausible */
+/* The end of this container is unknown, and so is its exit code: the kubelet reports 137. */
 #define UNKNOWN_END "ContainerStatusUnknown"
 
 void spec_pod_view_free(struct spec_pod_view *v)
@@ -78,12 +75,12 @@ enum spec_state spec_pod_state(const struct spec_pod_view *pod)
 		if (!streq(pod->phase, states[i].phase))
 			continue;
 		/*
-		 * The kubelet reports the ends of all containers slightly before it updates the
-		 * phase. Return the state that the phase will show.
+		 * The kubelet updates the phase slightly after it reports the ends of all
+		 * containers. Return the state that the phase will show.
 		 */
 		if (!spec_state_is_final(states[i].state) && pod->outcome != SPEC_UNKNOWN)
 			return pod->outcome;
-		/* In phase Running, the main container may not have begun its first or next run. */
+		/* In phase Running, the main container may wait for its first or next run. */
 		if (states[i].state == SPEC_RUNNING && c &&
 		    (c->state == SPEC_WAITING || spec_pod_loops(pod, c)))
 			return SPEC_PENDING;
@@ -149,9 +146,9 @@ static void read_words(struct spec_container_view *c, const struct spec_value *o
 }
 
 /*
- * Set the last output of the program in container C. If the program failed, MESSAGE may be the end
- * of its output (at most 4096 bytes) or an error file. Ignore a MESSAGE that is the end of a JSON
- * object and names no error, because the log explains more.
+ * Set the last output of the failed program in C. MESSAGE is the end of its output (at most 4096
+ * bytes) or of an error file. Ignore the end of a JSON object without an error: the log explains
+ * more.
  */
 static void read_last_words(struct spec_container_view *c, const char *message)
 {
@@ -198,7 +195,7 @@ static void read_container(struct spec_container_view *c, const struct spec_valu
 	}
 }
 
-/* Read the containers, except those whose names are not valid as file names. */
+/* Read the containers, except those whose names are not valid in file names. */
 static void read_containers(struct spec_pod_view *v, const struct spec_value *status)
 {
 	static const char *const keys[] = {"initContainerStatuses", "containerStatuses",
@@ -226,7 +223,7 @@ static void read_containers(struct spec_pod_view *v, const struct spec_value *st
 
 /* --- the pod --- */
 
-/* True if O, a pod's spec or a container, has a restart policy that allows restarts. */
+/* True if O, a pod's spec or a container, allows restarts. */
 static bool is_rerun(const struct spec_value *o)
 {
 	const char *policy = spec_read_text(o, "restartPolicy");
@@ -234,10 +231,7 @@ static bool is_rerun(const struct spec_value *o)
 	return *policy && !streq(policy, "Never");
 }
 
-/*
- * True if a container of the pod may restart. The server sets the pod's restart policy if the
- * manifest has none.
- */
+/* True if a container may restart. The server has set the pod's policy, if it was missing. */
 static bool reruns(const struct spec_value *spec)
 {
 	static const char *const keys[] = {"initContainers", "containers"};
@@ -252,7 +246,6 @@ static bool reruns(const struct spec_value *spec)
 	return is_rerun(spec);
 }
 
-/* Return the main container of the pod V in SPEC, or NULL if SPEC does not have it. */
 static const struct spec_value *main_container(const struct spec_pod_view *v,
 					       const struct spec_value *spec)
 {
@@ -266,7 +259,7 @@ static bool main_reruns(const struct spec_pod_view *v, const struct spec_value *
 	return is_rerun(*spec_read_text(main, "restartPolicy") ? main : spec);
 }
 
-/* Return the amount of NAME in MAP, multiplied by BY; -1 if it is missing or invalid. */
+/* Return the amount NAME in MAP times BY; -1 if missing or invalid. */
 static int64_t amount(const struct spec_value *map, const char *name, double by)
 {
 	double value = spec_amount_value(spec_read_text(map, name)) * by;
@@ -274,7 +267,7 @@ static int64_t amount(const struct spec_value *map, const char *name, double by)
 	return value >= 0 && value <= MAX_FIGURE ? (int64_t)ceil(value) : -1;
 }
 
-/* Return the number of GPUs in LIMITS, of any vendor (nvidia.com/gpu, amd.com/gpu). */
+/* Return the number of GPUs of any vendor (nvidia.com/gpu, amd.com/gpu). */
 static int64_t count_gpus(const struct spec_value *limits)
 {
 	int64_t n = 0, one;
@@ -289,10 +282,7 @@ static int64_t count_gpus(const struct spec_value *limits)
 	return n;
 }
 
-/*
- * Return the resources that CONTAINER requests. If a manifest has only a limit for a resource, the
- * server has set the request to the limit.
- */
+/* The server has set a missing request to the limit. */
 static struct spec_request request(const struct spec_value *container)
 {
 	const struct spec_value *resources = spec_read_map(container, "resources");
@@ -307,7 +297,7 @@ static struct spec_request request(const struct spec_value *container)
 	};
 }
 
-/* Return the state "terminated" of the container NAME, or NULL if it has not ended. */
+/* Return the state "terminated" of the container NAME, or NULL. */
 static const struct spec_value *terminated(const struct spec_value *status, const char *name)
 {
 	const struct spec_value *one =
@@ -316,7 +306,7 @@ static const struct spec_value *terminated(const struct spec_value *status, cons
 	return spec_read_map(spec_read_map(one, "state"), "terminated");
 }
 
-/* True if the kubelet will certainly not restart CONTAINER after the exit code CODE. */
+/* True if the kubelet will certainly not restart CONTAINER after exit code CODE. */
 static bool is_last_run(const struct spec_value *pod, const struct spec_value *container, int code)
 {
 	const char *policy = spec_read_text(container, "restartPolicy");
@@ -328,7 +318,7 @@ static bool is_last_run(const struct spec_value *pod, const struct spec_value *c
 	return streq(policy, "Never") || (streq(policy, "OnFailure") && code == 0);
 }
 
-/* Return the outcome of a pod, as in struct spec_pod_view. */
+/* Return spec_pod_view.outcome. */
 static enum spec_state outcome(const struct spec_value *spec, const struct spec_value *status)
 {
 	const struct spec_value *list = spec_read_list(spec, "containers");
@@ -349,9 +339,8 @@ static enum spec_state outcome(const struct spec_value *spec, const struct spec_
 }
 
 /*
- * Return the condition that shows why the pod is not scheduled. Return NULL if the pod is
- * scheduled, if no scheduler has tried to schedule it, or if the scheduler has found a node and
- * only waits for other pods.
+ * Return the condition that explains why the pod is not scheduled, or NULL. If the scheduler has
+ * found a node and only waits for other pods, return NULL.
  */
 static const struct spec_value *unscheduled(const struct spec_value *status)
 {
@@ -375,8 +364,8 @@ static bool any_ready(const struct spec_value *status)
 }
 
 /*
- * True if the condition C means that the pod's node does not respond, or that Kubernetes evicts the
- * pod because of this. ANY_READY is true if the last report has a ready container.
+ * True if condition C means that the node does not respond, or that Kubernetes evicts the pod
+ * because of this. ANY_READY is true if the last report has a ready container.
  */
 static bool is_silent(const struct spec_value *c, bool any_ready)
 {
@@ -390,9 +379,9 @@ static bool is_silent(const struct spec_value *c, bool any_ready)
 }
 
 /*
- * Return since when the node has not responded; 0 if it responds. The node controller marks the
- * pods of such a node as not ready, and evicts them minutes later. The status of their containers
- * remains as the kubelet last reported it.
+ * Return since when the node has not responded, or 0. The node controller marks the pods of a
+ * silent node as not ready, and evicts them minutes later. The containers' status remains as last
+ * reported.
  */
 static int64_t lost_since(const struct spec_value *status)
 {
@@ -411,8 +400,8 @@ static int64_t lost_since(const struct spec_value *status)
 }
 
 /*
- * Return when the pod's time limit ends. The limit counts from when the kubelet accepts the pod.
- * Return 0 if there is no limit, or if the kubelet has not accepted the pod yet.
+ * Return when the pod's time limit ends, or 0 if unknown or unlimited. The limit counts from when
+ * the kubelet accepts the pod.
  */
 static int64_t deadline(const struct spec_value *pod)
 {
@@ -444,10 +433,7 @@ static void read_status(struct spec_pod_view *v, const struct spec_value *status
 		.key = name, .keep = true, .of = table                                             \
 	}
 
-/*
- * The members of a pod that this file and the kinds' readers use, about a fifth of the object. kxfs
- * drops all other members before it parses the object. Add a member here before using it.
- */
+/* The members of a pod that kxfs parses, a fifth of the object. Readers see no others. */
 static const struct spec_pick owner_pick[] = {
 	KEEP("uid"), KEEP("controller"), KEEP("apiVersion"), KEEP("kind"), KEEP("name"), {0},
 };
@@ -495,13 +481,11 @@ const struct spec_pick spec_pod_pick[] = {
 	KEEP_IN("metadata", metadata_pick),
 	KEEP_IN("spec", pod_spec_pick),
 	KEEP_IN("status", status_pick),
-	KEEP("code"), /* a watch may send a Status instead of a pod */
+	KEEP("code"), /* of a Status, which a watch may send */
 	{0},
 };
 
-/*
- * Return the uid of POD's owner; NULL if POD does not belong to R's kind (see spec_reader.owner).
- */
+/* Return the uid of POD's owner; NULL if POD does not belong to R's kind. */
 static const char *owner_of(const struct spec_reader *r, const struct spec_value *pod,
 			    bool *ret_part)
 {
@@ -514,14 +498,11 @@ static const char *owner_of(const struct spec_reader *r, const struct spec_value
 		       : NULL;
 }
 
-/*
- * Return the reader for POD, or NULL, and set the owner in V, the view of POD (see
- * spec_pod_view_parse).
- */
+/* Return POD's reader, or NULL, and set the owner in V (see spec_pod_view_parse). */
 static const struct spec_reader *find_reader(const struct spec_pod_readers *readers,
 					     const struct spec_value *pod, struct spec_pod_view *v)
 {
-	/* the reader of the job that is known to own this pod, or NULL */
+	/* of the job that is known to own this pod, or NULL */
 	const struct spec_reader *own =
 		readers->find ? readers->find(readers->data, v->meta.uid) : NULL;
 	const struct spec_reader *ret = NULL;
@@ -589,15 +570,12 @@ int spec_pod_view_parse(const struct spec_pod_readers *readers, const char *json
 void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view *before)
 {
 	/*
-	 * The time of the deletion request is computed from the grace period. Once the pod has
-	 * ended, the kubelet shortens that period, and the time is too late. Keep the earlier time.
+	 * The time of the deletion request is computed from the grace period, which the kubelet
+	 * shortens when the pod has ended. Keep the earlier time.
 	 */
 	if (before->meta.deleted && before->meta.deleted < now->meta.deleted)
 		now->meta.deleted = before->meta.deleted;
-	/*
-	 * Times don't show which was first, the pod's end or the deletion request: they are whole
-	 * seconds, and a controller may delete a pod in the second in which the pod ends.
-	 */
+	/* Times are whole seconds, so they don't show whether the pod ended before the request. */
 	now->ended |= before->ended;
 	now->sample = before->sample;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fills in a replica from its pods. The newest pod determines the replica's state. The replica gets
- * the logs of all its pods, and the logs in the last snapshot.
+ * Fills in a replica from its pods. The newest pod determines its state. It has the logs of all its
+ * pods, and those in the last snapshot.
  */
 #include "spec/view/steps.h"
 
@@ -12,20 +12,18 @@
 #include "spec/base/words.h"
 
 /*
- * A sample covers the time since the previous sample, or since the start of the run. If that is
- * longer than this (ns), the CPU time is unknown.
+ * A sample covers the time since the previous sample, or since the start of the run. If this is
+ * longer than SAMPLE_SPAN (ns), the CPU time is unknown.
  */
 #define SAMPLE_SPAN INT64_C(45000000000)
-/* Exit codes of programs that SIGKILL or SIGTERM ended. */
+/* Exit codes after SIGKILL and SIGTERM. */
 #define KILLED	   137
 #define TERMINATED 143
-#define CPU_MAX	   (INT64_C(1) << 50) /* microseconds; a larger value is implausible */
+#define CPU_MAX	   (INT64_C(1) << 50) /* microseconds; more is implausible */
 
 /* --- its state --- */
 
-/*
- * Return how often the job, or only this replica, was retried before POD was created; 0 if unknown.
- */
+/* Return the number of retries, of the job or of this replica, before POD; 0 if unknown. */
 static unsigned retry_of(const struct spec_pod_view *pod, const struct spec_job_view *job)
 {
 	if (!job->began)
@@ -33,7 +31,7 @@ static unsigned retry_of(const struct spec_pod_view *pod, const struct spec_job_
 	return pod->meta.created < job->began ? 0 : job->retries;
 }
 
-/* True if POD has failed and another attempt follows. STATE is the state of POD. */
+/* True if POD, whose state is STATE, has failed and another attempt follows. */
 static bool is_followed(const struct spec_pod_view *pod, enum spec_state state,
 			const struct spec_job_view *job)
 {
@@ -46,8 +44,8 @@ static bool is_followed(const struct spec_pod_view *pod, enum spec_state state,
 }
 
 /*
- * True if JOB's controller deleted POD because restarts of containers used up the retries. In this
- * case, the main container failed in an earlier run, so the replica counts as failed.
+ * True if the controller deleted POD because restarts of containers used up the retries. The main
+ * container failed in an earlier run, so the replica has failed.
  */
 static bool has_failed_before(const struct spec_pod_view *pod, const struct spec_job_view *job)
 {
@@ -56,9 +54,7 @@ static bool has_failed_before(const struct spec_pod_view *pod, const struct spec
 	return job->used_up && c && c->last_exit_code > 0 && spec_pod_was_stopped(pod);
 }
 
-/*
- * C was restarted after a failure, and later stopped. True if C failed again before it was stopped.
- */
+/* C was restarted after a failure, and later stopped. True if it failed again before that. */
 static bool has_failed_again(const struct spec_container_view *c)
 {
 	return streq(c->reason, "OOMKilled") ||
@@ -93,10 +89,7 @@ static bool failed(const struct spec_container_view *c)
 	return c->state == SPEC_TERMINATED && !streq(c->reason, "Completed") && c->exit_code != 0;
 }
 
-/*
- * Return the container that blocks POD or whose failure ended POD, preferably the main container,
- * or NULL.
- */
+/* Return the container that blocks POD or made it fail, or NULL. Prefer the main container. */
 static const struct spec_container_view *culprit(const struct spec_pod_view *pod)
 {
 	const struct spec_container_view *c = spec_pod_main(pod);
@@ -122,10 +115,7 @@ static void explain_by(struct spec_replica *r, const struct spec_pod_view *pod,
 		int64_t wait = spec_words_backoff(c->message);
 		bool waits = c->state == SPEC_WAITING;
 
-		/*
-		 * C has failed and the kubelet will restart it. Set the time of the restart, if
-		 * known, and the result of C's last run.
-		 */
+		/* C has failed and will be restarted. */
 		r->starts = c->restarts + 1;
 		r->last_code = waits ? c->last_exit_code : c->exit_code;
 		if (waits && wait && c->last_finished)
@@ -153,7 +143,7 @@ static void explain_with(struct spec_replica *r, const char *reason, const char 
 	spec_set(&r->message, message);
 }
 
-/* C, the container of R, was restarted after a failure and was then stopped. Set R's reason. */
+/* Set R's reason. Its container C was restarted after a failure, and then stopped. */
 static void explain_stopped(struct spec_replica *r, const struct spec_pod_view *pod,
 			    const struct spec_container_view *c)
 {
@@ -223,19 +213,16 @@ static void add_log(struct spec_replica *r, const struct spec_pod_view *pod,
 }
 
 /*
- * Add the logs of C's current run and of the run before. The server has no logs of earlier runs; if
- * kxfs has captured them, they are in the last snapshot.
+ * Add the logs of C's current run and of the run before. The server keeps no older logs. If kxfs
+ * has captured older ones, they are in the last snapshot.
  */
 static void add_logs(struct spec_replica *r, const struct spec_pod_view *pod,
 		     const struct spec_container_view *c)
 {
-	/*
-	 * A container that waits for its first run has no log. While it waits for a later run, its
-	 * restart count is the number of the last run.
-	 */
+	/* No log before the first run. Later, the restart count is that of the last run. */
 	if (c->state == SPEC_WAITING && c->last_exit_code < 0)
 		return;
-	/* A container that could not be started has printed nothing. */
+	/* C could not be started, so it has printed nothing. */
 	if (c->state == SPEC_TERMINATED && !c->started && c->restarts == 0)
 		return;
 	if (c->restarts > 0)
@@ -250,7 +237,7 @@ static unsigned restarts_of(const struct spec_pod_view *pod)
 	return c ? c->restarts : 0;
 }
 
-/* Return the number of earlier attempts, including those whose pods are no longer known. */
+/* Return the number of earlier attempts, including those whose pods are forgotten. */
 static unsigned attempt_of(struct spec_placed_pods pods, const struct spec_job_view *job,
 			   const struct spec_replica *before)
 {
@@ -266,7 +253,7 @@ static unsigned attempt_of(struct spec_placed_pods pods, const struct spec_job_v
 
 /* --- its usage --- */
 
-/* Add SAMPLE to U, which is the usage of the run that began at STARTED. */
+/* Add SAMPLE to the usage U of the run that began at STARTED. */
 static void add_sample(struct spec_usage *u, int64_t started, const struct spec_sample *sample)
 {
 	int64_t span = sample->at - (u->last ? u->last : started);
@@ -286,8 +273,8 @@ static void add_sample(struct spec_usage *u, int64_t started, const struct spec_
 }
 
 /*
- * Set the usage of R. C is the main container of POD, the newest pod of R. BEFORE is the same
- * replica in the last snapshot. Between two runs, R keeps the usage of the last run.
+ * Set R's usage. C is the main container of POD, R's newest pod. BEFORE is R in the last snapshot.
+ * Between two runs, R keeps the usage of the last run.
  */
 static void fill_usage(struct spec_replica *r, const struct spec_pod_view *pod,
 		       const struct spec_container_view *c, const struct spec_replica *before)
@@ -312,9 +299,8 @@ static void fill_usage(struct spec_replica *r, const struct spec_pod_view *pod,
 /* --- all steps together --- */
 
 /*
- * True if STATE is the replica's last state. After the end of the job, it is the last one if it is
- * final or if the job has left the cluster: the server may report the job's end before the ends of
- * its pods, whose output is then incomplete.
+ * True if STATE is R's last state. The server may report the end of the job before those of its
+ * pods, so a state that is not final is the last one only after the job has left the cluster.
  */
 static bool is_end(enum spec_state state, const struct spec_job_view *job,
 		   const struct spec_standing *standing)
@@ -329,16 +315,15 @@ static int64_t first_of(int64_t a, int64_t b, int64_t c)
 	return a ? a : b ? b : c;
 }
 
-/* True if the replica, in the last snapshot BEFORE, had a pod or had finished without one. */
+/* True if the replica had a pod, or had finished without one. */
 static bool was_reported(const struct spec_replica *before)
 {
 	return before && (before->n_logs > 0 || *before->pod || before->finished);
 }
 
 /*
- * Fill R, which has no pod. If R had ended in the last snapshot, copy that end. While the server
- * may still report a pod of R, R's output is incomplete, so don't set R's end even if the job is
- * over.
+ * Fill R, which has no pod. Copy its end from the last snapshot, if it had ended. Set no end while
+ * the server may still report a pod of R, because R's output is incomplete until then.
  */
 static void fill_without(struct spec_replica *r, const struct spec_standing *standing,
 			 const struct spec_replica *before)
@@ -405,7 +390,7 @@ static bool is_unused(const struct spec_pod_view *pod)
 
 /*
  * True if the newest pod was never used, because the replica had ended in the attempt before.
- * Volcano creates pods for another attempt before it notices that no attempt is left
+ * Volcano creates the pods of another attempt before it notices that none is left
  * (pkg/controllers/job/state/restarting.go), and then kills them.
  */
 static bool has_ended_before(struct spec_placed_pods pods, const struct spec_standing *standing,

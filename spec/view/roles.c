@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Determines the roles and tasks of a job, the order of its replicas, and their directories' names.
- * Some objects do not contain all roles of their job, or the number of replicas of a role. Then the
- * roles in the object come first, followed by other roles in the last snapshot and roles that only
- * pods name, by the creation times of the pods. kxfs never removes a role or replica from a
- * snapshot, so names and positions of replicas do not change.
+ * Determines a job's roles and tasks, the order of its replicas, and the names of their
+ * directories.
+ *
+ * Some objects lack roles of their job, or the number of replicas of a role. Then other roles in
+ * the last snapshot and roles that only pods name follow the roles in the object. kxfs never
+ * removes such a role or replica from a snapshot, so names and positions do not change.
  */
 #include "spec/view/steps.h"
 
@@ -12,9 +13,9 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-#define MAX_DIR 200 /* bytes; a file name remains valid with a number appended */
+#define MAX_DIR 200 /* bytes; a file name also has a number */
 
-/* A task, and the keys by which tasks are sorted. */
+/* A task and its sort keys. */
 struct placed {
 	const struct spec_task_source *task;
 	size_t position; /* in the object */
@@ -28,10 +29,7 @@ static bool is_replica(const struct spec_task_source *task)
 	return *task->role && task->replicas == 1;
 }
 
-/*
- * Sort tasks: first those that are roles of their own, then replicas of TorchX roles, by role and
- * id.
- */
+/* Put roles of one task first, then the replicas of TorchX roles, by role and id. */
 static int by_role(const void *a, const void *b)
 {
 	const struct placed *x = a, *y = b;
@@ -61,8 +59,8 @@ static bool same_role(const struct placed *a, const struct placed *b)
 }
 
 /*
- * Sort the N tasks at V into the order of the roles, and return true. If two tasks of a role have
- * the same id, which TorchX never makes, make each task a role of its own and return false.
+ * Sort the N tasks at V by role. If two tasks of a role have the same id, which TorchX never makes,
+ * make each task a role of its own and return false.
  */
 static bool place_tasks(struct placed *v, size_t n)
 {
@@ -95,10 +93,7 @@ static int by_dir(const void *a, const void *b)
 	return diff ? diff : x < y ? -1 : 1;
 }
 
-/*
- * Different role names may yield the same directory name. Append a number to all of these directory
- * names except the first.
- */
+/* Append a number to a directory name that an earlier role already has. */
 static void part_dirs(struct spec_job_view *v)
 {
 	struct spec_role_view **sorted cleanup_free = new0_n(struct spec_role_view *, v->n_roles);
@@ -113,7 +108,7 @@ static void part_dirs(struct spec_job_view *v)
 			first = i;
 			continue;
 		}
-		/* A directory name made from a role name has no "~", so the new name is unique. */
+		/* No role has a "~" in its directory name, so the new name is unique. */
 		snprintf(dir, sizeof(dir), "%s~%td", sorted[i]->dir, sorted[i] - v->roles);
 		spec_set(&sorted[i]->dir, dir);
 	}
@@ -132,13 +127,12 @@ static void add_role(struct spec_job_view *v, const char *name)
 	role->first = v->n_replicas;
 	role->dir = spec_empty();
 	spec_read_copy(&role->name, name, READ_MAX_WORD);
-	/* Use the name of replica 0's directory, without the number at its end. */
+	/* Use the directory of replica 0 without the number. */
 	dir = spec_name_replica_dir(role->name, 0);
 	*strrchr(dir, '-') = '\0';
 	spec_read_copy(&role->dir, dir, MAX_DIR);
 }
 
-/* Add the task FROM to V. ID is the id of the task's first replica. */
 static void add_task(struct spec_job_view *v, const struct spec_task_source *from, unsigned id)
 {
 	struct spec_task_view *task = &v->tasks[v->n_tasks++];
@@ -168,7 +162,7 @@ static int by_name(const void *a, const void *b, void *data)
 void roles_arrange(struct spec_job_view *v, const struct spec_task_source *sources, size_t n)
 {
 	struct placed *placed cleanup_free = NULL;
-	bool torchx; /* true if the tasks are replicas of TorchX roles, with TorchX's ids */
+	bool torchx; /* task ids are from TorchX */
 
 	n = min_of(n, (size_t)SPEC_MAX_REPLICAS);
 	placed = new0_n(struct placed, n);
@@ -204,11 +198,11 @@ void roles_clear(struct spec_job_view *v)
 
 /* --- roles that pods decide --- */
 
-/* A role that the object, the last snapshot or a pod names. */
+/* A mention of a role, in the object, the last snapshot or a pod. */
 struct roles_claim {
 	const char *name;
-	size_t position;		 /* sort key: roles in the object come first */
-	const struct spec_task_view *of; /* the task in the object, or NULL */
+	size_t position;		 /* sort key */
+	const struct spec_task_view *of; /* in the object, or NULL */
 	const struct spec_pod_view *pod; /* or NULL */
 	unsigned replicas;
 };
@@ -240,10 +234,7 @@ static int by_position(const void *a, const void *b)
 	return x->position < y->position ? -1 : 1;
 }
 
-/*
- * Return when POD failed or was deleted. From then on, another pod may belong to its replica.
- * Return INT64_MAX if neither has happened.
- */
+/* Return when POD failed or was deleted, so that a new pod may replace it; else INT64_MAX. */
 static int64_t left(const struct spec_pod_view *pod)
 {
 	const struct spec_container_view *c = spec_pod_main(pod);
@@ -260,10 +251,7 @@ static int by_time(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/*
- * Return the largest number of pods without an index in CLAIMS that existed at the same time. The N
- * claims must be sorted by age, oldest first.
- */
+/* Return the largest number of unnumbered pods that existed together. CLAIMS are sorted by age. */
 static unsigned at_a_time(const struct roles_claim *claims, size_t n)
 {
 	int64_t *ends cleanup_free = new0_n(int64_t, n);
@@ -285,7 +273,7 @@ static unsigned at_a_time(const struct roles_claim *claims, size_t n)
 	return ret;
 }
 
-/* List all claims in *RET (malloc'ed), in the order of their positions. Return their number. */
+/* List all claims in *RET (malloc'ed), sorted by position. Return their number. */
 static size_t list_claims(const struct spec_job_view *view, const struct spec_pod_view *const *pods,
 			  size_t n, const struct spec_job *before, struct roles_claim **ret)
 {
@@ -316,10 +304,7 @@ static size_t list_claims(const struct spec_job_view *view, const struct spec_po
 	return m;
 }
 
-/*
- * Merge claims for the same role into one. Sort the merged claims by position. N is the number of
- * claims at V; return the number of merged claims.
- */
+/* Merge the claims for each role, and sort them by position. Return their number. */
 static size_t merge_claims(const struct spec_job_view *view, struct roles_claim *v, size_t n)
 {
 	size_t m = 0;

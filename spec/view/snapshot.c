@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the snapshot of a job from the job's object and its pods. place.c, state.c, replica.c and
- * cause.c find the values. This file writes them into the job, with the job's times and
- * transitions.
+ * Makes the snapshot of a job. place.c, state.c, replica.c and cause.c find the values. Only this
+ * file writes the members of struct spec_job.
  */
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
@@ -12,7 +11,7 @@
 
 /* --- roles and replicas --- */
 
-/* Return the replica NAME of BEFORE, the last snapshot (may be NULL). Its index is usually I. */
+/* Return the replica NAME of BEFORE (or NULL). Its index is usually I. */
 static const struct spec_replica *before_of(const struct spec_job *before, size_t i,
 					    const char *name)
 {
@@ -49,10 +48,7 @@ static void fill_replicas(struct spec_job *job, const struct spec_job_view *view
 	}
 }
 
-/*
- * Set the resources that a replica of each role gets, from the role's newest pod, else from the
- * last snapshot.
- */
+/* Set each role's request: that of its newest pod, else that in the last snapshot. */
 static void fill_requests(struct spec_job *job, struct spec_placed_pods pods,
 			  const struct spec_job *before)
 {
@@ -92,8 +88,8 @@ static void fill_roles(struct spec_job *job, const struct spec_job_view *view)
 /* --- retries --- */
 
 /*
- * Return the retries of a job whose object does not count restarts of containers. After the job's
- * end, the object also counts pods that the controller has deleted; then count the failed pods that
+ * Count the retries of a job whose object lacks restarts of containers. After the job's end, the
+ * object also counts pods that the controller has deleted. So then count the failed pods that
  * another pod followed.
  */
 static unsigned recount(const struct spec_job_view *view, struct spec_placed_pods pods,
@@ -114,10 +110,10 @@ static unsigned recount(const struct spec_job_view *view, struct spec_placed_pod
 	return max_of(failed + restarts, before ? before->retries : 0u);
 }
 
-/* Return the largest number of retries of any replica, for a job that retries each separately. */
+/* Return the retries of the replica that was retried most often. */
 static unsigned most_retries(struct spec_placed_pods pods, const struct spec_job *before)
 {
-	/* Start with the last snapshot: failed pods may have been deleted since then. */
+	/* Failed pods may have been deleted since the last snapshot. */
 	unsigned ret = before ? before->retries : 0;
 
 	for (size_t i = 0; i < pods.n; i++)
@@ -176,8 +172,8 @@ static bool same(const struct spec_job *a, const struct spec_job *b)
 }
 
 /*
- * Return the time of the job's last change: NOW if the job differs from the last snapshot. Without
- * a last snapshot, the latest time in the job's objects.
+ * Return when the job last changed: NOW if it differs from the last snapshot. If there is none, the
+ * latest time in the job's objects.
  */
 static int64_t changed(const struct spec_job *job, const struct spec_job_view *view,
 		       struct spec_placed_pods pods, const struct spec_view_context *ctx)
@@ -207,9 +203,8 @@ static enum spec_state state_in(const struct spec_reader *reader, const char *ph
 }
 
 /*
- * Return when the I-th phase of C began, if kxfs did not see it begin. Volcano updates the time of
- * a condition at each change within the phase. So if the first container started before the time of
- * the condition Running, RUNNING began when that container started.
+ * Return when phase I of C began. Volcano changes the time of a condition with every update in this
+ * phase. So if a container started earlier, RUNNING began with the first container.
  */
 static int64_t began(const struct spec_job *job, const struct spec_transitions *c, size_t i,
 		     enum spec_state state)
@@ -221,19 +216,16 @@ static int64_t began(const struct spec_job *job, const struct spec_transitions *
 	return c->v[i].time;
 }
 
-/* Add the phases in the object that began after the newest transition. */
+/* Add the phases in the object that are newer than the last transition. */
 static void add_unseen(struct spec_job *job, const struct spec_job_view *view,
 		       const struct spec_reader *reader)
 {
 	const struct spec_transitions *c = &view->conditions;
 	struct spec_transitions *t = &job->transitions;
 	const struct spec_transition last = t->v[t->n - 1];
-	/* index of the phase LAST in C; C's length if C lacks it */
+	/* of LAST in C; C's length if C lacks it */
 	size_t place = 0;
-	/*
-	 * If no phase was known yet, all phases are newer. Don't compare times then: they are whole
-	 * seconds, and may be equal.
-	 */
+	/* If no phase was known, all are newer. Their times, in seconds, may be equal. */
 	bool newer = !*last.phase;
 
 	while (place < c->n && !streq(c->v[place].phase, last.phase))
@@ -247,9 +239,7 @@ static void add_unseen(struct spec_job *job, const struct spec_job_view *view,
 	}
 }
 
-/*
- * Set when each phase began: the time at which kxfs saw the beginning, else the time in the object.
- */
+/* Record when each phase began: when kxfs saw this, else the time in the object. */
 static void fill_transitions(struct spec_job *job, const struct spec_job_view *view,
 			     const struct spec_view_context *ctx)
 {
@@ -263,9 +253,7 @@ static void fill_transitions(struct spec_job *job, const struct spec_job_view *v
 	else
 		spec_transitions_add(t, SPEC_SUBMITTED, "", job->created);
 	add_unseen(job, view, ctx->reader);
-	/*
-	 * If the phase has not changed, pods have changed the state. The object does not show when.
-	 */
+	/* The phase has not changed, so pods have changed the state. */
 	if (streq(t->v[t->n - 1].phase, job->phase))
 		time = job->finished ? job->finished : ctx->now;
 	else if (!seen && c->n && streq(c->v[c->n - 1].phase, job->phase))
@@ -276,7 +264,7 @@ static void fill_transitions(struct spec_job *job, const struct spec_job_view *v
 /* --- probes --- */
 
 /*
- * If the kubelet ended a replica because a probe failed, record the probe's message now: the server
+ * If the kubelet ended a replica because a probe failed, keep the message of this event. The server
  * deletes events after an hour.
  */
 static void blame_probes(struct spec_job *job, struct spec_placed_pods pods,
@@ -303,9 +291,8 @@ static void blame_probes(struct spec_job *job, struct spec_placed_pods pods,
 }
 
 /*
- * True if the controller has reported that JOB failed, and pods may still show why, since job and
- * pod events come from different watches. False while the cache is stale: nobody knows when events
- * will arrive.
+ * True if JOB has failed and pods may still show why, because their events come from another watch.
+ * False while the cache is stale: nobody knows when events will arrive.
  */
 static bool is_unexplained(const struct spec_job *job, const struct spec_job_view *view,
 			   const struct spec_standing *standing,
@@ -318,7 +305,7 @@ static bool is_unexplained(const struct spec_job *job, const struct spec_job_vie
 	       !spec_job_first_failed(job, NULL) && !spec_job_is_over(job);
 }
 
-/* Set the last words of the replica that failed first, from its pod or from the last snapshot. */
+/* Set the last words of the replica that failed first. */
 static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
 			    const struct spec_job *before)
 {
@@ -335,8 +322,8 @@ static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
 		const char *container = *r->blamed ? r->blamed : pod->main;
 
 		/*
-		 * If STARTS is not 0, the container was restarted after the failure. It may have
-		 * been stopped in its last run, whose last words then explain nothing.
+		 * The container was restarted after the failure. If it was stopped later, the words
+		 * of its last run explain nothing.
 		 */
 		if (r->starts > 0)
 			continue;
@@ -350,8 +337,8 @@ static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
 }
 
 /*
- * Set the text that explains why the job's pods do not run. While Kueue does not let the job run,
- * keep the last text, because this obstacle may be why Kueue evicted the job.
+ * Set the reason why the job's pods do not run. Keep it while Kueue does not let the job run: Kueue
+ * may have evicted the job for this reason.
  */
 static void fill_obstacle(struct spec_job *job, const struct spec_view_context *ctx)
 {
@@ -365,7 +352,7 @@ static void fill_obstacle(struct spec_job *job, const struct spec_view_context *
 
 /* --- all steps together --- */
 
-/* Copy data from the Workload or, if it was deleted before the job, from the last snapshot. */
+/* Use the last snapshot if Kueue has deleted the Workload before the job. */
 static void fill_kueue(struct spec_job *job, const struct spec_view_context *ctx)
 {
 	const struct spec_workload_view *w = ctx->kueue.workload;
@@ -397,7 +384,7 @@ static bool has_quota(const struct spec_view_context *ctx)
 static void fill_head(struct spec_job *job, const struct spec_job_view *view,
 		      const struct spec_view_context *ctx)
 {
-	cleanup_free char *owner = text_copy(view->meta.owner); /* "KIND NAME" */
+	cleanup_free char *owner = text_copy(view->meta.owner);
 	char *space = strchr(owner, ' ');
 
 	if (space)
@@ -469,10 +456,7 @@ static struct spec_job *make_snapshot(const struct spec_job_view *view,
 		job->again = again;
 	if (!standing.ending || spec_kueue_is_off(ctx))
 		job->cause = spec_cause_find(job, view, placed, ctx);
-	/*
-	 * kxfs requests positions only periodically. If the job has quota meanwhile, its position
-	 * is out of date.
-	 */
+	/* kxfs requests positions only periodically, so a position may be older than the quota. */
 	if ((job->state == SPEC_PENDING || job->state == SPEC_SUBMITTED) && !has_quota(ctx))
 		job->queue_position = ctx->kueue.position;
 	job->finished = finished(job, &standing, ctx);

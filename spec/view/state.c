@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Determines the state of a job, and the reason for the state. The phase that the controller has
- * written takes precedence. If the phase is missing or late, the pods decide.
+ * Determines the state of a job and its reason. The phase that the controller has written takes
+ * precedence. If the phase is missing or late, the pods decide.
  */
 #include "spec/view/steps.h"
 
@@ -9,13 +9,12 @@
 
 /* --- before the replicas are known --- */
 
-/* Return the row of the kind's table for the phase of the object. */
 static const struct spec_phase *phase_of(const struct spec_job_view *view,
 					 const struct spec_view_context *ctx)
 {
 	/*
-	 * Kueue suspends each waiting job that it manages, with or without a queue. A user has
-	 * suspended a job with a Workload only if the Workload is deactivated.
+	 * Kueue suspends each waiting job that it manages. So a user has suspended a job with a
+	 * Workload only if the Workload is deactivated.
 	 */
 	bool asked = ctx->kueue.workload ? spec_kueue_is_off(ctx) : view->asked;
 
@@ -25,16 +24,14 @@ static const struct spec_phase *phase_of(const struct spec_job_view *view,
 	return NULL;
 }
 
-/* How replicas have ended, according to their newest pods. */
+/* How replicas ended, by their newest pods. */
 struct ends {
 	size_t succeeded, failed;
-	bool gone;    /* true if a failed pod was deleted */
-	int64_t time; /* time of the last end; 0 if unknown */
+	bool gone;    /* a failed pod was deleted */
+	int64_t time; /* of the last end, or 0 */
 };
 
-/*
- * Count how the replicas of V ended in the current attempt. Return true if all ended by themselves.
- */
+/* Count the ends in the current attempt. Return true if all replicas ended by themselves. */
 static bool count_ends(struct spec_placed_pods pods, const struct spec_job_view *v,
 		       struct ends *ret)
 {
@@ -58,10 +55,9 @@ static bool count_ends(struct spec_placed_pods pods, const struct spec_job_view 
 }
 
 /*
- * True if the controller may restart the job, whose replicas ended as in ENDS. If the object does
- * not show when an attempt began (BEGAN is 0), a deleted failed pod means that a restart has begun.
- * While the snapshot is stale, don't trust RETRIES: after etcd was restored from a backup, RETRIES
- * may be from before the restore, and the pods from after it.
+ * True if the controller may restart the job after ENDS. If the object does not show when the
+ * attempt began, a deleted failed pod means that a restart has begun. While the snapshot is stale,
+ * don't trust RETRIES: after a restore of etcd, the object may be older than the pods.
  */
 static bool goes_on(const struct spec_job_view *v, const struct ends *ends,
 		    const struct spec_view_context *ctx)
@@ -95,10 +91,7 @@ struct spec_standing spec_standing_of(const struct spec_job_view *view,
 		s.ended = before->finished;
 	else
 		s.ended = final && view->changed ? view->changed : ctx->now;
-	/*
-	 * If the controller may report the end late, the job is over as soon as all pods have ended
-	 * and the controller will not restart it.
-	 */
+	/* If the end is reported late, the job is over when all pods have ended for good. */
 	if (ctx->reader->pods_decide != SPEC_PODS_DECIDE_END || !s.phase ||
 	    s.phase->state != SPEC_RUNNING || view->hidden || !count_ends(pods, view, &ends) ||
 	    goes_on(view, &ends, ctx))
@@ -133,7 +126,7 @@ static bool has_begun(const struct spec_job *job)
 	return job->started != 0;
 }
 
-/* True if a replica's container fails repeatedly and is restarted in the same pod. */
+/* True if a container fails repeatedly and is restarted in its pod. */
 static bool any_loops(const struct spec_job *job)
 {
 	for (size_t i = 0; i < job->n_replicas; i++)
@@ -143,9 +136,8 @@ static bool any_loops(const struct spec_job *job)
 }
 
 /*
- * True if the job has succeeded because all replicas have; the controller reports this slightly
- * later. False if the controller may do something else, if it has begun to create the pods again,
- * or if the phase of a pod is not final.
+ * True if the job has succeeded because all replicas have. The controller reports this slightly
+ * later. False if it may do something else, or has begun to create the pods again.
  */
 static bool have_succeeded(const struct spec_job *job, const struct spec_job_view *view,
 			   struct spec_placed_pods pods, const struct spec_standing *s,
@@ -203,9 +195,8 @@ static void explain(struct spec_judgement *v, const char *reason, const char *me
 }
 
 /*
- * Return the replica whose reason becomes the job's reason, and which `why` names: the first that
- * failed, else the first that waits for a known reason, else the first that is PENDING and has a
- * message; or NULL.
+ * Return the replica that gives the job its reason, or NULL: the first that failed, else the first
+ * that waits for a known reason, else the first that waits and has a message.
  */
 static const struct spec_replica *spokesman(const struct spec_job *job, enum spec_state state)
 {
@@ -220,9 +211,8 @@ static const struct spec_replica *spokesman(const struct spec_job *job, enum spe
 }
 
 /*
- * If the controller gave up the job because it could not create the pods, set the reason, from
- * events or from the last snapshot, and return true. Otherwise, or if the reason is unknown, return
- * false.
+ * If the controller gave up the job because it could not create the pods, set the reason from
+ * events or the last snapshot. Return false if there is no such reason.
  */
 static bool explain_given_up(struct spec_judgement *v, const struct spec_job *job,
 			     const struct spec_job_view *view, struct spec_placed_pods pods,
@@ -248,9 +238,8 @@ struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_j
 	const struct spec_job *before = ctx->before;
 	/*
 	 * A published final state does not change. A job published as removed remains CANCELLED,
-	 * although it may have ended unseen. A published end remains although the object's phase is
-	 * not final, such as Terminating during the removal. A suspended job has not ended, unless
-	 * it is being removed.
+	 * although it may have ended unseen. A published end remains while the phase is not final,
+	 * such as Terminating. A suspended job has not ended, unless it is being removed.
 	 */
 	bool settled = (ctx->history || standing->ending) && before &&
 		       spec_state_is_final(before->state) &&
@@ -267,7 +256,7 @@ struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_j
 	if (v.state == SPEC_FAILED && phase && phase->gives_up &&
 	    explain_given_up(&v, job, view, pods, ctx))
 		return v;
-	/* A removed job's object explains why the job waited, not why it ended. */
+	/* The object of a removed job explains why it waited, not why it ended. */
 	if (v.suspended && spec_kueue_is_off(ctx))
 		explain(&v, "Deactivated", "");
 	else if (v.suspended)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Parses the watched objects other than jobs and pods: pod groups (the scheduler's state of all
- * pods of a job), events and queues. Also makes the texts of `events` and of queues/NAME/status.
- */
+/* Parses pod groups, events and queues. Makes the texts of `events` and queues/NAME/status. */
 #include "spec/view/watched.h"
 
 #include <errno.h>
@@ -51,7 +48,7 @@ void spec_group_view_free(struct spec_group_view *v)
 define_cleanup(group_freep, struct spec_group_view *, spec_group_view_free)
 
 /*
- * Return when the condition TYPE became true; 0 if it is not true, or if its message shows that the
+ * Return when the condition TYPE became true, or 0. Ignore conditions whose message shows that the
  * group does not wait for capacity.
  */
 static int64_t true_since(const struct spec_value *conditions, const char *type)
@@ -85,8 +82,8 @@ int spec_group_view_parse(const char *json, size_t len, struct spec_group_view *
 	conditions = spec_read_list(status, "conditions");
 	v->minimum = (unsigned)spec_read_int(spec, "minMember", 0);
 	/*
-	 * The scheduler sets one of these two conditions with each decision, and leaves the other
-	 * one as it is. So the later one is current.
+	 * With each decision, the scheduler sets one of these two conditions and leaves the other
+	 * unchanged. So the later one is current.
 	 */
 	v->is_short = true_since(conditions, "Unschedulable") > true_since(conditions, "Scheduled");
 	spec_read_copy_word(&v->phase, status, "phase");
@@ -111,10 +108,7 @@ void spec_event_view_unref(struct spec_event_view *v)
 	free(v);
 }
 
-/*
- * Read the count and the time of the event. The version of the event's recorder determines in which
- * members they are.
- */
+/* The members with count and time depend on the version of the event's recorder. */
 static void read_series(struct spec_event_view *v, const struct spec_value *o)
 {
 	const struct spec_value *series = spec_read_map(o, "series");
@@ -171,7 +165,7 @@ bool spec_event_view_explains(const struct spec_event_view *v)
 
 bool spec_event_view_is_refusal(const struct spec_event_view *v)
 {
-	/* Kubeflow's training operator writes the second one. */
+	/* Kubeflow's training operator writes FailedCreatePod. */
 	return streq(v->reason, "FailedCreate") || streq(v->reason, "FailedCreatePod");
 }
 

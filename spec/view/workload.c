@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Reads Kueue's Workloads, which show whether a job of any kind has quota, was admitted, or was
- * evicted. kxfs does not read the podSets, the templates of all the job's pods.
- */
+/* Parses Kueue's Workloads, without the podSets (the templates of all pods). */
 #include <errno.h>
 
 #include "spec/view/kueue.h"
 #include "spec/view/steps.h"
 
-/*
- * The reasons of the conditions Evicted and Requeued begin with this if an admission check or a
- * limit, not a user, has deactivated the job.
- */
+/* Prefix of a reason: an admission check or a limit, not a user, has deactivated the job. */
 #define OFF_BY "DeactivatedDueTo"
 
-#define MAX_CHECKS 16 /* further checks are ignored */
+#define MAX_CHECKS 16 /* further ones are ignored */
 
 static const char *const types[SPEC_WORKLOAD_N_CONDITIONS] = {
 	[SPEC_WORKLOAD_RESERVED] = "QuotaReserved",    [SPEC_WORKLOAD_ADMITTED] = "Admitted",
@@ -74,9 +68,9 @@ static void read_checks(struct spec_workload_view *v, const struct spec_value *l
 }
 
 /*
- * Read the priority and its class. v1beta2 has a reference to the class; v1beta1 has its name and
- * its kind, "" if there is no class. Kueue 0.14, which only has v1beta1, applies a change of the
- * class until it admits the job, but adds no class to a Workload without one.
+ * Read the priority and its class. In v1beta2, the Workload refers to the class. In v1beta1, it has
+ * the class's name and kind, "" without a class. Kueue 0.14 has only v1beta1. It applies a change
+ * of the class until it admits the job, but adds no class to a Workload without one.
  */
 static void read_priority(struct spec_workload_view *v, const struct spec_value *spec)
 {
@@ -103,7 +97,7 @@ static bool is_plain(const char *word)
 	return *word && strlen(word) <= READ_MAX_WORD && !strpbrk(word, "=,");
 }
 
-/* Read the flavors of each resource. List a flavor of several pod sets once. */
+/* Read the flavors of all resources. List a flavor of several pod sets once. */
 static void read_flavors(struct spec_workload_view *v, const struct spec_value *assignments)
 {
 	cleanup_free char *all = text_copy(",");
@@ -164,9 +158,9 @@ int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_
 }
 
 /*
- * True if Kueue does not requeue the job although its Workload is active. After a limit or a check
- * has deactivated a job, Kueue requeues it only if the condition Requeued is true, which Kueue
- * never sets in this case (pkg/cache/queue/cluster_queue.go,
+ * True if Kueue does not requeue the job although the Workload is active. After a limit or an
+ * admission check has deactivated a job, Kueue requeues the job only if the condition Requeued is
+ * true. But in this case, Kueue never sets it to true (pkg/cache/queue/cluster_queue.go,
  * pkg/controller/core/workload_controller.go).
  */
 static bool is_left_out(const struct spec_workload_view *w)
