@@ -2,12 +2,11 @@
 /*
  * Each finished job has an entry. The entry waits in the queue until kxfs has copied the job to DIR
  * (archive.h). Afterwards the entry remains, to mark that DIR has the job. After a restart kxfs
- * does not know which jobs DIR has, so it queues each finished job again. If DIR already has a job,
- * the copy of that job ends early.
+ * queues each finished job again. If DIR already has the job, the copy ends early.
  *
  * A copy (copy.c) has two parts, which run on the pool. Between them the I/O thread checks that the
  * job has not changed while its output was read. After an error the job moves to the end of the
- * queue, and kxfs pauses before the next copy. Each further error makes this pause longer.
+ * queue, and kxfs pauses before the next copy.
  */
 #include "backend/archive/archive.h"
 
@@ -25,40 +24,35 @@
 #include "backend/base/work.h"
 #include "backend/output/output.h"
 
-#define SOON_MS	  1000 /* pause between the end of a job and the start of its copy */
+#define SOON_MS	  1000 /* pause between the end of a job and its copy */
 #define PAUSE_MS  1000 /* first pause after an error; each further error doubles it */
 #define PAUSE_MAX 60000
-/*
- * At the start, kxfs waits CHECK_S seconds for DIR. Later, .kxfs/info shows an error if DIR has not
- * responded to a copy for CHECK_S seconds.
- */
-#define CHECK_S 10
+#define CHECK_S	  10 /* longest time without a response of DIR, at the start or during a copy */
 
 struct archive_entry {
 	char *uid;
-	/* NULL if DIR has the job; the entry is then not in the queue */
-	const struct spec_job *job;
-	uint64_t at; /* loop_now_ms() when the copy is due */
-	bool failed; /* true if the last copy of this job failed */
+	const struct spec_job *job; /* NULL if DIR has the job: the entry has left the queue */
+	uint64_t at;		    /* loop_now_ms() when the copy is due */
+	bool failed;
 	struct archive_entry *prev, *next;
-	UT_hash_handle hh; /* by uid */
+	UT_hash_handle hh;
 };
 
 struct archive {
 	struct archive_config config;
 	struct archive_entry *all, *queue;
-	struct copy copy; /* COPY.JOB is a reference; it is not NULL while a copy is in progress */
+	struct copy copy; /* COPY.JOB is a reference, or NULL if no copy is in progress */
 	struct work work;
-	unsigned failing; /* number of entries whose FAILED is true */
+	unsigned failing; /* entries whose FAILED is true */
 	bool away;	  /* true if the last copy failed because of DIR, not because of the job */
 	struct backoff pause;
 	uint64_t retry_at; /* loop_now_ms() when the next copy may start */
 	struct loop_timer timer, late;
-	bool ended;	 /* true if no new copy may start */
-	loop_fn stopped; /* the callback of archive_stop; NULL unless archive_stop is in progress */
+	bool ended;
+	loop_fn stopped; /* callback of archive_stop, while this is in progress */
 	void *stopped_data;
 	struct lock lock; /* protects TROUBLE */
-	char *trouble;	  /* the last error of a copy, or NULL */
+	char *trouble;
 	atomic_ullong waiting, copied, failures;
 };
 
@@ -74,10 +68,7 @@ static struct archive_entry *find(const struct archive *a, const char *uid)
 
 /* --- reports --- */
 
-/*
- * Make TEXT the error in .kxfs/info, and take ownership of TEXT. If TEXT is NULL, .kxfs/info shows
- * no error.
- */
+/* Show TEXT as the error in .kxfs/info, or no error if TEXT is NULL. Take ownership of TEXT. */
 static void set_trouble(struct archive *a, char *text)
 {
 	char *old;
@@ -153,7 +144,6 @@ bool archive_gives_up(const struct archive *a, const char *uid)
 
 /* --- the queue --- */
 
-/* Remove E from the queue. */
 static void leave(struct archive *a, struct archive_entry *e)
 {
 	if (!e->job)
@@ -163,10 +153,7 @@ static void leave(struct archive *a, struct archive_entry *e)
 	a->failing -= e->failed;
 	e->failed = false;
 	atomic_fetch_sub(&a->waiting, 1);
-	/*
-	 * Clear the error if DIR is available and no waiting job has failed. Also clear the error
-	 * if the queue is empty, because then no later copy would show that DIR is available again.
-	 */
+	/* Clear the error if DIR is available and no waiting job has failed, or if no job waits. */
 	if (!a->queue || (!a->failing && !a->away))
 		set_trouble(a, NULL);
 }
@@ -186,9 +173,8 @@ void archive_job(struct archive *a, const struct spec_job *old, const struct spe
 		     (new_job->history || !new_job->suspended);
 
 	/*
-	 * Remove the entry of a deleted job, or of a job that runs again before it was copied. If
-	 * DIR has a copy of a job that runs again, keep the entry, because kxfs never changes a
-	 * copy.
+	 * Remove the entry of a deleted job, or of a job that runs again before it was copied. A
+	 * job that runs again after its copy keeps its entry, because kxfs never changes a copy.
 	 */
 	if (e && !ended && (e->job || !new_job))
 		return forget(a, e);
@@ -218,10 +204,7 @@ static bool is_settled(const struct archive *a, const struct spec_job *job)
 
 /* --- a copy --- */
 
-/*
- * Record that the copy of E's job has failed, and set the pause before the next copy. E is NULL if
- * the job was deleted during the copy.
- */
+/* Record that the copy of E's job has failed. E is NULL if the job was deleted during the copy. */
 static void failed(struct archive *a, struct archive_entry *e, int err)
 {
 	atomic_fetch_add(&a->failures, 1);
@@ -272,8 +255,8 @@ static void made(void *data)
 	const struct archive_entry *e = find(a, a->copy.job->uid);
 
 	/*
-	 * Cancel the copy if, since copy_make began to read the output, the job was deleted, got
-	 * another id or was restarted, or kxfs began to remove the output.
+	 * Cancel the copy if, since copy_make began, the job was deleted, got another id or was
+	 * restarted, or kxfs began to remove the output.
 	 */
 	if (!a->work.err &&
 	    !(e && e->job && streq(e->job->id, a->copy.job->id) && is_settled(a, e->job)))
@@ -320,10 +303,7 @@ static void on_stopped(void *data)
 		take_ptr(a->stopped)(a->stopped_data);
 }
 
-/*
- * Start to copy the first job whose copy is due and whose output is settled. If there is no such
- * job, set the timer for the job whose copy will be due next.
- */
+/* Copy the first job that is due and settled. If there is none, set the timer for the next one. */
 static void step(void *data)
 {
 	struct archive *a = data;
@@ -350,9 +330,7 @@ static void step(void *data)
 		loop_timer_set(&a->timer, next - now);
 }
 
-/* --- life --- */
-
-/* A check of DIR. It runs in a thread of its own, because DIR may hang. */
+/* A check of DIR, in a thread of its own, because DIR may hang. */
 struct check {
 	char *dir, *state_dir;
 	struct wait over;
@@ -383,7 +361,7 @@ int archive_check(const char *dir, const char *state_dir, char **ret_text)
 		text_set(ret_text, "can't start a thread: %s", strerror(-err));
 	else
 		err = wait_get(&q->over, CHECK_S, ret_text);
-	if (err == -ETIMEDOUT) { /* the hanging thread still uses Q, so do not free it */
+	if (err == -ETIMEDOUT) { /* the hanging thread still uses Q */
 		text_set(ret_text, "%s: does not respond; check its disk or file server", dir);
 		return err;
 	}

@@ -5,10 +5,9 @@
  * directory to DIR/NAMESPACE/DAY/ID. If another kxfs process was faster, the rename fails, since
  * rename(2) can't replace a directory that has files.
  *
- * A crash leaves a temporary directory behind. At the next start, kxfs removes the temporary
- * directories with its own WRITER, and those with another WRITER that are older than a day. It
- * first renames such a directory, because another process may be about to rename it to a job's
- * name.
+ * A crash leaves a temporary directory behind. The next start removes those of its own WRITER, and
+ * those of another WRITER that are older than a day. kxfs renames such a directory first, because
+ * another process may be about to rename it to a job's name.
  */
 #include "backend/archive/copy.h"
 
@@ -28,13 +27,10 @@
 #include "spec/job/status.h"
 
 #define MARK ".kxfs-archive"
-/*
- * Name of a file in the state directory. The file contains the path of the DIR in which kxfs has
- * put its mark.
- */
+/* A file in the state directory: the path of the DIR that kxfs has marked. */
 #define KNOWN	 "archive"
 #define CHUNK	 ((size_t)256 << 10)
-#define LONG_ID	 246 /* kxfs cuts an id to this length before it appends "~UID8" */
+#define LONG_ID	 246 /* length to which an id is cut before "~UID8" */
 #define STALE_NS (86400 * NS_PER_S)
 
 /* Return ERR. If ERR is negative and *WHY is NULL, set *WHY to a sentence about the error. */
@@ -46,9 +42,8 @@ static int explain(char **why, int err, const char *dir, const char *name)
 }
 
 /*
- * Return ERR. If ERR is an error, set C->why. Use there() for an operation on the file NAME in DIR.
- * After an error, there() also records that DIR has failed (C->away). Use here() for an operation
- * on the job's file NAME in the state directory.
+ * Return ERR, and set C->why after an error. there() is for the file NAME in DIR, and also sets
+ * C->away. here() is for the job's file NAME in the state directory.
  */
 static int there(struct copy *c, int err, const char *name)
 {
@@ -95,8 +90,8 @@ int copy_open(const char *dir, const char *state_dir, char **why)
 		return -ENODEV;
 	}
 	/*
-	 * Sync the mark before writing the record. Otherwise a crash of the machine could keep the
-	 * record but not the mark, and kxfs would then refuse DIR.
+	 * Sync the mark before writing the record. If a crash of the machine kept only the record,
+	 * kxfs would refuse DIR.
 	 */
 	err = lacks		  ? file_write(path, MARK, text, strlen(text))
 	      : streq(known, dir) ? 0
@@ -106,7 +101,6 @@ int copy_open(const char *dir, const char *state_dir, char **why)
 	return err ? explain(why, err, dir, MARK) : take_fd(&fd);
 }
 
-/* Open the directory NAME in AT, and create it if needed. */
 static int open_folder(struct copy *c, int at, const char *name)
 {
 	int err = disk_mkdir(at, name);
@@ -167,10 +161,7 @@ static int remove_tree(int at, const char *name)
 	return err ? err : disk_rmdir(at, name);
 }
 
-/*
- * Remove NAME if it is a temporary directory with our own WRITER, or one with another WRITER that
- * is older than a day.
- */
+/* Remove NAME if it is an old temporary directory (see the head of the file). */
 static int clean_one(void *data, int at, const char *name, unsigned char type)
 {
 	char temp[64];
@@ -208,20 +199,14 @@ static int put_text(struct copy *c, int at, const char *name, char *text, size_t
 	return there(c, err ? err : disk_sync(fd), name);
 }
 
-/*
- * Report that NAME is damaged. kxfs copies the rest of the job anyway, since the damage can't be
- * repaired.
- */
+/* The damage can't be repaired, so kxfs copies the rest of the job. */
 static void report_damage(const struct copy *c, const char *name)
 {
 	diag(DIAG_WARNING, "%s: %s is damaged; kxfs archives the job without the damaged part",
 	     c->job->id, name);
 }
 
-/*
- * Copy the log KEY to the file NAME. If KEY is NULL, copy the merged log. If there is no such log,
- * do nothing.
- */
+/* Copy the log KEY (NULL: the merged log) to the file NAME. Do nothing if there is no such log. */
 static int put_log(struct copy *c, int at, const char *name, const char *key)
 {
 	cleanup_free char *chunk = mem_grow(NULL, CHUNK, 1);
@@ -232,8 +217,8 @@ static int put_log(struct copy *c, int at, const char *name, const char *key)
 	int err;
 
 	/*
-	 * If the output of the job was removed, write an empty merged log. Don't look for files,
-	 * because a power cut may have brought removed files back.
+	 * The output was removed, so write an empty merged log. Don't look for files: a power cut
+	 * may have brought removed files back.
 	 */
 	if (c->job->dropped)
 		return key ? 0 : put_text(c, at, name, text_copy(""), 0, 0644);
@@ -319,9 +304,9 @@ static int put_files(struct copy *c, int at)
 /* --- the job's directory --- */
 
 /*
- * Return the name of JOB's directory in the archive, malloc'ed. The name is the job's id or, if
- * SECOND is true, the id followed by ~UID8. If another job had the same id in history/, the id
- * already ends in ~UID8. Cut ~UID8 off first, because the short name may be free in the archive.
+ * Return the name of JOB's directory, malloc'ed: the job's id, followed by ~UID8 if SECOND is true.
+ * If another job had the same id in history/, the id already ends in ~UID8. Cut this off first,
+ * because the short name may be free in the archive.
  */
 static char *name_of(const struct spec_job *job, bool second)
 {
@@ -335,8 +320,8 @@ static char *name_of(const struct spec_job *job, bool second)
 }
 
 /*
- * Return 0 if DAY has no directory NAME. If NAME contains a copy of this job, set C->found and
- * return 0. If NAME contains a copy of another job, return -EEXIST.
+ * Return 0 if the name NAME is free in DAY, or has a copy of this job (C->found). Return -EEXIST if
+ * it has a copy of another job.
  */
 static int check_name(struct copy *c, int day, const char *name)
 {
@@ -354,8 +339,8 @@ static int check_name(struct copy *c, int day, const char *name)
 }
 
 /*
- * If DAY has a copy of the job, set C->found. Otherwise, if AT has a temporary directory of this
- * copy, rename that directory to a free name in DAY.
+ * If DAY has a copy of the job, set C->found. Otherwise rename the temporary directory in AT, if
+ * there is one, to a free name in DAY.
  */
 static int place(struct copy *c, int at, int day)
 {
@@ -370,8 +355,8 @@ static int place(struct copy *c, int at, int day)
 		err = disk_rename(at, c->temp, day, name);
 		c->found = err ? COPY_ABSENT : COPY_RENAMED;
 		/*
-		 * Another process has just made the directory NAME. The next copy checks whether
-		 * that directory contains the same job.
+		 * Another process has just made NAME. The next copy checks whether it is the same
+		 * job.
 		 */
 		if (err == -EEXIST || err == -ENOTEMPTY)
 			return -ECANCELED;

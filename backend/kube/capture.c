@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct capture has a table of jobs (by uid), and the slots that all logs share. Each job has a
- * table of its followed logs (by key, see follow.c). A job's snapshot lists its logs; the job's
- * pods show which runs of containers have begun and which have ended.
+ * struct capture has a table of jobs by uid. Each job has a table of its followed logs by key
+ * (follow.c). A job's snapshot lists its logs. The job's pods show which runs have begun and ended.
  */
 #include "backend/kube/capture.h"
 
@@ -24,24 +23,16 @@
 
 struct captured {
 	struct follow *follow;
-	UT_hash_handle hh; /* in capture_job.logs, by key */
+	UT_hash_handle hh;
 };
 
-/* A reader who waits for several logs. */
 struct all {
-	/*
-	 * The number of logs that the reader still waits for. While capture.c counts the logs, N is
-	 * one higher, so that DONE is not called early.
-	 */
-	size_t n;
+	size_t n; /* logs to wait for, and 1 more while they are counted, to delay DONE */
 	loop_fn done;
 	void *arg;
 };
 
-/*
- * A reader who opened a log while kxfs was removing old output of the job. When the removal has
- * ended, kxfs opens the log again for this reader.
- */
+/* A reader who opened a log during a removal of old output, which kxfs then opens again. */
 struct capture_opening {
 	char *key; /* key of the log; NULL for the merged log */
 	struct all *all;
@@ -56,12 +47,10 @@ struct capture_job {
 	struct output_job *output; /* NULL until the output was opened */
 	struct captured *logs;
 	struct capture_opening *openings;
-	/* true if old output must be removed before this output can be opened */
-	bool awaits_folder;
-	/* the error that prevents capture, so that kxfs logs it only once; 0 if there is none */
-	int reported;
-	bool output_ended; /* true if output_job_end was called after the last output_job_resume */
-	UT_hash_handle hh; /* by uid */
+	bool awaits_folder; /* true if old output must be removed before OUTPUT can be opened */
+	int reported;	    /* the last error, or 0; the same error is logged only once */
+	bool output_ended;  /* true after output_job_end, until output_job_resume */
+	UT_hash_handle hh;
 };
 
 struct capture {
@@ -69,7 +58,7 @@ struct capture {
 	struct capture_events events;
 	struct follow_context context;
 	struct capture_job *jobs;
-	bool forbidden; /* see capture_is_forbidden */
+	bool forbidden;
 };
 
 static struct capture_job *find_job(const struct capture *c, const char *uid)
@@ -80,7 +69,6 @@ static struct capture_job *find_job(const struct capture *c, const char *uid)
 	return job;
 }
 
-/* Return the followed log KEY of JOB; NULL if it is not followed, or if JOB is NULL. */
 static struct follow *find_log(const struct capture_job *job, const char *key)
 {
 	struct captured *log = NULL;
@@ -134,7 +122,6 @@ static struct capture_job *need_job(struct capture *c, const struct spec_job *sn
 	return job;
 }
 
-/* Open JOB's output on disk, unless it is open already. Return 0 or a negative errno. */
 static int need_output(struct capture_job *job)
 {
 	struct capture *c = job->c;
@@ -153,20 +140,15 @@ static int need_output(struct capture_job *job)
 	return 0;
 }
 
-/*
- * Return the prefix that the lines of log L of R have in the merged log, malloc'ed. Return NULL if
- * L is not the log of the replica's own container, because the merged log has only those logs.
- */
+/* Return the prefix of L's lines in the merged log, malloc'ed; NULL if the merged log lacks L. */
 static char *prefix_of(const struct spec_replica *r, const struct spec_log *l)
 {
 	return *l->container ? NULL : spec_replica_log_prefix(r);
 }
 
 /*
- * Start to follow log J of R. FIRST is true if only a reader has requested the log. If FIRST is
- * false, the job is captured, and earlier runs of the container that kxfs never saw count as gaps.
- * Keep the gaps that an earlier mount has counted. Return NULL if the run has not begun, if its log
- * is no longer available, or if the output can't be opened.
+ * Start to follow log J of R. FIRST is true if only a reader has requested the log. Return NULL if
+ * the run has not begun, or its log is no longer available, or the output can't be opened.
  */
 static struct follow *follow_log(struct capture *c, const struct spec_job *snapshot,
 				 const struct spec_replica *r, size_t j, bool first)
@@ -230,9 +212,9 @@ static void check_run(struct capture *c, const char *uid, struct follow *f)
 }
 
 /*
- * Notify followed logs whose run or job has ended. If WANTED, follow the logs of runs that have
- * begun. Otherwise do this only while a reader has the merged log open: one `grep -r` must not make
- * kxfs follow the output of all jobs until they end.
+ * Notify followed logs whose run or job has ended, and follow the logs of runs that have begun. If
+ * not WANTED, follow them only while a reader has the merged log open: one `grep -r` must not make
+ * kxfs follow all jobs until they end.
  */
 static void update_logs(struct capture *c, const struct spec_job *snapshot, bool wanted,
 			bool outlived)
@@ -284,9 +266,7 @@ static void one_of_all(void *data)
 	done(arg);
 }
 
-/*
- * Open the logs of OPENINGS again, and free OPENINGS. If SNAPSHOT is NULL, only call the readers.
- */
+/* Open the logs of OPENINGS again, or only call the readers if SNAPSHOT is NULL. Free OPENINGS. */
 static void end_openings(struct capture *c, struct capture_opening *openings,
 			 const struct spec_job *snapshot)
 {
@@ -362,7 +342,6 @@ void capture_merge_again(struct capture *c, const struct spec_job *snapshot, boo
 		capture_forget(c, snapshot->uid);
 }
 
-/* Return the state of the run KEY of job UID. */
 static enum run_end end_of(struct capture *c, const char *uid, const char *key)
 {
 	struct run run;
@@ -394,9 +373,8 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 				snapshot->outlived |= ended && state.outlived;
 			} else if (dropped) {
 				/*
-				 * The captured output was removed, so readers now get the output
-				 * that the cluster still has. Forget the state and the gaps of the
-				 * removed log.
+				 * The output was removed, and its gaps with it. The cluster's
+				 * output remains.
 				 */
 				l->complete = false;
 				l->gap = 0;
@@ -539,8 +517,6 @@ void capture_wait(struct capture *c, const char *uid, loop_fn done, void *arg)
 		wait_for(all, log->follow);
 	one_of_all(all);
 }
-
-/* --- the server, and life --- */
 
 void capture_away(struct capture *c, bool away)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * This file carries out the commands that users write to ctl. The server accepts even requests that
- * the job's controller then ignores. So kxfs reads the job right before it sends the request. kxfs
- * answers the write when the job shows the outcome, or after WAIT_MS. It keeps the command longer
- * (commands.h), and refuses other actions meanwhile. The code of the job's kind makes the request
+ * Carries out the commands that users write to ctl. The server accepts even requests that the job's
+ * controller then ignores, so kxfs reads the job right before it sends the request. kxfs answers
+ * the write when the job shows the outcome, or after WAIT_MS. It keeps the command longer
+ * (commands.h), and refuses other actions meanwhile. The job's kind makes the request
  * (spec/view/control.h).
  *
  *	step	what is in progress		what ends it			next
@@ -11,18 +11,20 @@
  *		arrives
  *	READ	a GET of the job		the job would obey it		LOOK
  *						the job would ignore it		answer: refused
- *						the reply is lost		READ, later
- *	LOOK	a GET of an object that the	it exists, or is forbidden	ASK
- *		action needs (else: ASK)	it does not exist		answer: refused
+ *						it fails			answer: refused; or
+ *										READ, later, after
+ *										a lost reply
+ *	LOOK	a GET of an object that the	it does not exist		answer: refused
+ *		action needs (else: ASK)	any other reply			ASK
  *	ASK	the request of the kind		it was accepted			WAIT
  *						it was refused			answer: refused
  *						the reply is lost		READ, later
  *						the job has changed since	READ
  *	WAIT	a timer				the outcome shows, or WAIT_MS	answer
  *
- * After a lost reply kxfs reads the job again. If the job has not obeyed, kxfs normally sends the
- * request once more. But if the action must not be executed twice, kxfs only waits for the outcome.
- * If the job never shows an outcome, kxfs answers that the outcome is unknown.
+ * After a lost reply kxfs reads the job again. If the job has not obeyed, kxfs sends the request
+ * once more. But if the action must not be executed twice, kxfs only waits for the outcome. If the
+ * job never shows an outcome, kxfs answers that the outcome is unknown.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -35,37 +37,34 @@
 #include "spec/base/mem.h"
 #include "spec/view/control.h"
 
-#define DRAIN_MS 2000
-#define READ_MS	 6000 /* timeout of the first GET, before any request is sent */
-#define LOOK_MS	 2000
-#define CALL_MS	 4000
-/* kxfs answers the write within WAIT_MS if the server has accepted the request */
-#define WAIT_MS 5000
-/* after a lost reply, kxfs retries, but answers the write within GIVE_UP_MS */
-#define GIVE_UP_MS 8000
+#define DRAIN_MS   2000
+#define READ_MS	   6000 /* timeout of the first GET, before any request is sent */
+#define LOOK_MS	   2000
+#define CALL_MS	   4000
+#define WAIT_MS	   5000 /* the write is answered by then if the server has accepted the request */
+#define GIVE_UP_MS 8000 /* the write is answered by then after a lost reply */
 #define REPLY_MAX  (8u << 20)
 
 struct kube_control;
 
-/* A wait for the existing output of the job. It may last longer than the kube_control. */
+/* A wait for the existing output of the job. It may outlive the kube_control. */
 struct drain {
-	struct kube_control *c; /* NULL if the struct kube_control was freed */
+	struct kube_control *c; /* NULL if the kube_control was freed */
 };
 
-/* One write to ctl. It exists until kxfs has answered the write. */
+/* One write to ctl, until it is answered. */
 struct kube_control {
 	struct request r;
 	const struct kube_parts *k;
-	/* the actions of the job's kind when the request began; the kind may change */
+	/* the actions of the kind when the request began; the job's kind may change */
 	const struct spec_control *control;
-	char *uid, *name; /* uid and name of the object */
+	char *uid, *name;
 	enum spec_action action;
-	bool has_command;		     /* true if on_ended will be called */
-	struct spec_control_request request; /* made after the first GET */
-	/* NULL, or the error of a request that the server may have carried out */
-	char *lost;
+	bool has_command;
+	struct spec_control_request request;
+	char *lost; /* error of a request that may have been carried out, or NULL */
 	struct drain *drain;
-	struct loop_timer timer; /* ends DRAIN; later it ends WAIT */
+	struct loop_timer timer; /* ends DRAIN, later WAIT */
 };
 
 static struct kube_control *control_of(struct request *r)
@@ -96,7 +95,7 @@ static void answer(struct kube_control *c, int err, const char *text)
 	request_answer(&c->r, err, NULL, text);
 }
 
-/* Answer with ERR and TEXT. The request has not changed the job, so forget the command. */
+/* Answer. The request has not changed the job, so forget the command. */
 static void refuse(struct kube_control *c, int err, const char *text)
 {
 	if (c->has_command)
@@ -124,7 +123,6 @@ static void on_ended(void *data, enum command_end end, const char *text)
 
 /* --- waiting --- */
 
-/* Answer that kxfs does not know whether the server has accepted the request. */
 static void give_up(struct kube_control *c)
 {
 	cleanup_free char *text =
@@ -145,7 +143,7 @@ static void on_waited(void *data)
 		answer(c, 0, NULL);
 }
 
-/* Make sure that kxfs answers the write no later than UNTIL ms after the request began. */
+/* Answer the write at most UNTIL ms after the request began. */
 static void answer_after(struct kube_control *c, uint64_t until)
 {
 	uint64_t age = request_age(&c->r);
@@ -160,7 +158,7 @@ static bool is_once(const struct kube_control *c)
 	return c->control->once & 1u << c->action;
 }
 
-/* After a pause, read the job again to find out whether the job has obeyed. */
+/* After a pause, read the job to find out whether it has obeyed. */
 static void read_later(struct kube_control *c, unsigned wait_ms)
 {
 	commands_taken(c->k->commands, c->uid, true);
@@ -180,10 +178,7 @@ static void on_lost(struct kube_control *c, const struct http_reply *reply, cons
 
 static void read_job(struct request *r);
 
-/*
- * The server has refused the request, so answer with ERR and TEXT. If the status is 403 and the
- * kind can explain the refusal, add the explanation.
- */
+/* Answer that the server refused the request. After a 403, add the kind's explanation, if any. */
 static void refuse_request(struct kube_control *c, const struct http_reply *reply, int err,
 			   const char *text)
 {
@@ -209,10 +204,9 @@ static void on_asked(void *data, const struct http_reply *reply)
 	bool done = http_succeeded(reply) &&
 		    spec_object_is(reply->body, reply->len, &(struct spec_object_wanted){0});
 	/*
-	 * UNCHECKED: the API server has replied that a webhook did not respond, so the server did
-	 * not execute the action. But a proxy for Kubernetes may send the same Status after a
-	 * failure of the proxy. So don't trust this Status if the action must not be executed
-	 * twice.
+	 * UNCHECKED: a webhook did not respond, so the API server did not execute the action. But a
+	 * proxy for Kubernetes may send the same Status. So don't trust this Status if the action
+	 * must not be executed twice.
 	 */
 	bool unchecked =
 		!reply->err && spec_reply_is_unchecked(reply->status, reply->body, reply->len);
@@ -223,8 +217,8 @@ static void on_asked(void *data, const struct http_reply *reply)
 
 	c->r.call = NULL;
 	/*
-	 * An object with this name exists. Only this command can have created the object, because
-	 * the name is random. So the server has accepted an earlier request, whose reply was lost.
+	 * The name is random, so the server has accepted an earlier request of this command, whose
+	 * reply was lost.
 	 */
 	if (err == -EEXIST && !c->request.patch && !unknown)
 		err = 0;
@@ -250,7 +244,7 @@ static void on_asked(void *data, const struct http_reply *reply)
 
 static void ask(struct kube_control *c);
 
-/* Send the request, unless REPLY shows that an object that the action needs does not exist. */
+/* Send the request, unless an object that the action needs does not exist. */
 static void on_needed(void *data, const struct http_reply *reply)
 {
 	struct kube_control *c = data;
@@ -263,7 +257,7 @@ static void on_needed(void *data, const struct http_reply *reply)
 		ask(c);
 }
 
-/* If the action needs an object, GET that object first. Then send the request. */
+/* If the action needs an object, GET it first. Then send the request. */
 static void ask(struct kube_control *c)
 {
 	const struct http_call get = {
@@ -289,7 +283,6 @@ static void ask(struct kube_control *c)
 	request_call(&c->r, NULL, "", c->request.needed ? &get : &call);
 }
 
-/* Make the request. JOB is the state in which the job obeys it. Return 0 or a negative errno. */
 static int make_request(struct kube_control *c, const struct spec_control_job *job)
 {
 	char name[32];
@@ -319,10 +312,7 @@ static void decide(struct kube_control *c, const struct spec_control_job *job)
 	int err;
 
 	if (c->request.body) {
-		/*
-		 * A request was sent, but its reply was lost. If JOB shows the outcome, publish the
-		 * job. The write is then answered, because the snapshot shows the outcome.
-		 */
+		/* The reply was lost. If JOB shows the outcome, publish_again answers the write. */
 		if (commands_check(c->k->commands, c->uid, control, job))
 			return publish_again(c->k->publish, c->uid);
 		return is_once(c) ? read_later(c, 0) : ask(c);
@@ -419,9 +409,8 @@ static void on_drained(void *data)
 }
 
 /*
- * The action may delete pods, so first wait until all existing output is on disk. After this wait,
- * kxfs has an open stream for each log. These streams capture the output until the pods are
- * deleted.
+ * The action may delete pods. After this wait, each log has an open stream, which captures the
+ * output until the pods are deleted.
  */
 static void drain(struct kube_control *c)
 {
@@ -431,8 +420,6 @@ static void drain(struct kube_control *c)
 	c->drain->c = c;
 	capture_wait(c->k->capture, c->uid, on_drained, c->drain);
 }
-
-/* --- the request --- */
 
 static const struct request_ops control_ops = {.send = read_job, .free = control_free};
 

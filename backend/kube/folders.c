@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct folders has a table, indexed by key, of the jobs that have, or had, output on disk. All
- * other data about a job is in the job's record.
+ * struct folders has a table, by key, of the jobs that have or had output on disk. All other data
+ * about a job is in its record.
  *
- * kxfs may remove all files of a job, or only its output. Both take several steps on the disk. Each
- * entry has a queue of removals (struct folder_removal). The first removal is in progress, and the
- * others wait. While the queue is not empty, kxfs captures no output of the job. A removal of all
- * files frees the entry.
+ * A removal of all files of a job, or only of its output, takes several steps on the disk. Each
+ * entry has a queue of removals. The first one is in progress, and the others wait. Meanwhile kxfs
+ * captures no output of the job.
  */
 #include "backend/kube/folders.h"
 
@@ -25,27 +24,26 @@
 #include "spec/job/status.h"
 
 #define SOON_MS 1000
-/* kxfs makes the record of a submission LIVE within this time after a watch has shown the job */
+/* maximum delay until the record of a submission is LIVE, after a watch has shown the job */
 #define SEEN_MS 500
 
 /* The output of one job on disk. */
 struct folder_entry {
 	struct folders *f;
 	char *key, *uid;
-	struct folder_removal *removals; /* a queue; the first removal is in progress */
+	struct folder_removal *removals; /* the first one is in progress */
 	bool full;			 /* true if output is on disk now */
 	bool dropped;			 /* true if kxfs has removed output to free space */
 	bool unmerged;			 /* see folder.unmerged */
-	/* true if kxfs can't make the job's record, and has already reported this error */
-	bool refused;
-	UT_hash_handle hh; /* by key */
+	bool refused; /* true if kxfs can't make the job's record, and has logged this error */
+	UT_hash_handle hh;
 };
 
 struct folder_removal {
 	struct folders *f;
 	char *key;
-	bool all;	 /* true: remove the record and the output; false: only the output */
-	bool recorded;	 /* true if the record on disk shows that kxfs has removed the output */
+	bool all;	 /* true if the record is removed, too */
+	bool recorded;	 /* true if the record on disk shows the removal */
 	folders_fn done; /* may be NULL */
 	void *data;
 	struct folder_removal *next;
@@ -57,8 +55,7 @@ struct folders {
 	loop_fn saved;
 	void *saved_data;
 	struct folder_entry *all;
-	/* Runs while kxfs must retry to make a record. */
-	struct loop_timer retry;
+	struct loop_timer retry; /* runs while kxfs must retry to make a record */
 	bool stopping;
 };
 
@@ -101,9 +98,8 @@ static bool is_going(const struct folder_entry *e)
 /* --- the record of a job --- */
 
 /*
- * True if VIEW is the job of the submission R. The object of VIEW normally contains the UUID of its
- * submission. If it does not (option no_annotations), compare the names instead. Equal names count
- * only if the name in R has a random suffix.
+ * True if VIEW is the job of the submission R. Compare the UUIDs of the submissions. If VIEW has
+ * none (option no_annotations), compare the names, but only if R's name has a random suffix.
  */
 static bool is_submission(const struct record *r, const struct spec_job_view *view)
 {
@@ -117,7 +113,6 @@ static bool is_submission(const struct record *r, const struct spec_job_view *vi
 	return dash && spec_name_is_suffix(dash + 1);
 }
 
-/* Return the record of the job that VIEW shows; NULL if there is none. */
 static struct record *record_of(const struct folders *f, const struct spec_job_view *view)
 {
 	struct record *r = records_by_uid(f->config.records, view->meta.uid);
@@ -278,7 +273,6 @@ static void on_retry(void *data)
 			folders_save(f, e->uid, false);
 }
 
-/* A new record that is being made. */
 struct made {
 	struct folders *f;
 	char *key;
@@ -368,10 +362,7 @@ static void removal_free(struct folder_removal *r, int err)
 	group_leave(group);
 }
 
-/*
- * End a removal with the result ERR. If it has removed all files, free the entry, and end the other
- * removals of the entry. Otherwise start the next removal of the entry.
- */
+/* End a removal. After the removal of all files, free the entry, and end its other removals. */
 static void removal_ended(void *data, int err)
 {
 	struct folder_removal *r = data;
@@ -381,10 +372,7 @@ static void removal_ended(void *data, int err)
 	if (e && e->removals == r) {
 		e->removals = r->next;
 		r->f->events.freed(r->f->events.data, e->uid);
-		/*
-		 * After an error, keep the entry in two cases: R's caller gets the error and may
-		 * retry, or another removal of the entry waits.
-		 */
+		/* After an error, keep the entry if R's caller or another removal may retry. */
 		if (r->all && (!err || (!r->done && !e->removals))) {
 			rest = take_ptr(e->removals);
 			entry_free(e);
@@ -397,10 +385,7 @@ static void removal_ended(void *data, int err)
 		removal_free(r, 0);
 }
 
-/*
- * Called when the removal of the record has ended. ERR is 0 if the record was removed, or if there
- * was no record. In this case remove the output next. Otherwise end R with ERR.
- */
+/* Remove the output after the record. ERR is 0 if the record was removed, or did not exist. */
 static void on_unlinked(void *data, int err)
 {
 	struct folder_removal *r = data;
@@ -423,10 +408,9 @@ static void on_output_dropped(void *data, int err)
 }
 
 /*
- * Called when a write of the record has ended. Remove the output after the record shows its removal
- * on disk. Without this record, the next mount would fetch the output again, or would not report
- * that output is missing. If the disk was too full for the record, remove the output first, and
- * write the record again afterwards.
+ * Remove the output only when the record on disk shows the removal. Otherwise the next mount would
+ * fetch the output again, or would not report it as missing. But if the disk is too full for the
+ * record, remove the output first, and then write the record again.
  */
 static void on_drop_recorded(void *data, int err)
 {
@@ -436,7 +420,7 @@ static void on_drop_recorded(void *data, int err)
 
 	if (err == -ESTALE)
 		return drop_record(r);
-	/* The output was already removed, so this was the second write of the record. */
+	/* This second write of the record follows the removal of the output. */
 	if (e && !e->full) {
 		if (err && record && !record_is_going(record))
 			records_note(record,
@@ -467,7 +451,7 @@ static void drop_record(struct folder_removal *r)
 		on_drop_recorded(r, 0);
 }
 
-/* Return KEY's record, or NULL if there is none, or it is held or being removed. */
+/* Return KEY's record; NULL if there is none, or if it is held or being removed. */
 static struct record *removable(const struct folders *f, const char *key)
 {
 	struct record *r = records_by_key(f->config.records, key);
@@ -562,9 +546,8 @@ static int by_key(const void *a, const void *b)
 }
 
 /*
- * Handle the output KEY, for which kxfs found no usable record. If a damaged record of KEY was
- * moved aside, move the output aside, too. Otherwise a crash has interrupted a removal of the
- * output, so remove the output later.
+ * Handle the output KEY, which has no usable record. Move it aside if its damaged record was moved
+ * aside. Otherwise a crash has interrupted its removal, so remove it later.
  */
 static void find_stray(struct folder_load *l, const char *key)
 {
@@ -690,8 +673,6 @@ void folders_load(struct folders *f, void (*fn)(void *data, int err), void *data
 	records_each(f->config.records, find_record, l);
 	work_start(&l->work, f->config.loop);
 }
-
-/* --- life --- */
 
 struct folders *folders_new(const struct folders_config *config)
 {

@@ -14,7 +14,8 @@
  *						too much waits for the disk		SLOWED
  *	SLOWED	  the paused request		all is written				ASKING
  *						as in ASKING				as in ASKING
- *	PAUSING	  a timer			it fires; the run ends; the pod ends	(proceed)
+ *	PAUSING	  a timer			it fires; the run ends; the pod is	(proceed)
+ *						being deleted
  *	PAUSED	  a timer, and no slot, after	it fires; the server is back; a reader	WAITING
  *		  too many refusals		opens the log; the pod is being deleted
  *						the pod, or the run, is gone		LOST
@@ -27,9 +28,8 @@
  *
  * (proceed) is the first of these that applies: OPENING if no writer is open; WRITING if bytes must
  * still be written; CLOSING if the run is gone; ASKING if the log is empty; else READING.
- * next_kind[] selects the kind of the next request. This kind depends on the state of the run (enum
- * run_end), which capture.c reports, and on whether the last stream repeated the known end of the
- * log (enum fit). Readers see a PAUSED log as ended, unless the server can't be reached.
+ * next_kind[] selects the kind of the next request. Readers see a PAUSED log as ended, unless the
+ * server can't be reached.
  *
  * The file is long because all its sections except the first two change the step.
  */
@@ -46,68 +46,38 @@
 #include "backend/output/writer.h"
 #include "spec/base/mem.h"
 
-/*
- * The first pause before a retry. Each further pause is twice as long as the previous one, up to a
- * limit. DELAY_MAX_MS is the usual limit.
- */
+/* The first pause before a retry. Each further pause is twice as long, up to a limit. */
 #define DELAY_MS	 1000
 #define DELAY_MAX_MS	 30000
 #define DELAY_DISK_MS	 10000 /* the limit after the disk has failed */
 #define DELAY_ENDED_MS	 5000  /* the limit after the run has ended */
 #define DELAY_LEAVING_MS 1000  /* the limit while the pod is being deleted */
-/*
- * REFUSED_MS is the first pause of a PAUSED log. REFUSED_MAX_MS is the limit of its further pauses.
- * But each pause is at least REFUSED_ALL_MS times the number of PAUSED logs.
- */
-#define REFUSED_MS     2000
-#define REFUSED_MAX_MS 45000
-#define REFUSED_ALL_MS 100
-/* After the run has ended, kxfs ends a stream that is silent for this long. */
+#define REFUSED_MS	 2000  /* the first pause of a PAUSED log */
+#define REFUSED_MAX_MS	 45000 /* the limit of its further pauses */
+#define REFUSED_ALL_MS	 100   /* each pause is at least this times the number of PAUSED logs */
+/* after the end of the run, kxfs ends a stream that is silent for this long */
 #define ENDING_MS  5000
 #define LEAVING_MS 500	  /* replaces ENDING_MS while the pod is being deleted */
 #define GONE_MS	   30000  /* replaces ENDING_MS if no further request is possible */
 #define FLOW_MS	   600000 /* this long after the end of the run, kxfs ends any stream */
-/*
- * If the pod disappeared no later than this after the log was last known to be complete, assume
- * that no output is missing.
- */
-#define LATELY_MS 5000
-/*
- * kxfs assumes that all existing output has arrived if the stream was silent for QUIET_MS. kxfs
- * assumes this in any case after QUIET_CHECKS times QUIET_MS.
- */
-#define QUIET_MS     100
-#define QUIET_CHECKS 20
-/* how long a reader waits for the end of the run if its job has ended */
-#define ENDED_MS 1000
-/* how long a reader waits for the rest of the output if the run has ended */
-#define REST_MS 8000
-/*
- * If a run has not ended this long after the end of its job, kxfs stops following the run, unless
- * the pod is being deleted.
- */
-#define OUTLIVED_MS 60000
-/*
- * After this many failed requests in a row, kxfs accepts the last result as final. If the server
- * refuses the requests, kxfs begins the long pauses of PAUSED instead.
- */
+/* If the pod disappeared this soon after the log was complete, assume that no output is missing. */
+#define LATELY_MS    5000
+#define QUIET_MS     100   /* a stream that is silent for this long has sent all existing output */
+#define QUIET_CHECKS 20	   /* any stream has sent it after this many times QUIET_MS */
+#define ENDED_MS     1000  /* how long a reader waits for the end of the run after the job's end */
+#define REST_MS	     8000  /* how long a reader waits for the rest of the output of an ended run */
+#define OUTLIVED_MS  60000 /* how long kxfs follows a run after the end of its job */
+/* After this many failures in a row, the last result is final, or a refused log is PAUSED. */
 #define FAILURES_MAX 12
 /* kxfs believes that there is no output if this many replies in a row report it. */
 #define EMPTY_MAX 3
 /* If a kubelet keeps a stream open for longer than this, the container is running. */
-#define OPEN_MS	   2000
-#define AT_ONCE_MS 1000
-/*
- * kxfs compares a stream with the last bytes of the log. First it compares WINDOW bytes. After each
- * failed comparison it compares WINDOW_MORE times as many bytes, but at most WINDOW_MAX.
- */
-#define WINDOW	    (64u << 10)
-#define WINDOW_MORE 32
+#define OPEN_MS	    2000
+#define AT_ONCE_MS  1000
+#define WINDOW	    (64u << 10) /* bytes at the end of the log that a stream is compared with */
+#define WINDOW_MORE 32		/* after a failed comparison, kxfs compares this many times more */
 #define WINDOW_MAX  (64u << 20)
-/*
- * kxfs pauses a stream when the writer has less free space than this. SLACK must not be 0, because
- * lines may still arrive after kxfs has paused the stream.
- */
+/* Pause a stream when the writer has less space than this. Some lines may arrive afterwards. */
 #define SLACK (128u << 10)
 
 enum step {
@@ -124,39 +94,41 @@ enum step {
 	LOST,
 };
 
-/*
- * Whether streams repeat the known end of the log. FITS: they do. DOUBTED: the last stream did not,
- * so the next request is a PROBE. FORCED: kxfs also accepts a stream that does not.
- */
-enum fit { FITS, DOUBTED, FORCED };
+/* Whether streams repeat the known end of the log. */
+enum fit {
+	FITS,
+	DOUBTED, /* the last stream did not, so the next request is a PROBE */
+	FORCED	 /* kxfs also accepts a stream that does not */
+};
 
-/*
- * The worst problem since the log was last without a problem. DENIED: the user is not allowed to
- * read the log. DISK: writing to the disk fails.
- */
-enum trouble { FINE, TROUBLE, DENIED, DISK };
+/* The worst problem since the log was last without a problem. */
+enum trouble {
+	FINE,
+	TROUBLE,
+	DENIED, /* the user is not allowed to read the log */
+	DISK	/* writing to the disk fails */
+};
 
-/*
- * The state of the output that readers wait for. EXPECTED: the output has not arrived yet. FETCHED:
- * a request of kind FIRST has received all of it, but has not written it yet. ARRIVED: the output
- * is on disk, or not available.
- */
-enum printed { EXPECTED, FETCHED, ARRIVED };
+/* The state of the output that readers wait for. */
+enum printed {
+	EXPECTED,
+	FETCHED, /* a request of kind FIRST has received all of it, but not written it */
+	ARRIVED	 /* on disk, or not available */
+};
 
-/*
- * The state of the job, according to its controller. OUTLIVED: the run has not ended a minute after
- * the job. Unless the pod is being deleted, a request of kind FIRST then ends the log.
- */
-enum job_end { JOB_RUNS, JOB_OVER, JOB_OUTLIVED };
+/* The state of the job, according to its controller. */
+enum job_end {
+	JOB_RUNS,
+	JOB_OVER,
+	JOB_OUTLIVED /* the run has not ended a minute after the job: see follow_job_ended */
+};
 
 enum kind {
-	STREAM, /* the existing output and, while the run continues, all later output */
-	/* only the existing output: for a waiting reader, or if the run has outlived its job */
-	FIRST,
+	STREAM,	  /* the existing output and, while the run continues, all later output */
+	FIRST,	  /* only the existing output: for a reader, or of a run that outlives its job */
 	REST,	  /* the rest of a run that has ended */
-	PREVIOUS, /* the rest of a run that has ended, if the container was started again */
-	/* the log of the previous run, to find out whether the log on disk belongs to that run */
-	PROBE,
+	PREVIOUS, /* like REST, if the container was started again */
+	PROBE,	  /* the log of the previous run, to find out whether it is the log on disk */
 };
 
 static const enum kind next_kind[][3] = {
@@ -167,7 +139,6 @@ static const enum kind next_kind[][3] = {
 	[RUN_GONE] = {REST, REST, REST},
 };
 
-/* A waiting reader. Each call of follow_wait creates one waiter. */
 struct waiter {
 	loop_fn done;
 	void *arg;
@@ -177,13 +148,12 @@ struct waiter {
 struct follow {
 	struct follow_context *context;
 	struct output_job *output;
-	char *job, *key, *prefix, *pod, *uid, *container; /* copies of follow_run's strings */
+	char *job, *key, *prefix, *pod, *uid, *container;
 	void *data;
 	unsigned restart;
 	unsigned gaps, missed; /* see follow_run */
-	/* number of gaps inside the log: those on disk, and those found since then */
-	unsigned log_gaps;
-	bool lost_end; /* true if output that followed the last byte of the log is lost */
+	unsigned log_gaps;     /* gaps inside the log, on disk or found since */
+	bool lost_end;	       /* true if output after the last byte of the log is lost */
 
 	enum step step;
 	enum run_end run;
@@ -193,48 +163,36 @@ struct follow {
 	int disk_err; /* the negative errno if TROUBLE is DISK */
 	struct slot slot;
 	enum job_end job_end;
-	bool reruns;	   /* see follow_run */
-	uint64_t ended_ms; /* when the run ended */
-	uint64_t came_ms;  /* when the last byte of an earlier request arrived; 0 if none arrived */
+	bool reruns; /* see follow_run */
+	uint64_t ended_ms;
+	uint64_t came_ms; /* when the last byte of an earlier request arrived; 0 if none arrived */
 	/* loop_now_ms() when the log was last known to be complete; 0 if it may lack output now */
 	uint64_t all_ms;
-	unsigned failures; /* number of requests in a row without output */
-	unsigned empty;	   /* number of replies in a row that report that there is no output */
-	/* number of requests in a row during which a write to the disk has failed */
-	unsigned failed;
+	unsigned failures; /* requests in a row without output */
+	unsigned empty;	   /* replies in a row that report that there is no output */
+	unsigned failed;   /* requests in a row during which the disk failed */
 
-	struct log_writer *writer; /* NULL until the writer is opened */
-	/*
-	 * In PAUSING and PAUSED the timer ends the pause. In ASKING and SLOWED it is the deadline
-	 * of the request, if the request has one.
-	 */
+	struct log_writer *writer;
+	/* ends PAUSING and PAUSED; in ASKING and SLOWED it is the request's deadline, if any */
 	struct loop_timer timer;
-	/* TEXT and ERR are the arguments of finish(), in CLOSING. */
-	char *text;
+	char *text; /* TEXT and ERR are the arguments of finish(), in CLOSING */
 	int err;
 
-	/* Ends the wait of readers, because the output that they wait for may not arrive soon. */
-	struct loop_timer quiet_timer;
-	struct loop_timer outlived; /* ends JOB_OVER if the run continues */
+	struct loop_timer quiet_timer; /* ends the wait of readers (on_quiet) */
+	struct loop_timer outlived;    /* changes JOB_OVER to JOB_OUTLIVED */
 	struct waiter *waiters;
 	uint64_t quiet_size; /* the size of the log when on_quiet last ran */
 	unsigned quiet_checks;
 
-	/*
-	 * KIND and the members below describe the current request. If no request is in progress,
-	 * they describe the next one.
-	 */
+	/* The members below describe the current request, or the next one if there is none. */
 	enum kind kind;
 	struct podlog *podlog; /* the request in ASKING and SLOWED, otherwise NULL */
-	/* number of bytes at the end of the log that kxfs compares with the stream */
-	size_t window;
-	/* offset in the log of the bytes that kxfs compares; 0 if it compares the whole log */
-	uint64_t from;
-	bool early; /* true if the last stream ended cleanly although the run had not ended */
-	/* true to use a connection of its own, since the disk was too slow for the last one */
-	bool alone;
-	uint64_t came;		       /* what podlog_came returned when the deadline was set */
-	unsigned lost;		       /* number of requests in a row that ended as PODLOG_SILENT */
+	size_t window;	       /* bytes at the end of the log that kxfs compares with the stream */
+	uint64_t from;	       /* offset of these bytes; 0 if kxfs compares the whole log */
+	bool early;	       /* true if the last stream ended cleanly before the run */
+	bool alone;    /* true to use a connection of its own, after the disk was too slow */
+	uint64_t came; /* podlog_came when the deadline was set */
+	unsigned lost; /* requests in a row that ended as PODLOG_SILENT */
 	struct spec_logline_past past; /* what earlier streams have shown about the log */
 };
 
@@ -250,7 +208,6 @@ size_t run_pod_len(const char *key)
 	return strcspn(key, ".");
 }
 
-/* True if the text between the pointers FROM and TO is equal to NAME. */
 static bool is_part(const char *from, const char *to, const char *name)
 {
 	return strncmp(from, name, (size_t)(to - from)) == 0 && !name[to - from];
@@ -272,10 +229,7 @@ bool run_find(const struct spec_pod_view *pod, const char *key, struct run *ret)
 	return false;
 }
 
-/*
- * True if the container is between two runs. The container then waits for its next start, and its
- * restart count is still that of the earlier run.
- */
+/* True if the container is between two runs. Its restart count is still that of the first one. */
 static bool is_between(const struct run *run)
 {
 	return run->container->state == SPEC_WAITING && run->container->last_exit_code >= 0;
@@ -308,7 +262,7 @@ unsigned run_missed_before(const struct spec_replica *r, size_t i)
 {
 	const char *key = r->logs[i].key, *dot = strrchr(key, '.');
 	unsigned long run = dot ? strtoul(dot + 1, NULL, 10) : 0;
-	unsigned long first = 0; /* number of the first run that may be missing */
+	unsigned long first = 0;
 
 	if (i > 0 && dot && strncmp(r->logs[i - 1].key, key, (size_t)(dot + 1 - key)) == 0)
 		first = strtoul(r->logs[i - 1].key + (dot + 1 - key), NULL, 10) + 1;
@@ -360,9 +314,7 @@ struct slot *slots_next(struct slots *all)
 
 	DL_FOREACH(all->queue, s) {
 		if (all->n[SLOT_TAKEN] >= all->max + (s->urgent ? SLOTS_URGENT : 0))
-			/*
-			 * the logs behind this one are not more urgent, so they get no slot either
-			 */
+			/* the logs behind this one are not more urgent */
 			return NULL;
 		if ((s->first && all->n_first >= SLOTS_FIRST) ||
 		    (s->retried && !s->leaving && all->n_retried >= SLOTS_RETRIED))
@@ -390,7 +342,7 @@ static bool has_ended(const struct follow *f)
 	return f->run != RUN_RUNNING;
 }
 
-/* True if the run continues although its job has ended a minute ago, and its pod remains. */
+/* True if the run continues a minute after the end of its job, and its pod remains. */
 static bool is_outlived(const struct follow *f)
 {
 	return f->job_end == JOB_OUTLIVED && !has_ended(f) && !f->slot.leaving;
@@ -408,7 +360,7 @@ static void changed(struct follow *f)
 	f->context->changed(f->data);
 }
 
-/* Call the callbacks of readers: the output that they wait for is on disk or not available. */
+/* Call the readers back: the output that they wait for is on disk or not available. */
 static void arrived(struct follow *f)
 {
 	struct waiter *w, *next;
@@ -431,10 +383,7 @@ static void report(struct follow *f, enum diag_level level, const char *text)
 	diag(level, "output of %s, container %s: %s", f->pod, f->container, text);
 }
 
-/*
- * Record the problem TROUBLE of F. If F had no problem before, write TEXT to .kxfs/log, as
- * information and not as a warning, because kxfs retries.
- */
+/* Record a problem. If F had none before, log TEXT, but not as a warning, because kxfs retries. */
 static void trouble(struct follow *f, enum trouble trouble, const char *text)
 {
 	cleanup_free char *all = text_print("%s; kxfs retries", text);
@@ -444,7 +393,6 @@ static void trouble(struct follow *f, enum trouble trouble, const char *text)
 	f->trouble = max_of(f->trouble, trouble);
 }
 
-/* Record that the problem is over, because the log is COMPLETE or has grown. */
 static void mended(struct follow *f)
 {
 	if (f->trouble != FINE)
@@ -455,7 +403,6 @@ static void mended(struct follow *f)
 	f->failed = 0;
 }
 
-/* Report that the server denies this user the log (TEXT), or has returned it (NULL). */
 static void set_forbidden(struct follow *f, const char *text)
 {
 	if (f->context->forbidden)
@@ -473,8 +420,8 @@ static void on_begun(void *data)
 }
 
 /*
- * Raise GAPS to the number of gaps found so far, but never lower it. An earlier mount may have
- * counted some of these gaps already, and so may a request whose bytes were not written.
+ * Never lower GAPS: an earlier mount, or a request whose bytes were not written, may have counted
+ * some of the gaps already.
  */
 static void count_gaps(struct follow *f)
 {
@@ -510,9 +457,8 @@ static void pause_shortly(struct follow *f)
 }
 
 /*
- * Pause before the next request. N is the number of pauses in a row before this one. With each of
- * them the pause becomes longer, up to MAX ms. If the run has ended, the limit is lower, because
- * the output may soon be gone. ASKED is the server's Retry-After in ms; 0 if the server sent none.
+ * Pause before the next request, after N pauses in a row. The pause grows with N, up to MAX ms, or
+ * less if the run has ended. ASKED is the server's Retry-After in ms, or 0.
  */
 static void pause_after(struct follow *f, unsigned n, unsigned max, unsigned asked)
 {
@@ -523,13 +469,11 @@ static void pause_after(struct follow *f, unsigned n, unsigned max, unsigned ask
 	loop_timer_set(&f->timer, backoff_next(&pause, asked));
 }
 
-/* Pause because a request has returned no output. Each further such pause in a row is longer. */
 static void back_off(struct follow *f, unsigned asked)
 {
 	pause_after(f, f->failures++, DELAY_MAX_MS, asked);
 }
 
-/* Set a deadline for the request. The server should end the request soon, but might not. */
 static void set_deadline(struct follow *f)
 {
 	f->came = podlog_came(f->podlog);
@@ -539,9 +483,8 @@ static void set_deadline(struct follow *f)
 }
 
 /*
- * True if kxfs must let the request continue, because it makes progress, or because bytes wait for
- * the disk, so that no other request could begin. Always false if the run ended FLOW_MS ago or
- * earlier.
+ * True if the request must continue, because it makes progress, or because the disk delays the next
+ * one. False if the run ended FLOW_MS ago or earlier.
  */
 static bool makes_progress(const struct follow *f)
 {
@@ -550,7 +493,6 @@ static bool makes_progress(const struct follow *f)
 	       loop_now_ms() - f->ended_ms < FLOW_MS;
 }
 
-/* Return the loop_now_ms() time at which the last byte arrived; 0 if no byte has arrived. */
 static uint64_t came_ms(const struct follow *f)
 {
 	return f->podlog ? max_of(f->came_ms, podlog_came_ms(f->podlog)) : f->came_ms;
@@ -569,10 +511,7 @@ static void stop(struct follow *f)
 	log_writer_close(take_ptr(f->writer));
 }
 
-/*
- * End the readers' wait if one of these is true: the run or its job has ended, the stream was
- * silent, or the stream was open for long enough.
- */
+/* End the readers' wait after the end of the run or its job, after silence, or enough checks. */
 static void on_quiet(void *data)
 {
 	struct follow *f = data;
@@ -590,10 +529,7 @@ static void on_quiet(void *data)
 	}
 }
 
-/*
- * Let readers who open the log wait for the rest of the output, but at most MS, because the run has
- * ended or will end soon.
- */
+/* Let readers wait for the rest of the output, at most MS: the run has ended, or will end soon. */
 static void await_rest(struct follow *f, unsigned ms)
 {
 	if (f->slot.state != SLOT_TAKEN || f->slot.first)
@@ -671,9 +607,9 @@ static void closed(struct follow *f)
 }
 
 /*
- * End the log when all bytes are written. TEXT is the reason, for users. ERR is 0 if the log has
- * all output of its run. ERR is -ENODATA if the run never printed anything, -ENOENT if some output
- * may be lost, or -EAGAIN if kxfs will request the rest later.
+ * End the log when all bytes are written. TEXT is the reason, for users. ERR is 0 if the log is
+ * complete, -ENODATA if the run never printed anything, -ENOENT if output may be lost, or -EAGAIN
+ * if kxfs will request the rest later.
  */
 static void finish(struct follow *f, int err, const char *text)
 {
@@ -686,10 +622,7 @@ static void finish(struct follow *f, int err, const char *text)
 		closed(f);
 }
 
-/*
- * Call finish() with ERR and TEXT. But if the log was known to be complete less than LATELY_MS ago,
- * call finish() with 0 instead of ERR.
- */
+/* Call finish(), but with 0 instead of ERR if the log was complete less than LATELY_MS ago. */
 static void lost(struct follow *f, int err, const char *text)
 {
 	bool all = f->all_ms && loop_now_ms() - f->all_ms < LATELY_MS;
@@ -701,7 +634,6 @@ static void lost(struct follow *f, int err, const char *text)
 
 /* --- events of the run --- */
 
-/* Set the state of the run to END. END must be later than the old state. */
 static void go_forward(struct follow *f, enum run_end end)
 {
 	if (!has_ended(f))
@@ -820,10 +752,7 @@ static void on_failed(struct follow *f, int err)
 	f->disk_err = err;
 	f->all_ms = 0; /* kxfs must request the unwritten bytes again */
 	stop(f);
-	/*
-	 * Call the callbacks of the waiting readers. But if the run has just ended, let the readers
-	 * wait on for the rest of the output.
-	 */
+	/* If the run has just ended, readers wait for the rest of the output. */
 	if (!has_ended(f) || !loop_timer_is_set(&f->quiet_timer))
 		arrived(f);
 	pause_after(f, f->failed++, DELAY_DISK_MS, 0);
@@ -861,9 +790,9 @@ static void on_written(void *data, int err)
 /* --- the outcomes of requests --- */
 
 /*
- * Called when a stream has ended cleanly although, as far as kxfs knows, the run has not ended. If
- * the stream was open for long, request another stream immediately. If the container still runs,
- * the kubelet keeps that stream open. If that stream ends quickly, the log has all output.
+ * A stream has ended cleanly, although kxfs does not know that the run has ended. If the stream was
+ * open for long, request another one: if the container still runs, the kubelet keeps it open. If
+ * the second stream ends quickly, the log has all output.
  */
 static void ended_early(struct follow *f, uint64_t open_ms)
 {
@@ -880,13 +809,9 @@ static void ended_early(struct follow *f, uint64_t open_ms)
 	back_off(f, 0);
 }
 
-/* Called when a request has returned all output that exists. */
 static void got_all(struct follow *f, const struct podlog_result *r)
 {
-	/*
-	 * Only a STREAM shows that no output is missing. While a request of another kind was in
-	 * progress, the program may have printed more.
-	 */
+	/* Only a STREAM shows this: during other requests the program may have printed more. */
 	if (f->kind == STREAM && (has_ended(f) || f->slot.leaving))
 		f->all_ms = loop_now_ms();
 	if (f->kind == FIRST && f->printed == EXPECTED)
@@ -904,9 +829,8 @@ static void got_all(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * Called when a request has returned no output. ERR is 0 if the server refused the request.
- * Otherwise the server has reported that there is no output. After EMPTY_MAX such reports in a row,
- * kxfs believes them and ends the log with ERR.
+ * The request has returned no output. ERR is 0 if the server refused it. Otherwise the server has
+ * reported that there is no output. After EMPTY_MAX such reports in a row, end the log with ERR.
  */
 static void got_nothing(struct follow *f, int err, const struct podlog_result *r)
 {
@@ -925,10 +849,7 @@ static void got_nothing(struct follow *f, int err, const struct podlog_result *r
 	follow_fill(f->context);
 }
 
-/*
- * Called when the server has refused the request, or when the connection broke. Don't report a
- * connection that broke in the middle of a stream (PODLOG_CUT).
- */
+/* A stream that broke in the middle (PODLOG_CUT) is not worth a message. */
 static void got_refusal(struct follow *f, const struct podlog_result *r)
 {
 	if (r->outcome != PODLOG_CUT)
@@ -942,10 +863,7 @@ static void ask_again(struct follow *f, const struct podlog_result *r)
 	proceed(f);
 }
 
-/*
- * From now on, accept a stream of this run even if the stream does not repeat the known end of the
- * log. Log rotation may have removed that end.
- */
+/* From now on, accept a stream that lacks the known end: log rotation may have removed that end. */
 static void force(struct follow *f)
 {
 	if (f->fit != FORCED)
@@ -953,7 +871,7 @@ static void force(struct follow *f)
 	f->fit = FORCED;
 }
 
-/* Called when the stream does not repeat the known end of the log. */
+/* The stream does not repeat the known end of the log. */
 static void got_other(struct follow *f, const struct podlog_result *r)
 {
 	/* true if the stream may contain the output of the next run */
@@ -961,8 +879,8 @@ static void got_other(struct follow *f, const struct podlog_result *r)
 
 	if (f->from > 0 && f->window < WINDOW_MAX) {
 		/*
-		 * If the node's clock was set back, the stream that was requested by time may begin
-		 * elsewhere in the log. So compare more bytes.
+		 * If the node's clock was set back, a stream requested by time may begin elsewhere
+		 * in the log. So compare more bytes.
 		 */
 		f->window *= WINDOW_MORE;
 		f->fit = f->kind == PROBE ? DOUBTED : f->fit;
@@ -984,9 +902,9 @@ static void got_other(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * Called when the request has returned less output than exists, or the probe has returned an error
- * message. Retry. After FAILURES_MAX failures, assume that no more output exists. A probe has then
- * shown that this log does not belong to the previous run.
+ * The request has returned less output than exists, or the probe an error message. Retry. After
+ * FAILURES_MAX failures, assume that no more output exists. A probe has then shown that this log
+ * does not belong to the previous run.
  */
 static void got_less(struct follow *f, const struct podlog_result *r)
 {
@@ -999,9 +917,8 @@ static void got_less(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * Called when the probe has found no previous run, or an earlier run than this one. This log then
- * belongs to the newest run. If the pod is gone, the probe can't find any run, but the next request
- * will show that.
+ * The probe has found no previous run, or one before this run. So this log belongs to the newest
+ * run, or the pod is gone, which the next request will show.
  */
 static void probed_none(struct follow *f, const struct podlog_result *r)
 {
@@ -1016,7 +933,7 @@ static void got_slow(struct follow *f, const struct podlog_result *r)
 	proceed(f);
 }
 
-/* Called when the server has shown that the run has ended, before the watch has reported it. */
+/* The server has shown that the run has ended, before the watch has reported it. */
 static void got_next_run(struct follow *f, const struct podlog_result *r)
 {
 	if (f->run < RUN_PREVIOUS)
@@ -1030,9 +947,8 @@ static void got_gone(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * Called when the server reports one of three things: the pod never ran, there is no such run, or
- * the run has not begun. Don't believe the last two if kxfs has received output of the newest run,
- * even if it could not write that output.
+ * The pod never ran, or the run does not exist or has not begun. Don't believe the server if kxfs
+ * has received output of the newest run, even if it was not written.
  */
 static void got_no_run(struct follow *f, const struct podlog_result *r)
 {
@@ -1072,7 +988,7 @@ static void on_done(void *data, const struct podlog_result *r)
 
 	f->podlog = NULL;
 	f->came_ms = r->more ? loop_now_ms() : f->came_ms;
-	if (r->forbidden) { /* do this before calling readers, so that they find the refusal */
+	if (r->forbidden) { /* before readers are called, so that they find the refusal */
 		set_forbidden(f, r->text);
 		trouble(f, DENIED, r->text);
 	}
@@ -1086,7 +1002,7 @@ static void on_done(void *data, const struct podlog_result *r)
 		f->failures = f->empty = f->lost = 0;
 	}
 	if (r->begun && f->kind == STREAM && (r->more || r->open_ms >= AT_ONCE_MS))
-		f->all_ms = 0; /* the run has printed more output, or may have printed more */
+		f->all_ms = 0; /* the run has printed more, or may have */
 	if (f->kind == PROBE)
 		meanings[r->outcome].probe(f, r);
 	else
@@ -1225,7 +1141,6 @@ struct follow *follow_new(struct follow_context *context, const struct follow_ru
 	return f;
 }
 
-/* Start the requests of F, which has got a slot. */
 static void begin(struct follow *f)
 {
 	/* Readers saw the paused log as ended, so begin the log again. */

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies the output of one run of a container from the API server to a log on disk. A follow begins
- * when the log is first needed, and ends when the job is forgotten. While the log has a slot, it
- * sends one request after the other (backend/client/podlog.h). Each request continues after the
- * last byte of the log on disk, so a broken connection neither loses nor duplicates a byte. If a
- * stream is faster than the disk, kxfs pauses the stream. If too many streams are paused, kxfs ends
- * the request, and sends it again later. kxfs reports the beginning and the end of each problem
- * with a log once. It warns only of lost output and of failing disks. I/O thread.
+ * Copies the output of one run of a container from the API server to a log on disk. While the log
+ * has a slot, it sends one request after the other (backend/client/podlog.h). Each request
+ * continues after the last byte on disk, so a broken connection neither loses nor duplicates a
+ * byte. kxfs pauses a stream that is faster than the disk. If the stream can't be paused, kxfs ends
+ * the request, and sends it again later. I/O thread.
  */
 #pragma once
 
@@ -18,14 +16,13 @@
 
 /* --- runs: pure functions --- */
 
-/*
- * Where kxfs can get the rest of a run's output. RUN_RUNNING: from the container's log, and the run
- * has not ended. RUN_LAST: from the container's log, and the run has ended. RUN_PREVIOUS: from the
- * container's previous log, because the container runs again. RUN_GONE: from nowhere, because the
- * pod is gone, or because the container has had more than one later run. The state of a run only
- * moves forward, in the order of these values.
- */
-enum run_end { RUN_RUNNING, RUN_LAST, RUN_PREVIOUS, RUN_GONE };
+/* Where kxfs can get the rest of a run's output. A run only moves down this list. */
+enum run_end {
+	RUN_RUNNING,  /* from the container's log; the run has not ended */
+	RUN_LAST,     /* from the container's log; the run has ended */
+	RUN_PREVIOUS, /* from the container's previous log: the container runs again */
+	RUN_GONE      /* not available: the pod is gone, or the container has had two later runs */
+};
 
 struct run {
 	const struct spec_pod_view *pod;
@@ -35,32 +32,25 @@ struct run {
 
 /* Return the length of the pod's uid at the beginning of KEY. */
 size_t run_pod_len(const char *key);
-/*
- * Find the run KEY in POD (may be NULL). Return false if POD has no such run, or KEY is malformed.
- */
+/* Find the run KEY in POD. Return false if POD is NULL or lacks this run, or KEY is malformed. */
 bool run_find(const struct spec_pod_view *pod, const char *key, struct run *ret);
 bool run_has_begun(const struct run *run);
 enum run_end run_end(const struct run *run);
 /* True if the container was started in this run; otherwise it has no output. */
 bool run_was_started(const struct run *run);
-/*
- * Return the number of runs of the container between log I of R and the log before it that kxfs
- * never saw.
- */
+/* Return the number of runs between log I of R and the log before it that kxfs never saw. */
 unsigned run_missed_before(const struct spec_replica *r, size_t i);
 
 /* --- slots --- */
 
 /*
- * Slots limit how many logs kxfs follows at the same time. The other logs wait in a queue. The
- * number of slots depends on the limit of file descriptors. At most SLOTS_FIRST slots go to logs
- * that only a reader has requested. At most SLOTS_RETRIED slots go to logs that the server has
- * refused before; logs whose pod is being deleted do not count.
+ * Slots limit how many logs kxfs follows at the same time. The other logs wait in a queue. At most
+ * SLOTS_FIRST slots go to logs that only a reader has requested, and SLOTS_RETRIED to logs that the
+ * server has refused before, unless their pod is being deleted.
  *
  * A log is urgent if its run has ended or its pod is being deleted, because its output may soon be
- * gone. An urgent log moves to the front of the queue. It may use one of SLOTS_URGENT extra slots,
- * because programs that run for days may use all normal slots. Only one thread may use slots, but
- * any thread may read N.
+ * gone. Urgent logs are first in the queue. They may use SLOTS_URGENT extra slots, because programs
+ * that run for days may use all normal slots. One thread uses slots, but any thread may read N.
  */
 #define SLOTS_URGENT  64 /* extra slots for urgent logs */
 #define SLOTS_FIRST   8
@@ -75,29 +65,27 @@ enum slot_state {
 };
 
 /*
- * The slot of one log. Plain data: the caller of the slots_ functions sets the first three members.
- * These functions set the others, and slots_arrived clears FIRST.
+ * The slot of one log. Plain data: callers of the slots_ functions set only FIRST, RETRIED and
+ * LEAVING.
  */
 struct slot {
-	bool first; /* true while a reader waits for the log and nothing else has requested it */
-	/* true if the server has refused the log before; set only while it has no slot */
-	bool retried;
+	bool first;   /* true while only a waiting reader has requested the log */
+	bool retried; /* true if the server has refused the log; not set in SLOT_TAKEN */
 	bool leaving; /* true if the log's pod is being deleted */
-	bool urgent;  /* true if slots_hasten was called */
+	bool urgent;
 	enum slot_state state;
-	struct slot *prev, *next; /* neighbours in the queue */
+	struct slot *prev, *next;
 };
 
 struct slots {
 	size_t max;
 	struct slot *queue; /* has the urgent logs first */
-	size_t n_first;	    /* number of logs that have a slot and whose FIRST is true */
+	size_t n_first;	    /* logs that have a slot and whose FIRST is true */
 	size_t n_retried;
 	atomic_size_t n[SLOT_STATES];
 };
 
 void slots_set(struct slots *all, struct slot *s, enum slot_state state);
-/* Make S urgent. */
 void slots_hasten(struct slots *all, struct slot *s);
 /* Clear FIRST of S. Call this when the readers have got the output that they waited for. */
 void slots_arrived(struct slots *all, struct slot *s);
@@ -108,7 +96,7 @@ struct slot *slots_next(struct slots *all);
 
 struct follow;
 
-/* The data that all logs of a mount share. The data must outlive the logs. */
+/* Data that all logs of a mount share. It must outlive them. */
 struct follow_context {
 	struct loop *loop;
 	struct http *http;
@@ -116,13 +104,13 @@ struct follow_context {
 	struct slots slots;
 	bool away; /* true if the server can't be reached; failures then do not count as refusals */
 	/*
-	 * Called when follow_state would return a new result for a log. DATA is follow_run.data of
-	 * this log. Must not call functions of follow.
+	 * Called when follow_state would return a new result for the log with this follow_run.data.
+	 * Must not call functions of follow.
 	 */
 	void (*changed)(void *data);
 	/*
-	 * Called with the server's refusal TEXT if the server denies this user access to logs.
-	 * Called with NULL if the server has returned a log. May be NULL.
+	 * Called with the server's TEXT if it denies this user access to logs, and with NULL when
+	 * it has returned a log. May be NULL.
 	 */
 	void (*forbidden)(void *data, const char *text);
 	void *data;    /* the argument of FORBIDDEN */
@@ -130,19 +118,16 @@ struct follow_context {
 };
 
 struct follow_run {
-	const char *job; /* the name of the job, for messages */
+	const char *job;
 	struct output_job *output;
-	/* KEY and PREFIX are arguments of output_log_begin. */
-	const char *key, *prefix;
-	/* names of the pod and the container; UID is the pod's uid */
-	const char *pod, *uid, *container;
-	unsigned restart; /* number of runs of this container before this run */
-	/* true if the kubelet restarts the containers of this pod after they have ended */
-	bool reruns;
+	const char *key, *prefix;	   /* see output_log_begin */
+	const char *pod, *uid, *container; /* names of pod and container; the pod's uid */
+	unsigned restart;		   /* number of runs of this container before this run */
+	bool reruns; /* true if the kubelet restarts ended containers of this pod */
 	/*
 	 * True if only a reader has requested the log. The first request then returns only the
-	 * existing output. Otherwise the first request is a stream, and the bytes that arrive
-	 * before the stream is first silent count as existing output.
+	 * existing output. Otherwise the first request is a stream, whose bytes up to the first
+	 * silence count as existing output.
 	 */
 	bool first;
 	unsigned gaps;	 /* number of known gaps in the output of this run */
@@ -151,51 +136,41 @@ struct follow_run {
 	void *data;
 };
 
-/*
- * Create a log, which waits for a slot. Call follow_fill afterwards. RUN and its strings are
- * copied. Free the log with follow_free.
- */
+/* Create a log that waits for a slot. Call follow_fill afterwards. RUN's strings are copied. */
 struct follow *follow_new(struct follow_context *context, const struct follow_run *run);
-/*
- * Cancel the request of F, call the callbacks of the waiting readers, and free F. The bytes that
- * were written remain on disk.
- */
+/* Cancel F's request, call the waiting readers back, and free F. Written bytes remain on disk. */
 void follow_free(struct follow *f);
 /* Give free slots to waiting logs. Call this after follow_new and follow_free. */
 void follow_fill(struct follow_context *context);
 
-/*
- * Record that the run is in the state END, according to the status of its pod. Ignore END if an
- * earlier call had a later END.
- */
+/* Record that the run has the state END. Ignore END if an earlier call had a later state. */
 void follow_ended(struct follow *f, enum run_end end);
 /* Record that the pod is being deleted. From now on requests have shorter timeouts. */
 void follow_leaving(struct follow *f);
 /*
- * Record whether the job has finished (OVER). Job and pod events come from different watches, so
- * this call may precede follow_ended. OUTLIVED is true if pods of this kind may continue to run
- * after the job, as the pods of a RayJob's cluster do. In this case kxfs fetches the existing output
- * a minute after the job and ends the log, unless the pod is being deleted.
+ * Record whether the job has finished (OVER). This call may precede follow_ended, because job and
+ * pod events come from different watches. OUTLIVED is true if pods of this kind may outlive the
+ * job, as those of a RayJob's cluster do. A minute after the job's end, kxfs then fetches the
+ * existing output and ends the log, unless the pod is being deleted.
  */
 void follow_job_ended(struct follow *f, bool over, bool outlived);
 /* If F is PAUSED, end the pause. OPENED is true if a reader waits for the log's output. */
 void follow_resume(struct follow *f, bool opened);
 /*
- * Let the merged log show the rest of F before the output of a later run of the container, if the
- * rest arrives soon. Call this when kxfs also follows that later run.
+ * Let the merged log show the rest of F before a later run of the container, which kxfs follows,
+ * too, if the rest arrives soon.
  */
 void follow_precedes(struct follow *f);
 /*
  * Call DONE(ARG) once all output that was printed before this call is on disk or known to be lost.
- * If the run has ended, wait for all output of the run, but only up to a time limit.
+ * If the run has ended, this means all of its output, up to a time limit.
  */
 void follow_wait(struct follow *f, loop_fn done, void *arg);
 
 /*
- * True if more output of this log is expected soon: the run has ended, and its end or its last byte
- * arrived in the last seconds. If EARLY is true, always expect more output, because kxfs may not
- * know yet that the run has ended. Always false if the log has ended, if the server refuses it, or
- * if it can't be written.
+ * True if more output is expected soon, because the run has ended, and its end or last byte was
+ * seen in the last seconds. EARLY: the end of the run need not be known. False if the log has
+ * ended, is refused by the server, or can't be written.
  */
 bool follow_is_fetching(const struct follow *f, bool early);
 
@@ -203,14 +178,12 @@ const char *follow_key(const struct follow *f); /* valid as long as F */
 
 struct follow_state {
 	bool over;
-	bool complete; /* true if OVER is true and no output is missing except at the GAPS */
-	/* true if OVER is true although the run had not ended a minute after the job */
-	bool outlived;
-	/* true if the log is paused after a refusal; readers see it as ended */
-	bool refused;
-	bool waiting;  /* true if the log waits for a slot, for the server or for the disk */
+	bool complete; /* OVER, and no output is missing except at the GAPS */
+	bool outlived; /* OVER, but the run continued a minute after the job */
+	bool refused;  /* paused after a refusal; readers see the log as ended */
+	bool waiting;  /* true if the log waits for a slot, the server or the disk */
 	int disk;      /* the negative errno if writing fails; 0 if it works */
-	unsigned gaps; /* number of places where output is missing or may be missing */
+	unsigned gaps; /* number of places where output is, or may be, missing */
 	bool lost_end; /* true if the last gap follows the last byte of the log */
 };
 

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The objects that make up a mount of a cluster. submit.c, control.c and removal.c answer users'
- * requests, and find the objects here. Only kube.c creates these objects and writes struct
- * kube_parts.
- */
+/* The objects of a mount of a cluster. Only kube.c creates them and writes struct kube_parts. */
 #pragma once
 
 #include "backend/base/random.h"
@@ -67,13 +63,9 @@ void removals_free(struct removals *r); /* NULL is allowed */
 
 /* --- requests.c: the common part of all requests --- */
 
-/*
- * A user's request in progress. If the reply to a call was lost, kxfs repeats the call after a
- * pause. When the mount ends, requests_stop answers the requests that are still in progress.
- */
 struct request;
 
-/* If the reply to a call was lost, kxfs tries for this long to find out the outcome. */
+/* How long kxfs tries to find out the outcome of a call whose reply was lost. */
 #define REQUEST_FIND_OUT_MS 600000
 
 struct request_ops {
@@ -82,33 +74,29 @@ struct request_ops {
 };
 
 /*
- * The common part of all requests. submit.c, control.c and removal.c embed it in their own structs,
- * and first set all of it to zero. Plain data: these files set WORKING and UNCLEAR, and clear CALL
- * in done(). requests.c sets the other members.
+ * The common part of users' requests in progress. submit.c, control.c and removal.c embed it in
+ * their own structs, set to zero. Plain data: these files set WORKING and UNCLEAR, and clear CALL
+ * in done().
  */
 struct request {
 	const struct request_ops *ops;
-	struct backend_request *rq; /* NULL after the request was answered */
+	struct backend_request *rq; /* NULL after the answer */
 	const struct spec_kind *kind;
 	char *resource; /* for example "jobs.batch.volcano.sh" */
-	/* true while the pool works for the request, which must not be answered meanwhile */
-	bool working;
-	bool unclear; /* true if the request is a submission that may have launched its job */
+	bool working;	/* true while the pool uses the request: don't answer it meanwhile */
+	bool unclear;	/* true if a submission may have launched its job */
 	struct requests *all;
-	struct http_request *call; /* the call in progress, or NULL */
+	struct http_request *call; /* NULL if no call is in progress */
 	struct loop_timer timer;   /* runs until the next call */
 	uint64_t since;		   /* loop_now_ms() when the request began */
 	struct backoff backoff;
 	struct request *prev, *next;
 };
 
-/*
- * Create the list of requests. HTTP, GROUP and NAMESPACE are borrowed. Each request enters GROUP
- * when it begins, and leaves GROUP when it is freed.
- */
+/* HTTP, GROUP and NAMESPACE are borrowed. A request leaves GROUP when it is answered. */
 struct requests *requests_new(struct loop *loop, struct http *http, struct group *group,
 			      const char *namespace);
-/* Answer all requests. If the pool works for a request, answer it when the pool has finished. */
+/* Answer all requests except WORKING ones. submit.c answers these when the pool has finished. */
 void requests_stop(struct requests *all);
 void requests_free(struct requests *all); /* NULL is allowed */
 
@@ -119,21 +107,17 @@ void request_begin(struct requests *all, struct request *r, struct backend_reque
 void request_set_kind(struct request *r, const struct spec_kind *kind);
 /* Return the time since R began, in ms. */
 uint64_t request_age(const struct request *r);
-/*
- * Describe the call VERB ("get", ...) for the job NAME, so that spec_reply_errno can explain an
- * error. The strings of the result are borrowed.
- */
+/* Describe the call VERB ("get", ...) for job NAME, for http_refusal. The strings are borrowed. */
 struct spec_asked request_asked(const struct request *r, const char *verb, const char *name);
 /*
- * Send CALL for the object NAME, with QUERY ("?..." or ""). If NAME is NULL, send CALL for the
- * collection of jobs. If CALL has a path, send CALL to that path instead. CALL's done() must clear
- * R->call before it does anything else.
+ * Send CALL for the object NAME, or for the collection of jobs if NAME is NULL. QUERY is "?..." or
+ * "". If CALL has a path, ignore NAME and QUERY. CALL's done() must first clear R->call.
  */
 void request_call(struct request *r, const char *name, const char *query,
 		  const struct http_call *call);
 /*
- * Call send() of R->ops after a pause of at least WAIT_MS, and return true. If R began more than
- * REQUEST_FIND_OUT_MS ago, only return false.
+ * Call send() after a pause of at least WAIT_MS, and return true. Return false if R began more than
+ * REQUEST_FIND_OUT_MS ago.
  */
 bool request_again(struct request *r, unsigned wait_ms);
 /* Answer R->rq with backend_answer or backend_reply, and free R. */

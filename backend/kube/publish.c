@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A job may change many times in one round of the loop, for example when all pods of a gang start.
- * So kxfs queues a changed job, and publishes it once. Making snapshots takes time, so a round
- * publishes for at most PUBLISH_MS. kxfs publishes no job before the first lists have arrived,
- * since a job without its pods would look changed.
+ * A job may change many times in one round of the loop, so kxfs queues a changed job, and publishes
+ * it once. A round publishes for at most PUBLISH_MS. kxfs publishes no job before the first lists
+ * have arrived, since a job without its pods would look changed.
  *
  * Job and pod events come from different watches. If the end of a job arrives first, kxfs waits
  * SPEC_SETTLE_NS for events of the job's pods, or longer while watches fail. Then kxfs publishes
  * the job again, so that readers of `wait` get its final state even if the reason is unknown.
  *
- * A job (struct publish_shown) has these states. When a job becomes UNLISTED again, it chooses its
- * id again.
+ * The states of a job (struct publish_shown). A job that becomes UNLISTED again chooses a new id.
  *
  *   state     meaning                        what ends it                                  next
  *   UNLISTED  this mount has not shown it;   its pods are listed                           SHOWN
@@ -44,18 +42,16 @@
 
 enum shown_state { UNLISTED, SHOWN, LEFT, GONE };
 
-/* What has changed in a job that is in the queue. */
 enum change { UNCHANGED, USAGE_CHANGED, CHANGED };
 
 /* Why a job that has ended must be published again. */
 enum shown_wait {
 	WAIT_NOT,
-	/* publish again in a second, since events of the job's pods may still arrive */
-	WAIT_PODS,
-	WAIT_OUTPUT, /* publish again when no more output of the job is expected */
+	WAIT_PODS,   /* again in a second: events of the job's pods may still arrive */
+	WAIT_OUTPUT, /* again when no more output is expected */
 };
 
-/* If a job's last words come from a log: whether kxfs has read them. */
+/* Whether kxfs has read the last words of a job from a log. */
 enum words_state { WORDS_UNREAD, WORDS_READING, WORDS_READ, WORDS_SILENT /* the log is empty */ };
 
 /* bits of publish_shown.counted: which counters of struct publish include the job */
@@ -69,20 +65,19 @@ struct publish_shown {
 	enum shown_state state;
 	enum change change; /* UNCHANGED if the job is not in the queue */
 	enum shown_wait wait;
-	bool unsaved;	  /* true if the usage has changed since the snapshot was last saved */
-	unsigned counted; /* bits: IN_RUNNING, IN_CAPTURED */
-	uint64_t saved;	  /* loop_now_ms() when the snapshot was last saved */
-	unsigned round;	  /* the value of world_rounds when the job left jobs/ */
-	/* loop_now_ms() when the job was first published as ended; 0 if it was not */
-	uint64_t ended;
+	bool unsaved; /* true if the usage has changed since the last save */
+	unsigned counted;
+	uint64_t saved; /* loop_now_ms() when the snapshot was last saved */
+	unsigned round; /* world_rounds when the job left jobs/ */
+	uint64_t ended; /* loop_now_ms() when first published as ended; or 0 */
 	struct {
 		enum words_state state;
 		char *key;  /* NULL if WORDS.STATE is WORDS_UNREAD */
 		char *text; /* valid if WORDS.STATE is WORDS_READ */
 		struct last_words *reading;
 	} words;
-	struct publish_shown *prev, *next; /* neighbours in the queue */
-	UT_hash_handle hh;		   /* by uid */
+	struct publish_shown *prev, *next;
+	UT_hash_handle hh;
 };
 
 struct publish {
@@ -90,15 +85,14 @@ struct publish {
 	struct publish_shown *all;
 	struct publish_shown *queue;
 	bool begun;
-	bool posted; /* true if the next round of publishing was posted to the loop */
+	bool posted;
 	bool stopping;
-	int64_t stale_since;
-	/* for each type of jobs: since when they are not confirmed, in ns; 0 if they are */
-	int64_t stale[WORLD_N_TYPES];
-	uint64_t confirmed;	   /* loop_now_ms() when STALE_SINCE last became 0 */
-	struct loop_timer waiting; /* runs while the WAIT of at least one job is not WAIT_NOT */
-	size_t n_running;	   /* number of jobs in jobs/ that are running */
-	size_t n_captured;	   /* number of running jobs whose output is captured */
+	int64_t stale_since; /* in ns; 0 if all jobs are confirmed; see publish_set_stale */
+	int64_t stale[WORLD_N_TYPES]; /* by type: the time since which jobs are unconfirmed; or 0 */
+	uint64_t confirmed;	      /* loop_now_ms() when jobs were last confirmed again */
+	struct loop_timer waiting;    /* publishes the jobs whose WAIT is not WAIT_NOT */
+	size_t n_running;
+	size_t n_captured;
 };
 
 static struct publish_shown *find_shown(const struct publish *p, const char *uid)
@@ -129,7 +123,6 @@ static void unqueue(struct publish_shown *s)
 	s->change = UNCHANGED;
 }
 
-/* True if S is not in jobs/ any more. */
 static bool has_left(const struct publish_shown *s)
 {
 	return s->state == LEFT || s->state == GONE;
@@ -165,10 +158,7 @@ static void shown_free(struct publish_shown *s)
 
 /* --- ids --- */
 
-/*
- * True if a job of another kind already has the name of JOB as its id. Also true if a submission
- * has chosen this name, and its job has not been seen yet.
- */
+/* True if a job of another kind has JOB's name as its id, or an unseen submission chose it. */
 static bool is_taken(const struct publish *p, const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
@@ -181,11 +171,9 @@ static bool is_taken(const struct publish *p, const struct world_job *job)
 }
 
 /*
- * Return the id of JOB. If the job has no id yet, choose one. S and JOB are the same job. The id is
- * normally the name of the job's object. If a job of another kind already has this id, the new job
- * gets the id NAME~KIND, and keeps it. The next mount finds this id in the job's snapshot on disk,
- * because it loads all snapshots before any job chooses an id. If several jobs are listed together,
- * the oldest one chooses first.
+ * Return the id of JOB, the job of S: normally the name of the object. If a job of another kind has
+ * this id already, the new job gets NAME~KIND, and keeps it: the next mount finds the id in the
+ * snapshot on disk. If several jobs are listed together, the oldest chooses first.
  */
 static const char *need_id(const struct publish *p, struct publish_shown *s,
 			   const struct world_job *job)
@@ -216,7 +204,6 @@ static struct folder folder_of(const struct publish *p, const struct world_job *
 
 /* --- snapshots --- */
 
-/* Return the time since which JOB has not been confirmed, in ns. Return 0 if JOB is confirmed. */
 static int64_t stale_since(const struct publish *p, const struct world_job *job)
 {
 	return p->stale_since ? p->stale_since : p->stale[job->type];
@@ -228,10 +215,7 @@ static bool is_wanted(const struct publish *p, const struct spec_job *snapshot)
 	       (p->config.mode == BACKEND_CAPTURE_OWN && snapshot->own);
 }
 
-/*
- * True if events of JOB's pods may still arrive. S and JOB are the same job. BEFORE is the last
- * snapshot of the job, or NULL.
- */
+/* True if events of JOB's pods may still arrive. BEFORE is JOB's last snapshot, or NULL. */
 static bool pods_are_late(const struct publish *p, const struct publish_shown *s,
 			  const struct world_job *job, const struct spec_job *before)
 {
@@ -240,9 +224,9 @@ static bool pods_are_late(const struct publish *p, const struct publish_shown *s
 	if (stale_since(p, job) || world_awaits_pods(p->config.world, job->kind))
 		return true;
 	/*
-	 * This mount has not published S as ended yet. If S has an earlier snapshot, events of its
-	 * pods may still arrive. If it has none, the job had ended before this mount began, so the
-	 * first lists contained all its pods.
+	 * S is not published as ended yet. Events of its pods may be late if it has a snapshot
+	 * already, or if kxfs first saw the job just now. Otherwise the job had ended before this
+	 * mount, and the first lists had all its pods.
 	 */
 	if (!s->ended)
 		return before || loop_time_ns() - job->since < SPEC_SETTLE_NS;
@@ -261,20 +245,16 @@ static void on_words(void *data, const char *words)
 	enqueue(s->p, s);
 }
 
-/*
- * True if kxfs has known for only a short time that the job of S has ended. Events about the ends
- * of the job's runs may then still arrive.
- */
+/* True if the end of S is so new that events of its pods may still arrive. */
 static bool is_early(const struct publish_shown *s)
 {
 	return !s->ended || loop_now_ms() - s->ended < LATE_MS;
 }
 
 /*
- * If the pods of a failed job have no last words, take the last words from the end of a log: the
- * log of the replica that failed first. Read that log only when nothing can be added to it any
- * more. JOB is the new snapshot of S. If CAPTURED is true, the logs of JOB are captured. In this
- * case mark the job as unexplained until the last words are read.
+ * If the pods of a failed job have no last words, take them from the log of the replica that failed
+ * first, once the log is final. JOB is the new snapshot of S. If its logs are captured (CAPTURED),
+ * mark it as unexplained until then.
  */
 static void find_last_words(struct publish *p, struct publish_shown *s, struct spec_job *job,
 			    bool captured)
@@ -306,9 +286,8 @@ static void find_last_words(struct publish *p, struct publish_shown *s, struct s
 }
 
 /*
- * Mark in SNAPSHOT, the new snapshot of S, whether more output of the job is expected soon. Users
- * who wait for the end of a job usually read its log next. CAPTURED has the same meaning as in
- * find_last_words. PODS_LATE is the result of pods_are_late.
+ * Mark in SNAPSHOT whether more output is expected soon, because users who wait for the end of a
+ * job usually read its log next.
  */
 static void find_rest(struct publish *p, const struct publish_shown *s, struct spec_job *snapshot,
 		      bool captured, bool pods_late)
@@ -321,7 +300,6 @@ static void find_rest(struct publish *p, const struct publish_shown *s, struct s
 		capture_is_fetching(p->config.capture, snapshot, captured, is_early(s));
 }
 
-/* Make a snapshot of JOB, the job of S. BEFORE is its last snapshot, or NULL. */
 static struct spec_job *snapshot_of(struct publish *p, struct publish_shown *s,
 				    const struct world_job *job, const struct spec_job *before)
 {
@@ -388,9 +366,9 @@ static struct spec_job *snapshot_of(struct publish *p, struct publish_shown *s,
 /* --- lists that have not arrived --- */
 
 /*
- * True if the first list of JOB's kind has not arrived, or if the user is not allowed to list that
- * kind. If JOB is NULL, true if this applies to at least one kind. kxfs shows the other kinds
- * meanwhile. Jobs on disk that may be of the missing kind remain unchanged until its list arrives.
+ * True if the first list of JOB's kind has not arrived, or if the user may not list this kind. If
+ * JOB is NULL, true if this applies to any kind. kxfs shows the other kinds meanwhile, and leaves
+ * the jobs of such a kind on disk unchanged.
  */
 static bool is_unlisted(const struct publish *p, const struct spec_job *job)
 {
@@ -410,8 +388,6 @@ bool publish_is_whole(const struct publish *p)
 	return !p->stale_since && !is_unlisted(p, NULL);
 }
 
-/* --- one job --- */
-
 static void on_waited(void *data)
 {
 	struct publish *p = data;
@@ -430,10 +406,7 @@ static void on_waited(void *data)
 		loop_timer_set(&p->waiting, AWAIT_MS);
 }
 
-/*
- * Decide whether to publish the job of S again later. This is necessary if the job has ended, and
- * more output or events of its pods may arrive. SNAPSHOT is the new snapshot of S.
- */
+/* If S has ended, and more output or events of its pods may arrive, publish S again later. */
 static void await_pods(struct publish *p, struct publish_shown *s, const struct spec_job *snapshot)
 {
 	bool ended = spec_job_has_ended(snapshot);
@@ -455,8 +428,8 @@ static void await_pods(struct publish *p, struct publish_shown *s, const struct 
 }
 
 /*
- * Save the snapshot of S. SAMPLED is true if only the usage has changed. Only the next mount needs
- * samples on disk. So in this case save the snapshot at most once in SAMPLED_MS.
+ * Save the snapshot of S. If only the usage has changed (SAMPLED), don't save it more often than
+ * once in SAMPLED_MS.
  */
 static void save(struct publish *p, struct publish_shown *s, bool sampled)
 {
@@ -469,13 +442,12 @@ static void save(struct publish *p, struct publish_shown *s, bool sampled)
 	folders_save(p->config.folders, s->uid, has_left(s));
 }
 
-/* True if the output of JOB is captured, and kxfs has not removed it. */
 static bool has_output(const struct publish *p, const struct spec_job *job)
 {
 	return is_wanted(p, job) && !folders_find(p->config.folders, spec_job_key(job)).dropped;
 }
 
-/* Mark the incomplete logs of JOB as truncated, because no more output of JOB will be captured. */
+/* Mark the incomplete logs of JOB as truncated, because no more output will be captured. */
 static void lose_ends(struct spec_job *job)
 {
 	for (size_t i = 0; i < job->n_replicas; i++)
@@ -499,7 +471,7 @@ static void make_history(struct publish *p, const struct spec_job *old)
 		job->state = SPEC_CANCELLED;
 		job->finished = job->changed;
 	}
-	/* Finish each replica, so that processes that read its `follow` get the end of the file. */
+	/* End each replica, so that readers of its `follow` get the end of the file. */
 	for (size_t i = 0; i < job->n_replicas; i++) {
 		struct spec_replica *r = &job->replicas[i];
 
@@ -514,8 +486,8 @@ static void make_history(struct publish *p, const struct spec_job *old)
 }
 
 /*
- * If the store has a job of an earlier mount with the id and the kind of the new JOB, move that old
- * job to history/. The cluster no longer has it, because JOB's object now has its name.
+ * Move a job of an earlier mount to history/ if the new JOB has its id and kind, because the name
+ * now belongs to JOB.
  */
 static void displace(struct publish *p, const struct spec_job *job)
 {
@@ -555,18 +527,12 @@ static void show(struct publish *p, struct publish_shown *s, const struct world_
 	world_set_waiting(job,
 			  snapshot->state == SPEC_PENDING || snapshot->state == SPEC_SUBMITTED);
 	captured = !has_left(s) && is_wanted(p, snapshot);
-	/*
-	 * If kxfs can build jobs of this kind, the pods never outlive the job, because the
-	 * controller ends the pods together with the job.
-	 */
+	/* If kxfs can build jobs of this kind, the controller ends the pods with the job. */
 	capture_update(c->capture, snapshot, captured && !folder.dropped, !job->kind->build);
 	count(s, has_left(s) || !spec_job_any(snapshot, SPEC_RUNNING)
 			 ? 0
 			 : IN_RUNNING | (captured ? IN_CAPTURED : 0));
-	/*
-	 * Save the end of a job even if its output is not captured now, because the cluster may no
-	 * longer have the job when the next mount starts.
-	 */
+	/* Save the end even without output: the cluster may lack the job at the next start. */
 	kept = has_left(s) || capture_has(c->capture, job->uid) ||
 	       (before && before->history != snapshot->history) ||
 	       (before && before->state != snapshot->state &&
@@ -579,8 +545,8 @@ static void show(struct publish *p, struct publish_shown *s, const struct world_
 
 /*
  * If the end and the deletion of JOB have arrived together, publish the end, so that `wait` and
- * held jobs get the result. Call this before removing JOB, which has no output, from the store. If
- * JOB was deleted before its end, do nothing: all readers then report CANCELLED.
+ * held jobs get the result. JOB has no output, and is then removed from the store. If JOB was
+ * deleted before its end, do nothing: readers then report CANCELLED.
  */
 static void show_end(struct publish *p, struct publish_shown *s, const struct world_job *job)
 {
@@ -596,7 +562,7 @@ static void show_end(struct publish *p, struct publish_shown *s, const struct wo
 		spec_job_unref(snapshot);
 		return;
 	}
-	/* No more news can arrive, so readers need not wait for an explanation. */
+	/* No more events can arrive, so readers need not wait for an explanation. */
 	snapshot->history = snapshot->unexplained = snapshot->fetching = false;
 	store_put(p->config.store, snapshot);
 }
@@ -620,18 +586,17 @@ static void leave(struct publish *p, struct publish_shown *s, const struct world
 		show_end(p, s, job);
 	store_remove(c->store, s->uid);
 	/*
-	 * Keep the record while the cluster still has the job. If kxfs shows the job again later,
-	 * it learns from the record that the job was submitted with this state directory.
+	 * Keep the record while the cluster has the job: kxfs may show the job again, and then
+	 * knows from the record who submitted it.
 	 */
 	if (folder.key && s->state == GONE)
 		folders_remove(c->folders, folder.key, NULL, NULL);
 }
 
 /*
- * True if the job of S must not be published yet, because its pods are not listed. JOB is the same
- * job, or NULL. Pods may be missing after the kind of the job was added, or while the list of a
- * part fails. If kxfs published a job of an earlier mount without its pods, it would report all
- * output that is not fetched yet as lost.
+ * True if S must not be published before its pods are listed. JOB is the job of S, or NULL. Pods
+ * may be missing after a kind was added, or while the list of a part fails. Without its pods, all
+ * unfetched output of a job of an earlier mount would count as lost.
  */
 static bool lacks_pods(const struct publish *p, const struct publish_shown *s,
 		       const struct world_job *job)
@@ -645,14 +610,13 @@ static bool lacks_pods(const struct publish *p, const struct publish_shown *s,
 	return before || !job->view || !world_hides_pods(w, job->kind);
 }
 
-/* Make all modules forget S, unless one still needs it. JOB is the same job, or NULL. */
+/* Make all modules forget S, unless one still needs it. JOB is the job of S, or NULL. */
 static void forget(struct publish *p, struct publish_shown *s, const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
 
 	if (s->change || lacks_pods(p, s, job) || s->words.reading ||
 	    (job && (job->n_pods || (job->view && !job->gone))))
-		/* the last change of the job is not published yet, or a module needs the job */
 		return;
 	if (!capture_is_over(c->capture, s->uid))
 		return;
@@ -711,7 +675,7 @@ static void enqueue(struct publish *p, struct publish_shown *s)
 	post_turn(p);
 }
 
-/* Put S at the front of the queue. Its job leaves jobs/, which frees the id for a new job. */
+/* Put S at the front of the queue: its job leaves jobs/, and the id is free for a new job. */
 static void enqueue_first(struct publish *p, struct publish_shown *s)
 {
 	unqueue(s);
@@ -793,10 +757,7 @@ bool publish_has_unreported(const struct publish *p, enum world_type type)
 
 /* --- the start --- */
 
-/*
- * Decide what happens to a job that an earlier mount has launched or captured. Keep the job, move
- * it to history/, or remove it.
- */
+/* Keep a job of an earlier mount, move it to history/, or remove it. */
 static void settle_folder(void *data, const struct folder *folder)
 {
 	struct publish *p = data;
@@ -827,8 +788,8 @@ static void settle_folder(void *data, const struct folder *folder)
 }
 
 /*
- * Mark the incomplete logs of OLD as truncated. OLD left jobs/ in an earlier mount, which may have
- * ended before it had captured all output of OLD.
+ * Mark the incomplete logs of OLD as truncated. The mount in which OLD left jobs/ may have ended
+ * before it had captured all output.
  */
 static void end_history(struct publish *p, const struct spec_job *old)
 {
@@ -857,7 +818,7 @@ static void begin_folder(void *data, const struct folder *folder)
 	settle_folder(p, folder);
 }
 
-/* Compare two jobs by age. The older job comes first, so that it chooses its id first. */
+/* The older job comes first, so that it chooses its id first. */
 static int by_age(const struct publish_shown *x, const struct publish_shown *y)
 {
 	const struct world_job *a = world_find(x->p->config.world, x->uid);
@@ -888,7 +849,7 @@ void publish_begin(struct publish *p)
 		reconcile(p, s);
 }
 
-/* Settle a job of an earlier mount, if that is possible now that a late list has arrived. */
+/* Settle a job of an earlier mount, now that a late list has arrived. */
 static void settle_late(void *data, const struct folder *folder)
 {
 	struct publish *p = data;
@@ -917,13 +878,10 @@ static void on_changed(void *data, const struct world_job *job)
 {
 	struct publish *p = data;
 	struct publish_shown *s = need(p, job->uid);
-	/* true if a deleted job is back, with the labels of the selector or after a restore */
+	/* true if a deleted job is back: its labels match again, or etcd was restored */
 	bool again = s->state == GONE && !job->gone;
 
-	/*
-	 * The list with this job was requested after the server had accepted the DELETE, but the
-	 * job is not marked as deleted.
-	 */
+	/* A list that was requested after the DELETE has the job, not marked as deleted. */
 	if (s->state == LEFT && !job->gone && job->view && !job->view->meta.deleted &&
 	    job->round > s->round) {
 		diag(DIAG_WARNING,
@@ -956,8 +914,6 @@ static const struct spec_pod_view *pod_of(void *data, const char *uid, const cha
 
 	return world_pod(p->config.world, uid, pod, n);
 }
-
-/* --- life --- */
 
 struct publish *publish_new(const struct publish_config *config)
 {

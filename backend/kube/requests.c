@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * This file keeps a list of the requests in progress. Each request is in a group, and the mount
- * does not end before this group is empty.
+ * What all users' requests have in common: the list of those in progress, their calls, and the
+ * pauses between calls.
  */
 #include "backend/kube/parts.h"
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * This file submits jobs. On the pool kxfs chooses a name and a UUID, and makes the manifest. Then
- * kxfs writes a record of the job in the state SUBMITTING (backend/jobs/records.h), and sends the
+ * Submits jobs. On the pool kxfs chooses a name and a UUID, and makes the manifest. Then kxfs
+ * writes a record of the job in the state SUBMITTING (backend/jobs/records.h), and sends the
  * manifest. A held job has a record already.
  *
  * kxfs launches a job exactly once. After a lost reply kxfs sends the same name again. If the name
- * is taken then, the UUID of the existing object shows whether the object is the job of this
- * submission. Only a clear reply of the API server itself counts. kxfs treats any other reply (a
- * page or a 503 from a proxy, success without the object) as a lost reply. After a lost reply, a
- * refusal is final only when the server has shown which job has the name, since the job of this
- * submission may itself have used up the quota. kxfs puts the job into the store before it answers
- * the request.
+ * is taken then, the UUID of the existing object shows whether it is the job of this submission.
+ * Only a clear reply of the API server itself counts. kxfs treats any other reply (a page or a 503
+ * from a proxy, success without the object) as lost. After a lost reply, a refusal is final only
+ * when the server has shown which job has the name, since the submitted job may itself have used up
+ * the quota. kxfs puts the job into the store before it answers the request.
  *
  *	step	what is in progress		what ends it			next
  *	PREPARE	the pool makes the manifest	its name is free		RECORD
@@ -29,7 +28,9 @@
  *	HOLDER	a GET of the job that has the	it is ours			answer: launched
  *		name, or a pause before one	another job has it, and the
  *						document gives the name		PREPARE
- *						another job or no job has it	answer: refused
+ *						no job has it any more		POST, later
+ *						another job has it, or the
+ *						POST was refused		answer: refused
  *						as before, but a POST may
  *						still arrive, or the job may
  *						be gone; or it is unknown	answer: unclear
@@ -37,8 +38,8 @@
  *		of a dry run as YAML
  *
  * A dry run goes from PREPARE to a POST without effect, and to RENDER. In PREPARE, RECORD and
- * RENDER the submission belongs to the pool. After the answer, backend/impl/held.c decides whether
- * the record remains. If there is no answer for SHOWN_MS, held.c shows the job meanwhile.
+ * RENDER the submission belongs to the pool. After the answer, held.c decides whether the record
+ * remains.
  */
 #include <errno.h>
 
@@ -50,36 +51,30 @@
 #include "spec/base/mem.h"
 #include "spec/kinds/manifest.h"
 
-#define POST_MS	  25000
-#define REPLY_MAX (8u << 20)
-#define SHOWN_MS  5000 /* if no reply arrives for this long, kxfs shows the job as SUBMITTED */
-/* after internal errors of the server, kxfs repeats a POST at most this many times */
-#define SERVER_TRIES 4
-/* Largest number of names to try. With 64 random bits, a second one is hardly ever needed. */
-#define NAME_TRIES 16
+#define POST_MS	     25000
+#define REPLY_MAX    (8u << 20)
+#define SHOWN_MS     5000 /* after this time without a reply, kxfs shows the job as SUBMITTED */
+#define SERVER_TRIES 4	  /* how often kxfs repeats a POST after internal errors of the server */
+#define NAME_TRIES   16	  /* largest number of names to try */
 
 /* What the POSTs so far may have done. Each value includes those above it. */
 enum tried {
-	TRIED_NOTHING, /* no POST has had an effect */
-	TRIED_LOST,    /* a POST may have succeeded, but its reply was lost */
-	/* the POST may still be on its way: a connection broke, here or behind a proxy */
-	TRIED_IN_FLIGHT,
-	/* the job may have been launched, but may have finished and been removed meanwhile */
-	TRIED_MAYBE_GONE,
+	TRIED_NOTHING,	  /* no POST has had an effect */
+	TRIED_LOST,	  /* a POST whose reply was lost may have succeeded */
+	TRIED_IN_FLIGHT,  /* a POST may still arrive: a connection broke, here or behind a proxy */
+	TRIED_MAYBE_GONE, /* the job may have been launched and removed since */
 };
 
 struct kube_submit {
 	struct request r;
 	const struct kube_parts *k;
-	const struct spec_kind *kinds[SPEC_MAX_KINDS]; /* the kinds that the mount shows */
+	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 	size_t n_kinds;
-	const struct spec_kind *kind; /* the kind of the manifest M */
+	const struct spec_kind *kind;
 	struct spec_manifest *m;
-	char uuid[37]; /* UUID of the submission */
-	/* the record of the submission, pinned; NULL if it does not exist yet */
-	struct record *record;
-	/* true if the job was held; then held.c made its record, and keeps or removes it */
-	bool held;
+	char uuid[37];
+	struct record *record; /* pinned; NULL if the record does not exist yet */
+	bool held;	/* true if the job was held; held.c then keeps or removes its record */
 	bool concluded; /* true if held_answered was called */
 	struct loop_timer shown;
 	enum tried tried;
@@ -88,11 +83,10 @@ struct kube_submit {
 	 * another POST would launch it a second time.
 	 */
 	bool asks;
-	unsigned names; /* number of names that were tried */
-	/* true if the cluster already has another job with the first of these names */
-	bool old_exists;
-	int err;    /* the current error */
-	char *text; /* the error text for users or, after a successful dry run, the manifest */
+	unsigned names;	 /* number of names that were taken */
+	bool old_exists; /* true if the cluster has another job with the first of these names */
+	int err;
+	char *text; /* error text for users, or the manifest of a dry run */
 };
 
 static struct kube_submit *submit_of(struct request *r)
@@ -173,7 +167,7 @@ static void prepare(void *data)
 
 static void prepared(void *data);
 
-/* Write the manifest as YAML. Runs on the pool, because a large manifest takes a while. */
+/* Runs on the pool, because a large manifest takes a while. */
 static void render(void *data)
 {
 	struct kube_submit *s = data;
@@ -196,9 +190,8 @@ static void rendered(void *data)
 /* --- answers --- */
 
 /*
- * Report the result to held.c. ERR is 0 if the job was launched. ERR is -EINPROGRESS if kxfs does
- * not know whether the job was launched. After any other error the job was not launched, for the
- * reason WHY.
+ * Report the result to held.c. ERR is 0 if the job was launched, -EINPROGRESS if kxfs does not
+ * know. After any other error the job was not launched, for the reason WHY.
  */
 static void conclude(struct kube_submit *s, int err, const char *why)
 {
@@ -216,7 +209,6 @@ static void conclude(struct kube_submit *s, int err, const char *why)
 	s->concluded = true;
 }
 
-/* End the request with this answer: kxfs does not know whether the job was launched. */
 static void give_up(struct kube_submit *s, int err, const char *why)
 {
 	cleanup_free char *text = text_print(
@@ -229,10 +221,7 @@ static void give_up(struct kube_submit *s, int err, const char *why)
 	request_answer(&s->r, s->held ? -EINPROGRESS : err, NULL, text);
 }
 
-/*
- * End the request with this answer: the job was not launched. But if a POST may still arrive at the
- * server, answer that the outcome is unknown.
- */
+/* Answer that the job was not launched, or give up if a POST may still arrive at the server. */
 static void refuse(struct kube_submit *s, int err)
 {
 	cleanup_free char *why = take_ptr(s->text);
@@ -263,18 +252,13 @@ static bool is_known(const struct kube_submit *s)
 	       (record_is_going(s->record) || record_head(s->record)->state != RECORD_SUBMITTING);
 }
 
-/* Repeat the call after a pause. WHY is the text of the reply, or the error. */
 static void send_again(struct kube_submit *s, const struct http_reply *reply, const char *why)
 {
 	if (!request_again(&s->r, reply->wait_ms))
 		give_up(s, -ETIMEDOUT, why);
 }
 
-/*
- * Which job has the name, according to the reply to a GET. HOLDER_OURS: the job of this submission.
- * HOLDER_OTHER: another job. HOLDER_NONE: no job. HOLDER_UNCLEAR: the reply does not show which
- * job.
- */
+/* Which job has the name, as the reply to a GET shows: ours, another, none, or unclear. */
 enum holder { HOLDER_OURS, HOLDER_OTHER, HOLDER_NONE, HOLDER_UNCLEAR };
 
 /* False if the option no_annotations has left the UUID of the submission out of the manifest. */
@@ -305,7 +289,7 @@ static void set_exists(struct kube_submit *s)
 		 s->r.rq->file, s->m->id);
 }
 
-/* The name is taken. HOLDER shows which job has it. Answer the request, or choose another name. */
+/* The POST found the name taken. HOLDER shows by which job. */
 static void taken(struct kube_submit *s, enum holder holder, const struct http_reply *reply)
 {
 	if (s->tried == TRIED_MAYBE_GONE) {
@@ -319,8 +303,8 @@ static void taken(struct kube_submit *s, enum holder holder, const struct http_r
 			   "such job exists");
 	} else if (!s->m->named && !s->held && holder != HOLDER_OTHER) {
 		/*
-		 * The name is random, so only the job of this submission can have it. This job was
-		 * launched. It is already gone, or the user is not allowed to read it.
+		 * The name is random, so only this submission can have used it. The job was
+		 * launched. It is already gone, or the user may not read it.
 		 */
 		launched(s, "", 0);
 	} else if (s->tried) {
@@ -388,7 +372,6 @@ static void tried(struct kube_submit *s, enum tried how)
 	s->tried = max_of(s->tried, how);
 }
 
-/* Handle a POST that has failed. The error may have occurred at the server or on the way to it. */
 static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 {
 	struct spec_asked asked = request_asked(&s->r, "create", s->m->id);
@@ -413,8 +396,8 @@ static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 				 : TRIED_LOST);
 	s->r.unclear = s->tried;
 	/*
-	 * If the server reports an internal error, retry a few times. If the server can't be
-	 * reached, retry until request_again returns false.
+	 * Retry a few times after internal errors of the server, and for long if it can't be
+	 * reached.
 	 */
 	if (s->tried && (reply->err || ((unknown || s->err == -EAGAIN) &&
 					s->r.backoff.failures < SERVER_TRIES))) {
@@ -426,10 +409,7 @@ static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 		return;
 	}
 	text_set(&s->text, "%s: %s\n", s->r.rq->file, text);
-	/*
-	 * After an earlier POST without a clear reply, don't trust a refusal, because a proxy for
-	 * Kubernetes may also reply with a Status.
-	 */
+	/* After an earlier POST without a clear reply, a refusal may be a proxy's Status. */
 	s->r.unclear = s->tried || again;
 	if (s->r.unclear)
 		ask_holder(s);
@@ -502,7 +482,6 @@ static void post(struct request *r)
 	r->unclear = !is_dry(s);
 }
 
-/* Send the manifest, or answer with the error of S. */
 static void ready(struct kube_submit *s)
 {
 	s->r.working = false;
@@ -516,13 +495,11 @@ static void ready(struct kube_submit *s)
 		post(&s->r);
 }
 
-/* True if JOB is another job than that of S. False if JOB is NULL. */
 static bool is_other(const struct kube_submit *s, const struct spec_job *job)
 {
 	return job && !streq(job->uid, s->uuid) && !(job->own && streq(job->submission, s->uuid));
 }
 
-/* True if another job in jobs/ or history/ has the name of S. */
 static bool is_used(struct kube_submit *s)
 {
 	struct store *store = s->k->b->store;
@@ -544,7 +521,7 @@ static void name_is_taken_here(struct kube_submit *s)
 	ready(s);
 }
 
-/* Called if the server has not replied for SHOWN_MS. Show the job as SUBMITTED. */
+/* Show the job as SUBMITTED, because the server has not replied for SHOWN_MS. */
 static void on_shown(void *data)
 {
 	const struct kube_submit *s = data;
@@ -568,7 +545,6 @@ static void recorded(void *data, int err)
 	ready(s);
 }
 
-/* Write the record to disk, because the name of S is free. Then send the manifest. */
 static void make_record(struct kube_submit *s)
 {
 	const struct backend_request *rq = s->r.rq;
@@ -611,9 +587,8 @@ static void prepared(void *data)
 static const struct request_ops submit_ops = {.send = post, .free = submit_free};
 
 /*
- * Remove from S all kinds except the kind NAME. The dry run of the held job has chosen this kind,
- * and an earlier POST may have created a job of this kind. Return false if the mount does not show
- * the kind NAME now.
+ * Keep only the kind NAME, which the dry run of the held job has chosen: an earlier POST may have
+ * created a job of this kind. Return false if the mount does not show this kind now.
  */
 static bool keep_kind(struct kube_submit *s, const char *name)
 {
@@ -655,9 +630,7 @@ void kube_submit(struct backend *b, struct backend_request *rq)
 		record_pin(s->record);
 	loop_timer_init(&s->shown, b->loop, on_shown, s);
 	request_begin(k->requests, &s->r, rq, &submit_ops);
-	/*
-	 * AGAIN: an earlier request may have launched the held job, although no watch reported it
-	 */
+	/* an earlier request may have launched the held job, although no watch reported it */
 	s->tried = rq->again ? TRIED_LOST : TRIED_NOTHING;
 	s->r.working = true;
 	loop_work(b->loop, prepare, prepared, s);
