@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Expiry; see expiry.h. kxfs checks what it can remove every minute, when the next job is due, and
- * soon after a change, but not while a removal is in progress.
- */
+/* Expiry; see expiry.h. kxfs checks each minute, when a job is due, and soon after a change. */
 #include "backend/jobs/expiry.h"
 
 #include <inttypes.h>
@@ -19,15 +16,12 @@
 struct expiry {
 	struct expiry_config config;
 	struct loop_timer timer; /* runs until the next check */
-	uint64_t at;		 /* loop_now_ms() when the next check is due */
-	bool warned;		 /* true if kxfs has logged that it can't free space */
-	bool failed;		 /* true if kxfs has logged that the last removal failed */
+	uint64_t at;		 /* when the next check is due, by loop_now_ms */
+	bool warned;		 /* kxfs has logged that it can't free space */
+	bool failed;		 /* kxfs has logged that the last removal failed */
 };
 
-/*
- * Make the next check in DELAY_MS. Keep the time of an earlier check, so that frequent calls don't
- * delay it.
- */
+/* Check in DELAY_MS, or earlier if an earlier check is due: frequent calls must not delay it. */
 static void check_in(struct expiry *x, unsigned delay_ms)
 {
 	uint64_t at = loop_now_ms() + delay_ms;
@@ -76,9 +70,9 @@ static bool may_go(const struct expiry *x, const struct spec_job *job)
 }
 
 /*
- * If RETIRES is false, JOBS are all jobs in history/: remove those that have been there for
- * history_keep. If RETIRES is true, JOBS are all jobs in jobs/: move those whose ttl has passed to
- * history/. Return the time until the next job is due, in ms.
+ * JOBS are all jobs in history/: remove those that have been there for history_keep. If RETIRES,
+ * JOBS are all jobs in jobs/: move those whose ttl has passed to history/. Return the time until
+ * the next job is due, in ms.
  */
 static unsigned remove_old(struct expiry *x, const struct jobs *jobs, bool retires)
 {
@@ -104,10 +98,9 @@ static unsigned remove_old(struct expiry *x, const struct jobs *jobs, bool retir
 }
 
 /*
- * Return the job in JOBS whose output kxfs should remove next: the one whose last change is the
- * oldest; NULL if there is none. If LOST is false, skip jobs that are not archived yet. If LOST is
- * true, consider only jobs that are not archived yet and can't be archived now, because the archive
- * is not available.
+ * Return the job in JOBS with the oldest change whose output may be removed, or NULL. If LOST,
+ * choose among jobs that the archive lacks because it is not available, otherwise among jobs that
+ * the archive does not lack.
  */
 static const struct spec_job *oldest(const struct expiry *x, const struct jobs *jobs, bool lost)
 {
@@ -127,10 +120,7 @@ static const struct spec_job *oldest(const struct expiry *x, const struct jobs *
 	return found;
 }
 
-/*
- * Free space by removing the output of one job. kxfs never removes the output of several jobs at
- * the same time, because it learns only afterwards how much space a removal has freed.
- */
+/* Remove the output of one job. kxfs learns only afterwards how much space this has freed. */
 static void make_room(struct expiry *x, const struct jobs *history)
 {
 	cleanup(jobs_clear) struct jobs jobs = {0};

@@ -14,24 +14,19 @@
 #include "spec/base/mem.h"
 
 struct job_files_name {
-	struct job_launch *launches; /* the newest one first */
+	struct job_launch *launches; /* newest first */
 	UT_hash_handle hh;
 	char text[];
 };
 
 struct job_files {
-	struct lock lock; /* protects all members below, all launches, and their heads */
+	struct lock lock; /* protects the members below, all launches, and their heads */
 	struct job_files_name *names;
-	uint64_t number; /* the largest number of any launch */
+	uint64_t number; /* largest number of any launch */
 	int64_t changed;
 };
 
-/* --- the number in a UUID --- */
-
-/*
- * A UUID of version 8 has bits that an application may choose freely. In the UUID of a launch, the
- * first 48 bits are the number.
- */
+/* In a launch's UUID (version 8, with bits for free use), the first 48 bits are its number. */
 int job_files_next_uuid(struct job_files *f, char ret[JOB_FILES_UUID])
 {
 	uint64_t number;
@@ -49,7 +44,7 @@ int job_files_next_uuid(struct job_files *f, char ret[JOB_FILES_UUID])
 	return 0;
 }
 
-/* Return the number in the launch UUID, or 0 if UUID was not made by job_files_next_uuid. */
+/* Return the number in UUID, or 0 if job_files_next_uuid has not made it. */
 static uint64_t number_of(const char *uuid)
 {
 	unsigned high, low;
@@ -73,9 +68,8 @@ static bool is_sending(const struct job_launch *l)
 }
 
 /*
- * Return the launch that NAME.job shows, or would show if it had not been removed; NULL if there is
- * none. While a launch is in progress, NAME.job shows the previous launch, until the new job is in
- * the store.
+ * Return the launch that NAME.job shows, or would show if NAME.job had not been removed, else NULL.
+ * NAME.job shows the previous launch until the new job is in the store.
  */
 static struct job_launch *newest(const struct job_files_name *n)
 {
@@ -119,8 +113,6 @@ static int by_age(const struct job_launch *a, const struct job_launch *b)
 {
 	return strcmp(b->head->key, a->head->key);
 }
-
-/* --- I/O thread --- */
 
 void job_files_add(struct job_files *f, struct job_launch *l, const struct spec_head *head)
 {
@@ -179,8 +171,6 @@ void job_files_remove(struct job_files *f, struct job_launch *l)
 		free(n);
 }
 
-/* --- any thread --- */
-
 int job_files_find(struct job_files *f, const char *file, struct backend_file *ret)
 {
 	const struct job_launch *l;
@@ -229,10 +219,7 @@ bool job_files_know(struct job_files *f, const char *digest)
 {
 	const struct job_launch *l;
 
-	/*
-	 * An index is not worth its memory: this loop runs only when a file of an earlier mount is
-	 * renamed.
-	 */
+	/* No index: this runs only at a rename of an earlier mount's file. */
 	lock_scope(&f->lock);
 	for (const struct job_files_name *n = f->names; n; n = n->hh.next)
 		DL_FOREACH(n->launches, l)
@@ -254,8 +241,6 @@ int job_files_unlink(struct job_files *f, const char *file, char ret_key[JOB_FIL
 	touch(f);
 	return 0;
 }
-
-/* --- life --- */
 
 struct job_files *job_files_new(void)
 {

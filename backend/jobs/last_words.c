@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Reads the last words on the pool, with a timeout. kxfs reports a job as finished only when it has
- * read the last words, and processes may wait for that report.
- */
+/* Reads last words with a timeout, because kxfs reports the end of a job only afterwards. */
 #include "backend/jobs/last_words.h"
 
 #include <fcntl.h>
@@ -21,8 +18,7 @@ struct last_words {
 	struct work work;
 	struct loop_timer timer;
 	char *error, *log;
-	/* What the pool has read; NULL if the log is empty. */
-	char *words;
+	char *words; /* what the pool has read; NULL if the log is empty */
 	void (*fn)(void *data, const char *words); /* NULL after last_words_drop or the timeout */
 	void *data;
 };

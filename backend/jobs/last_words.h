@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Reads the last words of a failed replica (spec/job/status.h) from the state directory. I/O
- * thread.
- */
+/* Reads a failed replica's last words (spec/job/status.h) from the state directory. I/O thread. */
 #pragma once
 
 #include "backend/base/loop.h"
@@ -11,14 +8,14 @@
 struct last_words;
 
 /*
- * Read the last words from the file ERROR, which the program may have written. If ERROR is NULL, or
- * if the file has no last words, read them from the end of the log LOG. ERROR and LOG are absolute
- * paths. Call FN(DATA, words) once, after this function has returned. WORDS (borrowed) is NULL if
- * the log is empty, and "" if the log has no last words or the disk does not respond within some
- * seconds. GROUP counts the operation until the disk has responded.
+ * Read the last words from the file ERROR, which the program may have written. If ERROR is NULL or
+ * has no last words, read them from the end of LOG. Both are absolute paths. Call FN(DATA, words)
+ * once, after this function has returned. WORDS (borrowed) is NULL if the log is empty, and "" if
+ * the log has no last words or the disk does not respond within some seconds. GROUP counts the
+ * operation until the disk has responded.
  */
 struct last_words *last_words_read(struct loop *loop, struct group *group, const char *error,
 				   const char *log, void (*fn)(void *data, const char *words),
 				   void *data);
-/* Cancel W, so that FN is never called. Call this only before FN was called. W may be NULL. */
+/* Cancel W, whose FN was not called yet. W may be NULL. */
 void last_words_drop(struct last_words *w);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads, makes, replaces and removes the files of records. */
+/* The files of records; see record_file.h. */
 #include "backend/jobs/record_file.h"
 
 #include <errno.h>
@@ -14,13 +14,9 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-/* Most heads fit into the first read. */
-#define FIRST_READ (16u << 10)
+#define FIRST_READ (16u << 10) /* most heads fit into it */
 #define MAX_FILE   (SPEC_HEAD_LINE + SPEC_MAX_HEAD + SPEC_MAX_FILE + SPEC_HEAD_MANIFEST)
-/*
- * The last version of a record also has the result of each replica. kxfs reserves space for this
- * version: ROOM_TIMES the size of the first version, plus ROOM.
- */
+/* Space for a record's last version, with all results: ROOM_TIMES its first size, plus ROOM. */
 #define ROOM	   (16u << 10)
 #define ROOM_TIMES 4
 
@@ -34,7 +30,7 @@ static int damaged_for(int err)
 	return err == -EFBIG || err == -ELOOP || err == -ENOTDIR || err == -EISDIR ? -EINVAL : err;
 }
 
-/* Read exactly N bytes at OFF. Fail with -EINVAL if the file is shorter. */
+/* Read exactly N bytes at OFF. Return -EINVAL if the file is shorter. */
 static int read_exactly(int fd, char *buf, size_t n, uint64_t off)
 {
 	ssize_t got = file_read_sure(fd, buf, n, off);
@@ -42,13 +38,13 @@ static int read_exactly(int fd, char *buf, size_t n, uint64_t off)
 	return got < 0 ? (int)got : (size_t)got == n ? 0 : -EINVAL;
 }
 
-/* An open record file. kxfs has read it up to the end of the head. */
+/* A record file that kxfs has read up to the end of the head. */
 struct opened {
 	int fd;
 	struct spec_head_line line;
 	int64_t mtime;
-	char *text; /* the first line, the head, and perhaps the beginning of the document */
-	size_t len; /* bytes of TEXT */
+	char *text; /* first line, head, and perhaps the beginning of the document */
+	size_t len; /* of TEXT */
 };
 
 static void opened_close(struct opened *o)
@@ -92,7 +88,7 @@ static int open_record(const char *state_dir, const char *key, struct opened *o)
 	return err;
 }
 
-/* Set *RET (malloc'ed) to the document and the manifest of O, and *RET_SUM to their checksum. */
+/* Set *RET (malloc'ed) to the document and the manifest, and *RET_SUM to their checksum. */
 static int read_any(const struct opened *o, char **ret, uint64_t *ret_sum)
 {
 	const size_t n = o->line.document + o->line.manifest;
@@ -127,16 +123,14 @@ int record_file_read(const char *state_dir, const char *key, struct spec_head **
 		err = spec_head_parse(&o.line, o.text + SPEC_HEAD_LINE, &h);
 	if (err)
 		return err;
-	/* Refuse a record that was copied to another name, because it is not another job. */
+	/* A record that was copied to another name is not another job. */
 	if (!streq(h->key, key))
 		return -EINVAL;
 	if (h->state == RECORD_HELD || h->state == RECORD_SUBMITTING)
 		err = read_rest(&o, &rest);
 	if (err)
 		return err;
-	/*
-	 * SINCE is the file's mtime, because record_file_mark does not write SINCE into the file.
-	 */
+	/* record_file_mark does not write SINCE, so SINCE is the file's mtime. */
 	if (h->state == RECORD_HISTORY)
 		h->since = o.mtime;
 	*ret = take_ptr(h);
@@ -175,16 +169,13 @@ int record_file_stat(const char *state_dir, const char *key, size_t *ret_len,
 	return 0;
 }
 
-/* If H has a plan, reserve space for the last change of its record. N is the size of the file. */
+/* If H has a plan, reserve space for the last change. N is the size of the file. */
 static int keep_room(const char *dir, const struct spec_head *h, size_t n)
 {
 	return h->more->parts[RECORD_PLAN] ? file_keep_room(dir, h->key, ROOM_TIMES * n + ROOM) : 0;
 }
 
-/*
- * Return the contents of a record's file, malloc'ed: the head H, followed by REST. LINE has the
- * lengths of REST's parts, and its checksum.
- */
+/* Return a file's contents, malloc'ed: H, then REST, whose lengths and checksum are in LINE. */
 static char *compose(const struct spec_head *h, struct spec_head_line *line, const char *rest,
 		     size_t *ret_len)
 {
@@ -246,10 +237,7 @@ int record_file_write(const char *state_dir, const struct spec_head *h)
 		err = -EINVAL;
 	if (err)
 		return err;
-	/*
-	 * Take the data that describe the job from OLD: they never change, and after
-	 * spec_head_forget, H lacks them.
-	 */
+	/* Take the data that never change from OLD, because H lacks them after spec_head_forget. */
 	more = *old->more;
 	m = h->more ? h->more : old->more;
 	more.reason = m->reason;
@@ -261,10 +249,7 @@ int record_file_write(const char *state_dir, const struct spec_head *h)
 	next.more = &more;
 	line = (struct spec_head_line){.document = o.line.document,
 				       .manifest = held ? o.line.manifest : 0};
-	/*
-	 * Record the end of a job even if its document is damaged. Then keep the old checksum, so
-	 * that the damage remains detectable.
-	 */
+	/* Keep the old checksum of a damaged document, so that the damage remains detectable. */
 	line.rest_sum = sum != o.line.rest_sum
 				? o.line.rest_sum
 				: spec_fnv1a(SPEC_FNV1A_INIT, rest, line.document + line.manifest);
@@ -273,10 +258,7 @@ int record_file_write(const char *state_dir, const struct spec_head *h)
 		err = keep_room(dir, &next, n);
 	if (!err)
 		err = (h->over && !old->over ? file_write_last : file_write)(dir, h->key, all, n);
-	/*
-	 * This write has changed the file's mtime, which is the time of the move to history/.
-	 * Restore it.
-	 */
+	/* Restore the file's mtime, which is the time of the move to history/. */
 	if (!err && h->state == RECORD_HISTORY)
 		err = record_file_mark(state_dir, h->key, h->since);
 	return err;
@@ -321,7 +303,7 @@ bool record_file_output_aside(const char *state_dir, const char *key, char **ret
 	struct stat st;
 
 	*ret_place = NULL;
-	/* disk_stat follows no link, so it also finds a record that is a dangling link. */
+	/* disk_stat follows no link, so it also finds a dangling link. */
 	if (disk_stat(AT_FDCWD, record, &st) != 0)
 		return false;
 	(void)file_aside_state(output, state_dir, key, ret_place);

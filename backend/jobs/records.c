@@ -2,28 +2,23 @@
 /*
  * Records of jobs. The states of a record, and the only allowed changes (set_state checks them):
  *
- *	state	   | meaning			       | what ends it			| next
- *	HELD	   | nothing was sent or started; the  | all conditions hold		| SUBMITTING
- *		   | conditions are in the part `hold` | one can't hold, or the user	| NEVER
- *		   |				       | removes the job		|
- *	SUBMITTING | the job was launched once, or     | the job was seen		| LIVE
- *		   | not at all; it has no conditions  | refused, after it was HELD	| HELD, NEVER
- *		   |				       | nothing was launched		| NEVER, removed
- *	LIVE	   | launched exactly once; the job is | the job leaves jobs/		| HISTORY, removed
- *		   | in jobs/			       |				|
- *	HISTORY	   | the job is in history/	       | removal by the user, or expiry	| removed
- *		   |				       | a cluster has the job again	| LIVE
- *	NEVER	   | nothing was launched	       | removal by the user, or expiry	| removed
- *		   |				       | a cluster has the job after all| LIVE
+ *	state      | meaning                        | what ends it               | next
+ *	HELD       | nothing was sent or started;   | all conditions hold        | SUBMITTING
+ *	           | conditions are in part `hold`  | one can't hold, or removal | NEVER
+ *	SUBMITTING | launched once, or not at all;  | the job was seen           | LIVE
+ *	           | without conditions             | refused, after it was HELD | HELD, NEVER
+ *	           |                                | nothing was launched       | NEVER, removed
+ *	LIVE       | launched exactly once; the job | the job leaves jobs/       | HISTORY, removed
+ *	           | is in jobs/                    |                            |
+ *	HISTORY    | the job is in history/         | removal by user, or expiry | removed
+ *	           |                                | a cluster has it again     | LIVE
+ *	NEVER      | nothing was launched           | removal by user, or expiry | removed
+ *	           |                                | a cluster has it after all | LIVE
  *
  * If a job was not submitted through this state directory, its record is LIVE or HISTORY.
  *
- * The steps of writing the file of a record:
- *
- *	step	what is under way	what ends it		next
- *	IDLE	nothing			a request, or a change	WRITING; a change may wait for TIMER before
- *	WRITING	the pool writes		it is done		IDLE; or WRITING, if another request waits
- *				a change can't be written	IDLE, and TIMER is set to retry
+ * The pool writes the file of a record for one request at a time. Further requests wait. A change
+ * by records_note waits for TIMER, and so does the retry of a failed write.
  */
 #include "backend/jobs/records.h"
 
@@ -47,8 +42,7 @@
 #define MAX_TEXTS    7
 #define RETRY_MS     1000u
 #define RETRY_MAX_MS 60000u
-/* how soon the record that older_to_hide returns is marked as unlinked */
-#define HIDE_MS 1000
+#define HIDE_MS	     1000 /* older_to_hide: how soon the record is marked as unlinked */
 
 enum request_kind { REQUEST_MAKE, REQUEST_COMMIT, REQUEST_MARK, REQUEST_SAVE, REQUEST_REMOVE };
 
@@ -56,24 +50,24 @@ enum request_kind { REQUEST_MAKE, REQUEST_COMMIT, REQUEST_MARK, REQUEST_SAVE, RE
 struct records_request {
 	enum request_kind kind;
 	struct record_change change; /* for COMMIT and MARK */
-	enum record_state from;	     /* for COMMIT and MARK: the state at the time of the request */
-	int64_t time;		     /* for MARK: the time of the mark */
+	enum record_state from;	     /* for COMMIT and MARK: the state when it was requested */
+	int64_t time;		     /* for MARK */
 	struct record_rest rest;     /* for MAKE */
 	char *texts[MAX_TEXTS];	     /* the strings of CHANGE and REST */
 	size_t n_texts;
 	bool *left;	 /* for MAKE */
-	bool ret_left;	 /* the value for *LEFT, set by the pool */
+	bool ret_left;	 /* value for *LEFT, set by the pool */
 	bool sync;	 /* for REMOVE */
 	records_fn done; /* may be NULL */
 	void *data;
 	struct records_request *next;
 };
 
-/* The pending operations on a record. The writer is freed when no operation is left. */
+/* The pending operations on a record. Freed when none is left. */
 struct writer {
 	struct record *r;
 	struct work work;
-	struct records_request *requests; /* the first request is in progress if WRITING is true */
+	struct records_request *requests; /* the first one is in progress if WRITING is true */
 	struct spec_head *next;		  /* the head that the pool writes */
 	const struct spec_job *snapshot;  /* the snapshot that the pool writes, or NULL */
 	bool writing;
@@ -85,14 +79,12 @@ struct writer {
 struct record {
 	struct records *rs;
 	struct spec_head *head;
-	struct job_launch launch; /* added to FILES once the record is on disk */
-	struct writer *writer;	  /* NULL while there are no operations on the record */
-	unsigned pins;		  /* calls of record_pin minus calls of record_unpin */
-	bool removed;		  /* true if the removal of the record was requested */
-	/* true if the job's uid is known; if not, the record is in the list UNSEEN */
-	bool seen;
-	/* true if the record is in BY_UID, because the job's uid is not the key */
-	bool has_uid;
+	struct job_launch launch;   /* in FILES once the record is on disk */
+	struct writer *writer;	    /* NULL if no operation is pending */
+	unsigned pins;		    /* calls of record_pin without record_unpin */
+	bool removed;		    /* its removal was requested */
+	bool seen;		    /* the job's uid is known; if not, the record is in UNSEEN */
+	bool has_uid;		    /* the record is in BY_UID, because the uid is not the key */
 	struct record *prev, *next; /* in UNSEEN */
 };
 
@@ -107,7 +99,7 @@ struct records {
 	struct group group;
 	struct job_files *files;
 	struct records_part parts[RECORD_N_PARTS];
-	record_snapshot_fn snapshot; /* NULL if no snapshots are written */
+	record_snapshot_fn snapshot; /* may be NULL */
 	void *snapshot_data;
 	record_written_fn written; /* may be NULL */
 	void *written_data;
@@ -128,7 +120,7 @@ static const unsigned allowed[] = {
 	[RECORD_NEVER] = 1u << RECORD_LIVE,
 };
 
-/* Set the state of H to TO. No other function changes a state. */
+/* No other function changes a state. */
 static void set_state(struct spec_head *h, enum record_state to)
 {
 	if (h->state == to)
@@ -179,7 +171,7 @@ static const char *uid_of(const void *item)
 	return r->head->uid;
 }
 
-/* If the uid of R's job is known now, make sure that records_by_uid finds R. */
+/* If the uid of R's job is known now, let records_by_uid find R. */
 static void learn_uid(struct record *r)
 {
 	struct records *rs = r->rs;
@@ -214,10 +206,7 @@ static struct record *add(struct records *rs, struct spec_head *h)
 	return r;
 }
 
-/*
- * Apply the change C to the head of R. Do this under the lock, because other threads read the head
- * for NAME.job.
- */
+/* Apply C under the lock, because other threads read the head for NAME.job. */
 static void change_head(struct record *r, const struct record_change *c)
 {
 	const struct spec_head *h = r->head;
@@ -391,7 +380,7 @@ static void write_work(void *data)
 		w->work.err = record_file_remove(rs->state_dir, w->r->head->key, q->sync);
 		break;
 	}
-	/* A network disk may return ESTALE, which has another meaning for records_commit. */
+	/* A network disk may return ESTALE, which means something else to records_commit. */
 	if (w->work.err == -ESTALE)
 		w->work.err = -EIO;
 }
@@ -402,7 +391,7 @@ static void set_part(struct spec_head *h, enum record_part part, const char *tex
 	h->more->parts[part] = text_copy(text);
 }
 
-/* Return the head that the pool will write: a copy of R's head with the change that Q requests. */
+/* Return the head that the pool will write: a copy of R's head with the change of Q. */
 static struct spec_head *render(struct record *r, const struct records_request *q)
 {
 	struct spec_head *next = spec_head_copy(r->head);
@@ -423,10 +412,7 @@ static struct spec_head *render(struct record *r, const struct records_request *
 	return next;
 }
 
-/*
- * True if the state of R in memory has changed since Q was requested. Always false unless Q is a
- * COMMIT or a MARK.
- */
+/* True if the state of R has changed since Q was requested. False unless Q is COMMIT or MARK. */
 static bool is_overtaken(const struct record *r, const struct records_request *q)
 {
 	return (q->kind == REQUEST_COMMIT || q->kind == REQUEST_MARK) && r->head->state != q->from;
@@ -436,9 +422,8 @@ static void write_done(void *data);
 static void on_timer(void *data);
 
 /*
- * Return the record that NAME.job would show after the removal of R: the newest older record of the
- * same file whose removal was not requested. Return NULL if R is not the newest launch of its file,
- * if there is no older record, or if this one is already marked as unlinked.
+ * Return the record that NAME.job would show after the removal of R. Return NULL if R is not the
+ * newest launch of its file, if no older record remains, or if that record is unlinked already.
  */
 static struct record *older_to_hide(const struct record *r)
 {
@@ -455,7 +440,7 @@ static struct record *older_to_hide(const struct record *r)
 	return NULL;
 }
 
-/* Start the first request of W. If W has no request, and nothing to write later, free W. */
+/* Start the first request of W. Free W if nothing is left to do. */
 static void write_next(struct writer *w)
 {
 	struct record *r = w->r;
@@ -498,7 +483,7 @@ static struct records_request *request_new(enum request_kind kind, records_fn do
 	return q;
 }
 
-/* Return a copy of TEXT that lives as long as Q. Return NULL if TEXT is NULL. */
+/* Return a copy of TEXT (may be NULL) that lives as long as Q. */
 static const char *keep(struct records_request *q, const char *text)
 {
 	return text ? q->texts[q->n_texts++] = text_copy(text) : NULL;
@@ -539,7 +524,7 @@ static void add_request(struct record *r, struct records_request *q)
 		write_next(w);
 }
 
-/* Log that a write of R has failed with ERR, after FAILURES failures in a row. */
+/* Log only the first of several failures in a row. */
 static void report_failure(const struct record *r, int err, unsigned failures)
 {
 	if (!failures)
@@ -558,7 +543,7 @@ static void retry_later(struct writer *w, int err)
 	w->dirty &= !w->r->rs->stopping;
 }
 
-/* Apply ERR, the result of the request Q, to R. Return true if the caller must free R. */
+/* Apply ERR, the result of Q, to R. Return true if the caller must free R. */
 static bool conclude(struct record *r, struct records_request *q, int err)
 {
 	struct writer *w = r->writer;
@@ -610,7 +595,7 @@ static void write_done(void *data)
 	if (conclude(r, q, err)) {
 		const int refusal = err ? err : -ENOENT;
 
-		/* Others may have made requests for a record that can't be created. */
+		/* More requests may wait for this record. */
 		rest = take_ptr(w->requests);
 		record_free(r);
 		request_free(q);
@@ -626,7 +611,7 @@ static void write_done(void *data)
 	request_free(q);
 	if (rewrites && err != -ESTALE && r->rs->written)
 		r->rs->written(r->rs->written_data, r, err);
-	/* DONE may make further requests, which are queued. */
+	/* DONE may make further requests. */
 	if (done)
 		done(arg, err);
 	w->writing = false;
@@ -752,7 +737,7 @@ struct records_load {
 	void *data;
 };
 
-/* True if the file NAME in the directory AT reserves space for a record that does not exist. */
+/* True if NAME reserves space for a record that does not exist. */
 static bool is_stray_room(int at, const char *name)
 {
 	cleanup_free char *key = text_copy(name + 1);
@@ -811,15 +796,11 @@ static void load_work(void *data)
 	int err = disk_mkdir(AT_FDCWD, dir);
 
 	/*
-	 * Sync STATE, because writing a record syncs only jobs/: otherwise a power cut could remove
-	 * the entry jobs/ from STATE.
+	 * Later writes sync only jobs/. Without this sync, a power cut could remove jobs/ itself.
 	 */
 	if ((!err || err == -EEXIST) && !l->rs->passive)
 		err = file_sync_dir(l->rs->state_dir);
-	/*
-	 * On a passive mount, read the records even if jobs/ can't be created: the disk may be
-	 * read-only.
-	 */
+	/* A passive mount reads the records even if jobs/ can't be created on a read-only disk. */
 	if (!err || l->rs->passive)
 		err = disk_list(AT_FDCWD, dir, load_one, l);
 	if (err && err != -ENOENT && !l->err) {

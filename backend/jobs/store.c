@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The store; see store.h. Each job has an entry. Each place (jobs/ or history/) also has an array
- * of its entries, sorted by creation time, so that a listing is a single pass. A job that is added
- * is usually the newest, so it goes to the array's end.
+ * The store; see store.h. Each place (jobs/ or history/) has an array of its entries, sorted by
+ * creation time, so that a listing is a single pass. A new job is usually the newest, at the
+ * array's end.
  */
 #include "backend/jobs/store.h"
 
@@ -17,13 +17,9 @@
 
 struct store_entry {
 	struct spec_job *job;
-	/*
-	 * The creation time in the job's first snapshot. It determines the entry's position in the
-	 * list, so it must not change.
-	 */
-	int64_t created;
+	int64_t created; /* of the first snapshot; must not change, because it sorts the list */
 	enum backend_place place;
-	bool has_alias; /* true if the entry is also in ALIASES */
+	bool has_alias; /* the entry is also in ALIASES */
 };
 
 struct store_place {
@@ -31,13 +27,13 @@ struct store_place {
 	struct store_entry **list;
 	size_t n;
 	int64_t changed;
-	uint64_t revision; /* the store's revision when a job in this place last changed */
+	uint64_t revision; /* when a job in this place last changed */
 };
 
 struct store {
 	struct store_events events;
 	struct lock lock;  /* protects all members below */
-	uint64_t revision; /* counts the changes of all jobs */
+	uint64_t revision; /* counts all changes */
 	struct key_table by_uid;
 	/* By the submission's UUID: jobs that were submitted here and now have another uid. */
 	struct key_table aliases;
@@ -117,10 +113,7 @@ static int store_order(const struct store_entry *a, const struct store_entry *b)
 	return c ? c : strcmp(a->job->uid, b->job->uid);
 }
 
-/*
- * Return the position of E in the list of P. If E is not in the list, return the position at which
- * E must be inserted.
- */
+/* Return the position of E in the list of P, or the position at which E must be inserted. */
 static size_t store_position(const struct store_place *p, const struct store_entry *e)
 {
 	size_t low = 0, high = p->n;
@@ -143,13 +136,13 @@ static void store_touch(struct store_place *p)
 	p->changed = max_of(loop_time_ns(), p->changed + 1);
 }
 
-/* Count a change in PLACE: a snapshot was added, replaced or removed. Return the new revision. */
+/* Return the new revision after a change in PLACE. */
 static uint64_t store_revise(struct store *store, enum backend_place place)
 {
 	return store->place[place].revision = ++store->revision;
 }
 
-/* Remove E from the tables of its place, but not from the other tables. */
+/* Remove E only from the tables of its place. */
 static void store_unlist(struct store *store, struct store_entry *e)
 {
 	struct store_place *p = &store->place[e->place];
@@ -182,10 +175,7 @@ static void store_remove_alias(struct store *store, struct store_entry *e)
 	e->has_alias = false;
 }
 
-/*
- * If E was submitted here, let store_find_uid find E by the UUID of its submission, too. Skip a
- * UUID that already leads to another entry.
- */
+/* Let store_find_uid also find E by the UUID of its submission, unless another entry has it. */
 static void store_add_alias(struct store *store, struct store_entry *e)
 {
 	const char *submission = e->job->submission;
@@ -197,7 +187,6 @@ static void store_add_alias(struct store *store, struct store_entry *e)
 	e->has_alias = true;
 }
 
-/* Remove E from all tables. */
 static void store_drop(struct store *store, struct store_entry *e)
 {
 	store_unlist(store, e);
@@ -206,10 +195,7 @@ static void store_drop(struct store *store, struct store_entry *e)
 	store_revise(store, e->place);
 }
 
-/*
- * Replace the snapshot of E by JOB, which has the same uid but may have another id. Return the old
- * snapshot.
- */
+/* Replace E's snapshot by JOB, which may have another id. Return the old snapshot. */
 static struct spec_job *store_set_job(struct store *store, struct store_entry *e,
 				      struct spec_job *job)
 {
@@ -244,10 +230,7 @@ static struct store_entry *store_find_uid(struct store *store, const char *uid)
 
 #define UID_SHORT 8
 
-/*
- * Set RET to UID8, the first characters of UID. UID8 has at most 8 characters, and ends before the
- * first character that is not allowed in an id. UID is untrusted.
- */
+/* Set RET to UID8: at most 8 characters of UID, up to the first one that an id must not have. */
 static void store_short(const char *uid, char ret[UID_SHORT + 1])
 {
 	static const char plain[] =
@@ -257,7 +240,7 @@ static void store_short(const char *uid, char ret[UID_SHORT + 1])
 		 uid);
 }
 
-/* Return the id of JOB without the ~UID8 that an earlier mount may have appended, malloc'ed. */
+/* Return JOB's id without the ~UID8 of an earlier mount, malloc'ed. */
 static char *store_plain(const struct spec_job *job)
 {
 	char uid8[UID_SHORT + 1];
@@ -269,10 +252,7 @@ static char *store_plain(const struct spec_job *job)
 		       : text_copy(job->id);
 }
 
-/*
- * Return ID~UID8 as the new id of JOB, malloc'ed. If another job in PLACE has this new id already,
- * append a number to it.
- */
+/* Return ID~UID8 for JOB, malloc'ed. If another job in PLACE has this id, append a number. */
 static char *store_other(struct store *store, enum backend_place place, const char *id,
 			 const struct spec_job *job)
 {
@@ -303,7 +283,6 @@ struct store_renamed {
 	const struct spec_job *old, *now;
 };
 
-/* Rename E, because another job gets its id. Set *RET to the old and the new snapshot of E. */
 static void store_rename(struct store *store, struct store_entry *e, struct store_renamed *ret)
 {
 	cleanup_free char *id = store_other(store, e->place, e->job->id, e->job);
@@ -312,7 +291,7 @@ static void store_rename(struct store *store, struct store_entry *e, struct stor
 	ret->now = spec_job_ref(e->job);
 }
 
-/* Set the id of F's job to ID. F must not be in a table. */
+/* Set the id of F's job. F must not be in a table. */
 static void store_set_id(struct store_entry *f, const char *id)
 {
 	struct spec_job *named;
@@ -325,9 +304,8 @@ static void store_set_id(struct store_entry *f, const char *id)
 }
 
 /*
- * Choose the id of F, which is not in a table yet. If another entry in its place has this id and
- * must be renamed, return that entry; otherwise return NULL. In jobs/, F gets its plain id, because
- * a cluster has only one job of each name.
+ * Choose the id of the new entry F. Return another entry that must be renamed, or NULL. In jobs/, F
+ * gets its plain id, because a cluster has only one job of each name.
  */
 static struct store_entry *store_name(struct store *store, struct store_entry *f)
 {
@@ -345,7 +323,7 @@ static struct store_entry *store_name(struct store *store, struct store_entry *f
 
 /*
  * Set the id of F, whose snapshot will replace that of E in the same place. In history/, F gets the
- * id of E. In jobs/, F keeps its own id; if a third job has this id, rename that job.
+ * id of E. In jobs/, F keeps its id, and a third job that has this id is renamed.
  */
 static void store_keep_id(struct store *store, struct store_entry *e, struct store_entry *f,
 			  struct store_renamed *renamed)
@@ -359,9 +337,8 @@ static void store_keep_id(struct store *store, struct store_entry *e, struct sto
 }
 
 /*
- * Make the snapshot of *FRESH the current one of its uid, and set *OLD to the previous one. If the
- * other place has an entry of the same uid, remove that entry from all tables and set *GONE to it.
- * If another job had to be renamed, set *RENAMED.
+ * Make the snapshot of *FRESH the current one of its uid. *OLD is the previous one. Remove the
+ * job's entry in the other place, and set *GONE to it. *RENAMED is a job that had to be renamed.
  */
 static void store_swap(struct store *store, struct store_entry **fresh, struct store_entry **gone,
 		       struct store_renamed *renamed, const struct spec_job **old)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The store has the current snapshot of each job, in three tables: jobs/ by id, history/ by id, and
- * all jobs by uid. Only the I/O thread changes the store; any thread may read it. One lock protects
- * the tables. After each change the store calls the listener without holding the lock.
+ * all jobs by uid. Only the I/O thread changes the store; any thread may read it. After each change
+ * the store calls the listener without a lock.
  *
  * This folder has the code that local jobs and jobs of a cluster share: records, the store, last
- * words, and expiry, which removes old jobs and output. The backend owns the store. Its
- * implementation (local or kube) owns the expiry.
+ * words, and expiry, which removes old jobs and output.
  */
 #pragma once
 
@@ -27,24 +26,21 @@ struct store *store_new(const struct store_events *events);
 void store_free(struct store *store);
 
 /*
- * Make JOB the current snapshot of its uid, and take ownership of the reference to JOB.
- * JOB->history determines the place of the job. If the job was in the other place, remove it there.
- * If JOB was submitted here, it also replaces the held job whose uid is JOB->submission. Set
- * JOB->revision. I/O thread.
+ * Make JOB the current snapshot of its uid, and take ownership of the reference to JOB. Put JOB
+ * into the place of JOB->history, and remove the job from the other place. If JOB was submitted
+ * here, it also replaces the held job whose uid is JOB->submission. Set JOB->revision. I/O thread.
  *
  * An id is unique in each place. If two jobs have the same id, one keeps it: in jobs/ the job that
  * was put last, in history/ the newest job (by creation, then uid). The store renames the other job
- * to ID~UID8, where UID8 is the beginning of its uid. In history/ a renamed job keeps the new id
- * when its snapshot is replaced.
+ * to ID~UID8, where UID8 is the beginning of its uid. In history/ a renamed job keeps its new id.
  */
 void store_put(struct store *store, struct spec_job *job);
-/* Remove the job with this uid from all tables. I/O thread. */
+/* Remove the job with this uid. I/O thread. */
 void store_remove(struct store *store, const char *uid);
 
 /*
  * See backend_job, backend_jobs and others in backend.h. A job that was submitted here is also
- * found by the UUID of its submission. This UUID is the uid of a held job; in a cluster, the job
- * gets another uid when it is launched. Any thread.
+ * found by the UUID of its submission, which was its uid while it was held. Any thread.
  */
 const struct spec_job *store_get(struct store *store, enum backend_place place, const char *id);
 const struct spec_job *store_get_uid(struct store *store, const char *uid);

@@ -11,10 +11,7 @@
 #include "backend/output/lines.h"
 #include "spec/base/mem.h"
 
-/*
- * A log is far behind if more than BEHIND_BYTES of its bytes wait to be merged. Two times are near
- * each other if they differ by less than BEHIND_NS.
- */
+/* Times within BEHIND_NS are near. A log with more than BEHIND_BYTES to merge is far behind. */
 #define BEHIND_BYTES (256u << 10)
 #define BEHIND_NS    1000000u
 
@@ -87,9 +84,8 @@ void cutter_pause(struct cutter *c, struct chunks *ret)
 		return;
 	/*
 	 * BAR becomes a chunk of its own, and OPEN keeps the rest. STARTS does not count a prefix
-	 * before a chunk's first byte. So subtract the prefixes within BAR, and also the prefix
-	 * before the byte that follows BAR. If chunk_join joins the two chunks again, it counts
-	 * this last prefix again.
+	 * before a chunk's first byte. So subtract the prefixes within BAR, and the prefix before
+	 * the byte that follows BAR, which chunk_join would count again.
 	 */
 	c->open.starts -= bar.starts + 1;
 	c->open.from += bar.length;
@@ -105,10 +101,7 @@ void cutter_end(struct cutter *c, struct chunks *ret)
 		cutter_give(c, c->cr ? CHUNK_CR : 0, ret);
 }
 
-/*
- * Make a chunk from OPEN, which is full although its line continues. If the last byte of OPEN is
- * '\r', leave this byte in OPEN, because a '\n' may follow.
- */
+/* Make a chunk from OPEN, which is full. Leave a last '\r' in OPEN, because '\n' may follow. */
 static void cutter_give_part(struct cutter *c, struct chunks *ret)
 {
 	struct chunk cr = {.from = c->at - 1, .ns = c->ns, .length = 1};
@@ -126,7 +119,7 @@ static void cutter_give_part(struct cutter *c, struct chunks *ret)
 	c->open = cr;
 }
 
-/* Set BAR to the first LENGTH bytes of OPEN, which end with a '\r' that is not followed by '\n'. */
+/* Set BAR to the first LENGTH bytes of OPEN, whose last '\r' is not followed by '\n'. */
 static void cutter_note_bar(struct cutter *c, uint32_t length)
 {
 	c->bar = c->open;
@@ -135,7 +128,7 @@ static void cutter_note_bar(struct cutter *c, uint32_t length)
 	c->open.starts++;
 }
 
-/* Add N bytes of one line to OPEN, which has space for them. Only the last byte may be '\n'. */
+/* Add N bytes of one line to OPEN, which has space for them. Only the last may be '\n'. */
 static void cutter_take(struct cutter *c, const char *bytes, size_t n)
 {
 	uint32_t before = c->open.length;
@@ -194,14 +187,14 @@ void cutter_add(struct cutter *c, int64_t ns, const char *bytes, size_t n, struc
 /* --- reading chunks from the disk --- */
 
 #define FEED_BUFFER (256u << 10)
-#define FEED_MAX    (4u << 20) /* largest number of bytes read in one run */
+#define FEED_MAX    (4u << 20) /* bytes that one run reads at most */
 
 struct feed_run {
 	struct feed *f;
 	int fd, lines_fd; /* LINES_FD is -1 if there is no table */
 	struct cutter cutter;
 	struct lines_reader lines;
-	struct lines_record next; /* the first record after the cutter's position, if HAS_NEXT */
+	struct lines_record next; /* first record after the cutter's position */
 	bool has_next;
 	int64_t ns;
 };
@@ -211,7 +204,7 @@ static int64_t time_of(const struct lines_record *r)
 	return r->line.ns ? r->line.ns : CHUNK_UNTIMED;
 }
 
-/* Start the cutter at the feed's first byte, with the time of the line that contains this byte. */
+/* Start the cutter with the time of the line that contains the feed's first byte. */
 static void run_begin(struct feed_run *r)
 {
 	struct feed *f = r->f;
@@ -229,9 +222,7 @@ static void run_begin(struct feed_run *r)
 	cutter_begin(&r->cutter, f->from, last != '\n', r->ns);
 }
 
-/*
- * Pass the next N bytes of the log, which are at BUF, to the cutter, with the times of their lines.
- */
+/* Pass the next N bytes of the log to the cutter, with the times of their lines. */
 static void run_cut(struct feed_run *r, const char *buf, size_t n)
 {
 	while (n > 0) {
@@ -282,8 +273,7 @@ int feed_run(struct feed *f)
 
 	f->seen = f->size = f->from;
 	if (fd < 0)
-		/* The log was removed: there is nothing more to read. */
-		return fd == -ENOENT ? 0 : fd;
+		return fd == -ENOENT ? 0 : fd; /* the log was removed */
 	err = disk_stat(fd, "", &st);
 	if (err < 0)
 		return err;

@@ -1,120 +1,96 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chunks are the units of the merged log. A chunk consists of whole lines of one log, or of a part
- * of a line that is too long for one chunk. A chunk may also be the beginning of an incomplete
- * line, up to the line's last '\r': progress bars end each update with '\r' instead of '\n'. A
- * cutter makes chunks from bytes that arrive. A feed makes chunks from bytes that it reads from the
- * disk.
+ * A chunk is a unit of the merged log: whole lines of one log, or a part of a line. A line that is
+ * longer than CHUNK_MAX becomes several chunks. The beginning of an incomplete line, up to its last
+ * '\r', may also be a chunk: progress bars end each update with '\r' instead of '\n'. A cutter
+ * makes chunks from bytes that arrive. A feed makes chunks from bytes that it reads from the disk.
  */
 #pragma once
 
 #include "spec/base/base.h"
 
-/* largest size of a chunk in bytes; a longer line becomes several chunks */
-#define CHUNK_MAX     65536
-#define CHUNK_UNTIMED INT64_MIN /* the time of chunks that are not sorted */
+#define CHUNK_MAX     65536	/* largest size of a chunk in bytes */
+#define CHUNK_UNTIMED INT64_MIN /* time of a chunk that is not sorted */
 
-#define CHUNK_ENDS    1u /* the chunk ends with '\n' */
-#define CHUNK_CR      2u /* the chunk ends with '\r' */
-#define CHUNK_NEWLINE 4u /* the chunk's first byte is '\n' */
+#define CHUNK_ENDS    1u /* ends with '\n' */
+#define CHUNK_CR      2u /* ends with '\r' */
+#define CHUNK_NEWLINE 4u /* begins with '\n' */
 
 struct chunk {
-	uint64_t from;	 /* offset of the chunk in its log */
-	int64_t ns;	 /* the time of the chunk's first line */
-	uint32_t length; /* length in bytes, at most CHUNK_MAX */
+	uint64_t from;	 /* offset in its log */
+	int64_t ns;	 /* time of its first line */
+	uint32_t length; /* at most CHUNK_MAX bytes */
 	/*
 	 * Number of prefixes that the merged log inserts after the chunk's first byte, one at the
 	 * beginning of each further line. Here, a '\r' without '\n' also ends a line.
 	 */
 	uint32_t starts;
-	uint32_t lines; /* number of '\n' in the chunk */
+	uint32_t lines; /* number of '\n' */
 	uint32_t flags;
 };
 
-/*
- * If B directly follows A in the same log, append B to A. Return false if B does not follow A, or
- * if the result would be longer than CHUNK_MAX.
- */
+/* If B directly follows A, and both fit into CHUNK_MAX, append B to A and return true. */
 bool chunk_join(struct chunk *a, const struct chunk *b);
 /*
- * True if A and B, which follows A in the same log, should become one chunk of the merged log: they
- * have the same time, or the log is far behind and their times are so near that the order of A, B
- * and a line of another log between them does not matter. BYTES is the number of bytes of the log
- * that wait to be merged.
+ * True if A and B, which follows A in the same log, should become one chunk. Either they have the
+ * same time, or their times are near and the log is far behind: BYTES of it wait to be merged.
  */
 bool chunk_is_near(const struct chunk *a, const struct chunk *b, uint64_t bytes);
 
-/* A list of chunks of one log, in the order of their bytes. A zeroed list is empty. */
+/* Chunks of one log, in the order of their bytes. A zeroed list is empty. */
 struct chunks {
-	struct chunk *v; /* malloc'ed */
+	struct chunk *v;
 	size_t n, room;
-	uint64_t bytes; /* total length of the chunks */
+	uint64_t bytes; /* total length */
 };
 
-/* Add P to the list. If P is near the last chunk (chunk_is_near), join the two if possible. */
+/* Append P, or join it with the last chunk if both are near (chunk_is_near). */
 void chunks_add(struct chunks *all, const struct chunk *p);
-/* Empty ALL, but keep its memory for later chunks. */
+/* Empty ALL, but keep its memory. */
 void chunks_reuse(struct chunks *all);
 void chunks_clear(struct chunks *all);
 
 struct cutter {
-	uint64_t at; /* offset of the next byte in the log */
+	uint64_t at; /* offset of the next byte */
 	int64_t ns;  /* time of the current line */
 	bool midline;
-	bool cr;	   /* true if the last byte was '\r' */
-	struct chunk open; /* the newest bytes, which are not in a returned chunk yet */
+	bool cr;	   /* the last byte was '\r' */
+	struct chunk open; /* bytes that are not in a returned chunk yet */
 	/*
-	 * The part of OPEN up to the last '\r' that is not followed by '\n', as progress bars
-	 * print. BAR may become a chunk before the line ends. Its length is 0 if there is no such
-	 * part.
+	 * The beginning of OPEN, up to the last '\r' that is not followed by '\n'. BAR may become a
+	 * chunk before the line ends. Its length is 0 if OPEN has no such '\r'.
 	 */
 	struct chunk bar;
 };
 
-/*
- * Begin at byte AT of a log. If MIDLINE, this byte is in the middle of a line that began at the
- * time NS.
- */
+/* Begin at byte AT of a log. If MIDLINE, this byte is within a line of the time NS. */
 void cutter_begin(struct cutter *c, uint64_t at, bool midline, int64_t ns);
-/*
- * Add the next N bytes of the log. NS is the time of the lines that begin in these bytes. Append
- * each complete chunk to RET.
- */
+/* Add N bytes. Lines that begin in them have the time NS. Append complete chunks to RET. */
 void cutter_add(struct cutter *c, int64_t ns, const char *bytes, size_t n, struct chunks *ret);
-/*
- * Like cutter_add, but all N > 0 bytes are of one line. If WHOLE, the last byte is '\n'. No other
- * byte may be '\n'.
- */
+/* Like cutter_add, for N > 0 bytes of one line. If WHOLE, they end with the line's '\n'. */
 void cutter_add_line(struct cutter *c, int64_t ns, const char *bytes, size_t n, bool whole,
 		     struct chunks *ret);
 /* Call this when no more bytes are available now. Append BAR to RET, unless BAR is empty. */
 void cutter_pause(struct cutter *c, struct chunks *ret);
-/* Call this when no more bytes will follow. Append the remaining bytes to RET as the last chunk. */
+/* Call this when no more bytes will follow. Append the remaining bytes to RET. */
 void cutter_end(struct cutter *c, struct chunks *ret);
 
 /*
- * A feed reads chunks of a log from the disk, on the pool: output that a local job's helper has
- * written, output from before kxfs started, and output that exceeds the memory limit. The log's
- * writer delivers all other chunks from memory.
+ * A feed reads chunks of a log from the disk, on the pool: output of a helper, output from before
+ * kxfs started, and output beyond the memory limit. Other chunks come from the log's writer.
  */
 struct feed {
 	int dir_fd;
 	const char *id, *key;
-	uint64_t from;	/* the first byte that is not in a chunk yet */
-	uint64_t limit; /* the offset at which the feed stops */
-	/* true if the chunks get the times of their lines; otherwise they are not sorted */
-	bool timed;
-	/* True if the log does not grow any more: an incomplete last line becomes a chunk, too. */
-	bool final;
+	uint64_t from;	/* first byte that is not in a chunk yet */
+	uint64_t limit; /* where the feed stops */
+	bool timed;	/* chunks get the times of their lines, and are sorted */
+	bool final;	/* the log has ended: an incomplete last line becomes a chunk */
 
 	struct chunks chunks;
 	uint64_t size; /* size of the log, at most LIMIT */
-	/*
-	 * All bytes before this offset are in chunks, or in an incomplete line. If SEEN is lower
-	 * than SIZE, another feed must read the rest.
-	 */
-	uint64_t seen;
+	uint64_t seen; /* earlier bytes are in chunks, or in an incomplete line */
 };
 
-/* Run F. Return 0 or a negative errno. Even after an error, F may have new chunks. */
+/* Return 0 or a negative errno. Even after an error, F may have new chunks. */
 int feed_run(struct feed *f);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Logs on disk and their readers; see file.h. Each file has a struct log for each of its two forms,
- * which all readers of that form share. A file's descriptors are open while the file has readers.
- */
+/* Logs on disk and their readers; see file.h. Descriptors are open while there are readers. */
 #include "backend/output/file.h"
 
 #include <assert.h>
@@ -24,7 +21,7 @@
 struct log {
 	struct file *file;
 	enum log_form form;
-	bool opened;		  /* true if a reader has opened this form; under the lock */
+	bool opened;		  /* a reader has opened this form; under the lock */
 	struct stamp_place size;  /* where log_size continues to count lines; under the lock */
 	struct stamp_place place; /* where the next read probably begins; under the lock */
 };
@@ -40,29 +37,26 @@ struct files {
 };
 
 struct file {
-	struct files *all; /* the table of all files; this file has a reference to it */
-	char *name;	   /* "ID/KEY"; "ID/" if this is the merged log */
+	struct files *all; /* with a reference */
+	char *name;	   /* "ID/KEY"; "ID/" for the merged log */
 	char *id;
-	const char *key; /* points into NAME; NULL if this is the merged log */
+	const char *key; /* within NAME; NULL for the merged log */
 	struct log forms[2];
 	atomic_bool ended, denied;
-	atomic_bool cut; /* true if the file was removed before the log had ended */
+	atomic_bool cut; /* removed before the log had ended */
 	atomic_uint fetching;
-	atomic_uint_least64_t size; /* the largest size that the file has had so far */
+	atomic_uint_least64_t size; /* largest size so far */
 
 	/* The members below are under the lock. */
 	unsigned refs; /* including those of readers */
 	unsigned readers;
 	bool listed;
-	/*
-	 * FOUND: no job has begun the log. BEGUN: a job has begun it. PUBLISHED: a job has begun
-	 * it, and INDEX is set.
-	 */
+	/* BEGUN: a job has begun the log. PUBLISHED: the job has also set INDEX. */
 	enum { FOUND, BEGUN, PUBLISHED } origin;
 	UT_hash_handle hh;
-	int fd, lines_fd;	 /* open while there are readers; else -1 */
-	struct merged *merged;	 /* the open merged log, while there are readers; else NULL */
-	struct index_size index; /* the size of the merged index on disk, if PUBLISHED */
+	int fd, lines_fd;	 /* -1 while there are no readers */
+	struct merged *merged;	 /* NULL while there are no readers */
+	struct index_size index; /* size on disk, if PUBLISHED */
 };
 
 /* --- the table --- */
@@ -289,10 +283,7 @@ unsigned file_fetch(struct file *f, int more)
 
 /* --- readers --- */
 
-/*
- * Open F on disk. If the log has no file but may get one, and CREATE is true, create an empty file,
- * so that the log can be opened before its output arrives. Return a descriptor or a negative errno.
- */
+/* Open F on disk. If CREATE, create a missing file: a log can be opened before it has output. */
 static int file_open_disk(struct file *f, bool create)
 {
 	int dir = f->all->dir_fd, err;
@@ -313,17 +304,14 @@ static int file_open_disk(struct file *f, bool create)
 	return S_ISREG(st.st_mode) ? take_fd(&fd) : -EIO;
 }
 
-/* True if F may get a file on disk, if it has none yet. */
+/* True if F's file may still be created. */
 static bool file_may_appear(struct file *f)
 {
 	lock_scope(&f->all->lock);
 	return f->all->expect_more || f->origin != FOUND;
 }
 
-/*
- * Return the descriptor of F's table of lines; -1 if there is none yet. Later calls try again,
- * because a writer may create the table after F was opened.
- */
+/* Return F's table of lines, or -1. Each call tries again, because it may be created later. */
 static int file_lines(struct file *f)
 {
 	cleanup_fd int fd = -1;
@@ -340,7 +328,7 @@ static int file_lines(struct file *f)
 	return f->lines_fd;
 }
 
-/* Open what a reader of F in FORM needs, and count the reader. CREATE is as in file_open_disk. */
+/* Open what a reader of F in FORM needs, and count the reader. */
 static int file_add_reader(struct file *f, enum log_form form, bool create)
 {
 	cleanup_fd int fd = file_open_disk(f, create);
@@ -411,7 +399,7 @@ void log_unref(struct log *log)
 
 /* --- size and bytes --- */
 
-/* Get the size of the merged index: the one that the job has published, or else the one on disk. */
+/* Get the size of the merged index: as the job has published it, or else from the disk. */
 static int file_index(struct file *f, struct index_size *ret)
 {
 	cleanup_fd int fd = -1;
@@ -445,16 +433,13 @@ void file_hold(struct file *f)
 		f->refs++;
 	}
 	merged_hold(f->merged);
-	/* Read the size of the index now, because F's name may later belong to another job. */
+	/* Read the size now, because another job may have F's name later. */
 	if (file_index(f, &size) == 0)
 		file_publish(f, &size);
 	log_unref(&f->forms[LOG_PLAIN]);
 }
 
-/*
- * Set *RET to the length of a container's log in the form of LOG. SIZE is the log's length in
- * bytes.
- */
+/* Set *RET to the size of LOG, a container's log, in its form. The log has SIZE bytes. */
 static int log_size(struct log *log, uint64_t size, uint64_t *ret)
 {
 	struct file *f = log->file;
@@ -536,7 +521,7 @@ ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off)
 	if (log->form == LOG_STAMPED)
 		return log_read_stamped(log, buf, n, off);
 	got = file_read_at(f->fd, buf, n, off);
-	/* A reader must not get bytes beyond the reported size, so increase this size. */
+	/* A reader must not get bytes beyond the reported size. */
 	if (got > 0)
 		file_grow(f, off + (uint64_t)got);
 	return got;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The folder of a job: see folder.h. */
+/* The folder of a job; see folder.h. */
 #include "backend/output/folder.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The index of a job's merged log: see index.h. */
+/* The index of a job's merged log; see index.h. */
 #include "backend/output/index.h"
 
 #include <assert.h>
@@ -15,20 +15,20 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-/* A crash of the machine may damage at most this many records at the end of an index. */
+/* A power cut may damage at most this many records at the end of an index. */
 #define INDEX_TORN_MAX 4096
-#define OUT_FIRST      16	   /* initial capacity in records */
-#define INDEX_KEYS_MAX (64u << 20) /* maximum size of `merged.keys` */
+#define OUT_FIRST      16	   /* initial capacity of OUT */
+#define INDEX_KEYS_MAX (64u << 20) /* bytes of `merged.keys` */
 
-/* A batch of records that is being written, or waits for a retry. */
+/* A batch of records that is being written or retried. */
 struct index_batch {
-	char *keys; /* new lines of the table of keys */
+	char *keys; /* new lines of `merged.keys` */
 	size_t keys_len, n_keys;
 	uint8_t *bytes;
-	size_t n; /* number of records */
+	size_t n; /* records */
 	struct merge_record last;
 	struct work work;
-	bool writing; /* true while WORK is in progress */
+	bool writing;
 	void (*written)(void *data, int err);
 	void *data;
 };
@@ -38,24 +38,17 @@ struct index {
 	char *id;
 	struct merge_keys keys;
 	struct key_table by_key; /* the items of KEYS */
-	bool keys_known;	 /* true if the keys on disk were read */
-	/* true if the file's invalid end was removed, but the file is not synced yet */
-	bool cut;
-	/*
-	 * The size that each log had at the first attempt to load the index, by the log's number.
-	 * NULL before that attempt, and after the index was loaded.
-	 */
+	bool keys_known;	 /* the keys on disk were read */
+	bool cut;		 /* the invalid end was removed, but the file is not synced yet */
+	/* Until the index is loaded: the size of each log at the first attempt. Otherwise NULL. */
 	uint64_t *sizes;
-	size_t keys_saved;	  /* number of keys on disk */
-	uint64_t keys_len;	  /* length in bytes of the keys on disk */
-	struct merge_record last; /* the last closed record, which can't be extended any more */
-	struct index_size size;	  /* the size on disk */
+	size_t keys_saved;	  /* keys on disk */
+	uint64_t keys_len;	  /* bytes of `merged.keys` on disk */
+	struct merge_record last; /* last closed record */
+	struct index_size size;	  /* on disk */
 	uint8_t *out;		  /* encoded records that are not in BATCH */
 	size_t n_out, out_room;
-	/*
-	 * True if the last record, OPEN_CHUNK of log OPEN_LOG, may still be extended. It is encoded
-	 * when it is closed.
-	 */
+	/* If OPEN, the last record is OPEN_CHUNK of log OPEN_LOG, which may still grow. */
 	bool open;
 	uint32_t open_log;
 	struct chunk open_chunk;
@@ -100,13 +93,11 @@ static void index_clear_keys(struct index *x)
 	merge_keys_clear(&x->keys);
 }
 
-/* Return the offset of record NUMBER in `merged`. */
 static uint64_t index_place(uint64_t number)
 {
 	return MERGE_HEAD + number * MERGE_RECORD;
 }
 
-/* Set X->sizes to the size of each log. */
 static int index_log_sizes(struct index *x)
 {
 	cleanup_free uint64_t *sizes = mem_zero_n(x->keys.n + 1, sizeof(*sizes));
@@ -127,8 +118,8 @@ static int index_log_sizes(struct index *x)
 }
 
 /*
- * Read the records. Stop at the first record that is not plausible, or that refers to bytes that a
- * crash of the machine has lost. New records will replace that record and all records after it.
+ * Read the records up to the first one that is implausible, or that refers to bytes that a power
+ * cut has lost. New records will replace the rest.
  */
 static int index_load_records(struct index *x, int fd)
 {
@@ -167,7 +158,7 @@ static int index_load_file(struct index *x)
 
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	/* Start over: an earlier attempt may have read a part of the file. */
+	/* Start over after a failed attempt. */
 	x->last = merge_start;
 	x->size = (struct index_size){0};
 	for (size_t i = 0; i < x->keys.n; i++)
@@ -179,9 +170,8 @@ static int index_load_file(struct index *x)
 	if (err)
 		return err;
 	/*
-	 * Remove the invalid end, so that new records do not follow it. Then sync the file:
-	 * otherwise another crash of the machine could restore this end, although the log has other
-	 * bytes at these offsets by then.
+	 * Remove the invalid end, and sync the file. Otherwise a power cut could restore this end,
+	 * although the logs have other bytes at its offsets by then.
 	 */
 	whole = index_place(x->size.records);
 	if ((uint64_t)st.st_size > whole) {
@@ -326,14 +316,14 @@ uint64_t index_bytes(const struct index *x)
 	return x->size.records > 0 ? index_place(x->size.records) + x->keys_len : 0;
 }
 
-/* Encode the record R at the end of OUT. index_grow must have made space for it there. */
+/* Encode R as the last record of OUT, which index_grow has added. */
 static void index_put(struct index *x, const struct merge_record *r)
 {
 	merge_encode(r, index_appended(x) - 1, x->out + (x->n_out - 1) * MERGE_RECORD);
 	x->last = *r;
 }
 
-/* Close the open record, if there is one: encode it, so that it can't be extended any more. */
+/* Encode the open record, so that it can't grow any more. */
 static void index_close(struct index *x)
 {
 	struct merge_record r;
@@ -346,7 +336,6 @@ static void index_close(struct index *x)
 	x->open = false;
 }
 
-/* Make space for one more record at the end of OUT. */
 static void index_grow(struct index *x)
 {
 	if (x->n_out == x->out_room) {
@@ -400,10 +389,7 @@ static int index_write_keys(const struct index *x)
 	fd = folder_open(x->dir_fd, x->id, NULL, "merged.keys", O_WRONLY | O_CREAT);
 	if (fd < 0)
 		return fd;
-	/*
-	 * Remove an incomplete line at the end of the file, because kxfs would read it as a part of
-	 * the next line.
-	 */
+	/* Remove an incomplete last line, because it would become a part of the next line. */
 	err = disk_truncate(fd, x->keys_len);
 	return err < 0 ? err
 		       : file_pwrite_all(fd, x->batch.keys, x->batch.keys_len, (off_t)x->keys_len);
@@ -446,7 +432,7 @@ static void index_done(void *data)
 		x->size.stamps = b->last.stamps;
 		x->size.mtime = loop_time_ns();
 		b->n = 0;
-		/* Free the memory, because most logs are silent most of the time. */
+		/* Most logs are silent most of the time. */
 		free(take_ptr(b->bytes));
 	}
 	return b->written(b->data, b->work.err);
@@ -466,7 +452,7 @@ void index_write(struct index *x, struct group *group, void (*written)(void *dat
 		b->n = x->n_out;
 		b->last = x->last;
 		x->n_out = x->out_room = 0;
-		/* Write into B->keys the lines of the keys that are not on disk yet. */
+		/* Write the keys that are not on disk yet into B->keys. */
 		free(take_ptr(b->keys));
 		f = text_stream(&b->keys, &b->keys_len);
 		for (size_t i = x->keys_saved; i < x->keys.n; i++)

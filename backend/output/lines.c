@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of lines beside a log: see lines.h. */
+/* The table of lines beside a log; see lines.h. */
 #include "backend/output/lines.h"
 
 #include <assert.h>
@@ -11,9 +11,7 @@
 #include "backend/output/folder.h"
 #include "spec/base/mem.h"
 
-#define LINES_WHOLE 24 /* bytes of the first record of a block */
-
-/* --- numbers --- */
+#define LINES_WHOLE 24 /* bytes of a whole record */
 
 static size_t put_varint(uint8_t *to, uint64_t v)
 {
@@ -25,10 +23,7 @@ static size_t put_varint(uint8_t *to, uint64_t v)
 	return n;
 }
 
-/*
- * Parse the varint at FROM, of at most LEN bytes. Return its length. Return 0 if the varint is
- * incomplete or exceeds 64 bits.
- */
+/* Return the length of the varint at FROM, or 0 if it is incomplete or exceeds 64 bits. */
 static size_t get_varint(const uint8_t *from, size_t len, uint64_t *ret)
 {
 	uint64_t v = 0;
@@ -53,8 +48,6 @@ static int64_t unzigzag(uint64_t v)
 	return (int64_t)(v >> 1 ^ -(v & 1));
 }
 
-/* --- records --- */
-
 static size_t put_whole(uint8_t *to, const struct lines_record *r)
 {
 	bytes_put64(to, r->line.at);
@@ -70,10 +63,7 @@ static bool get_whole(const uint8_t *from, size_t len, uint64_t block, struct li
 	ret->line.at = bytes_get64(from);
 	ret->line.ns = (int64_t)bytes_get64(from + 8);
 	ret->number = bytes_get64(from + 16);
-	/*
-	 * A crash of the machine may leave zeros in the table. Zeros are a valid record only in the
-	 * first block.
-	 */
+	/* A power cut may leave zeros, which are a valid record only in the first block. */
 	return ret->line.at <= INT64_MAX && ret->number <= ret->line.at &&
 	       (block == 0 || ret->number > 0);
 }
@@ -87,16 +77,13 @@ static size_t put_difference(uint8_t *to, const struct lines_record *last,
 	return n + put_varint(to + n, r->number - last->number);
 }
 
-/*
- * True if a record may be AT bytes and NUMBER lines after the record LAST. Each line has at least
- * one byte, so NUMBER can't be higher than AT.
- */
+/* True if a record may be AT bytes and NUMBER lines after LAST. No line is empty. */
 static bool may_follow(const struct lines_record *last, uint64_t at, uint64_t number)
 {
 	return at > 0 && at <= INT64_MAX - last->line.at && number > 0 && number <= at;
 }
 
-/* Parse the record at FROM, of at most LEN bytes. Return its length; 0 if it is not plausible. */
+/* Return the length of the record at FROM, or 0 if the record is not plausible. */
 static size_t get_difference(const uint8_t *from, size_t len, const struct lines_record *last,
 			     struct lines_record *ret)
 {
@@ -112,8 +99,6 @@ static size_t get_difference(const uint8_t *from, size_t len, const struct lines
 	ret->number = last->number + number;
 	return n_at + n_ns + n_number;
 }
-
-/* --- writing --- */
 
 static size_t lines_encode(struct lines_encoder *e, const struct lines_record *r, uint8_t *ret)
 {
@@ -145,9 +130,9 @@ size_t lines_count(const char *p, size_t n)
 }
 
 /*
- * Add N bytes with ENDS newlines to the log of E. FIRST is the offset in these bytes at which the
- * first line begins; N if no line begins in them. MIDLINE is true if they end within a line. Set
- * RET to the bytes to append to the table, and return their number.
+ * Add N bytes with ENDS newlines to E. FIRST is the offset in these bytes at which a line first
+ * begins; N if no line begins. MIDLINE is true if they end within a line. Return the number of
+ * bytes in RET, which the caller appends to the table.
  */
 static size_t lines_put(struct lines_encoder *e, int64_t ns, size_t n, size_t ends, size_t first,
 			bool midline, uint8_t ret[LINES_ADDED_MAX])
@@ -192,7 +177,7 @@ size_t lines_add_line(struct lines_encoder *e, int64_t ns, size_t n, bool whole,
 	return lines_put(e, ns, n, whole, e->midline ? n : 0, !whole, ret);
 }
 
-/* Add records for the bytes of the log that the table does not cover. SIZE is the log's size. */
+/* Add records for the bytes of the log that the table does not cover. */
 static int mend_rest(int fd, int log_fd, uint64_t size, struct lines_encoder *e)
 {
 	cleanup_free char *buf = mem_grow(NULL, LINES_SPAN, 1);
@@ -236,16 +221,13 @@ int lines_mend(int fd, int log_fd, uint64_t size, struct lines_encoder *ret)
 	if (err == 0 && (uint64_t)st.st_size > ret->table) {
 		err = disk_truncate(fd, ret->table);
 		/*
-		 * Sync the truncation. Otherwise a crash of the machine could restore the removed
-		 * records, although the log has other bytes there by then.
+		 * A power cut must not restore removed records, which would describe other bytes.
 		 */
 		if (err == 0)
 			err = disk_sync_data(fd);
 	}
 	return err < 0 ? err : mend_rest(fd, log_fd, size, ret);
 }
-
-/* --- reading --- */
 
 void lines_open(struct lines_reader *r, int fd)
 {
@@ -255,10 +237,7 @@ void lines_open(struct lines_reader *r, int fd)
 	r->last = (struct lines_record){0};
 }
 
-/*
- * Read BLOCK from the disk into R. Return 0, -ENOENT if BLOCK does not begin with a valid record,
- * or another negative errno.
- */
+/* Return 0, -ENOENT if BLOCK does not begin with a valid record, or another negative errno. */
 static int read_block(struct lines_reader *r, uint64_t block)
 {
 	ssize_t n = file_read_sure(r->fd, r->bytes, LINES_BLOCK, block * LINES_BLOCK);
@@ -329,7 +308,7 @@ int lines_next(struct lines_reader *r, struct lines_record *ret)
 	assert(r->block != UINT64_MAX);
 	n = get_difference(r->bytes + at, r->n - at, &last, ret);
 	if (n == 0 && r->n < LINES_BLOCK) {
-		/* The block may have grown, so read it again. */
+		/* The block may have grown. */
 		err = read_block(r, r->block);
 		if (err < 0)
 			return err;
@@ -353,7 +332,7 @@ int lines_next(struct lines_reader *r, struct lines_record *ret)
 		*ret = r->last;
 		return 0;
 	}
-	/* Return to the reader's last position, so that the caller can retry. */
+	/* Return to the last position, so that the caller can retry. */
 	if (read_block(r, r->block - 1) < 0)
 		r->n = 0;
 	r->last = last;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The format of the merged index: see merge.h. */
+/* The format of the merged index; see merge.h. */
 #include "backend/output/merge.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 const uint8_t merge_head[MERGE_HEAD] = "kxfs merged 2\n";
 const struct merge_record merge_start = {.flags = MERGE_ENDS};
 
-/* Return the checksum of a record: FNV-1a of its NUMBER, and of its bytes before the checksum. */
+/* Return a checksum: FNV-1a of NUMBER, and of the record's bytes before the checksum. */
 static uint32_t merge_check(const uint8_t bytes[MERGE_RECORD], uint64_t number)
 {
 	uint32_t hash = 2166136261u;
@@ -112,19 +112,15 @@ size_t merge_keys_parse(struct merge_keys *keys, const char *text, size_t len)
 	return (size_t)(at - text);
 }
 
-/*
- * Iterates over the lines of a record. A line ends after '\n', or after a '\r' that is not followed
- * by '\n'.
- */
+/* Iterates over the lines of a record. A '\r' that is not followed by '\n' also ends a line. */
 struct merge_lines {
 	const char *buf;
 	size_t len;
-	size_t at; /* where the next line begins */
-	/* offset of the byte after the next '\n' (at or after AT); 0 if not known yet */
-	size_t whole;
+	size_t at;    /* where the next line begins */
+	size_t whole; /* the offset after the next '\n' at or after AT; 0 if unknown */
 };
 
-/* Move AT from the beginning of a line to the end of this line. Return the new AT. */
+/* Move AT to the next line, and return it. */
 static size_t merge_line(struct merge_lines *l)
 {
 	if (l->at >= l->whole) {
@@ -169,10 +165,7 @@ struct merge_record merge_next(const struct merge_record *last, uint32_t log, co
 	return r;
 }
 
-/*
- * A window on a stream of bytes. The first SKIP bytes of the stream are dropped. Of the following
- * bytes, at most ROOM bytes are written to OUT.
- */
+/* A window on a stream: drops the first SKIP bytes, then writes at most ROOM bytes to OUT. */
 struct merge_window {
 	uint64_t skip;
 	char *out;
@@ -207,15 +200,15 @@ static void merge_stamp(struct merge_window *w, const struct merge_style *style,
 /* --- many short lines --- */
 
 /*
- * For many short lines, find the ends of all lines in a block at the same time, and copy lines in
- * steps of a fixed length. Calling memchr and memcpy for each line would take three times as long.
+ * Find all line ends in a block at the same time, and copy lines in steps of a fixed length.
+ * Calling memchr and memcpy for each line would take three times as long.
  */
 #define MERGE_STEP  16 /* bytes that are compared, or copied, in one step */
-#define MERGE_BLOCK 64 /* size of a block: all line ends in it are found at the same time */
+#define MERGE_BLOCK 64 /* bytes of a block */
 
 typedef uint8_t merge_bytes __attribute__((vector_size(MERGE_STEP)));
 
-/* Return a mask with one bit for each byte of V. The bytes of V are 0 or 255. */
+/* Return a mask with one bit for each byte of V, which is 0 or 255. */
 static inline uint64_t merge_bits(merge_bytes v)
 {
 #ifdef __SSE2__
@@ -239,10 +232,7 @@ static inline merge_bytes merge_load(const char *at)
 	return v;
 }
 
-/*
- * Return a mask with a bit for each byte of BLOCK that ends a line: '\n', or '\r' that is not
- * followed by '\n'. At least one more byte must follow BLOCK.
- */
+/* Return a mask of the bytes in BLOCK that end a line. At least one more byte must follow BLOCK. */
 static inline uint64_t merge_ends(const char *block)
 {
 	uint64_t nl = 0, cr = 0;
@@ -261,13 +251,13 @@ static inline uint64_t merge_ends(const char *block)
 	return nl | (cr & ~(nl >> 1 | (uint64_t)(block[MERGE_BLOCK] == '\n') << 63));
 }
 
-/* A prefix. The unused bytes after it allow code to copy whole steps of MERGE_STEP bytes. */
+/* A prefix. The unused bytes after it allow code to copy whole steps. */
 struct merge_prefix {
 	size_t len;
 	char text[MERGE_PREFIX_MAX + MERGE_STEP];
 };
 
-/* Copies of those fields of merge_window and merge_lines that merge_run changes. */
+/* The fields of merge_window and merge_lines that merge_run changes. */
 struct merge_run {
 	const char *line; /* the next line */
 	char *out, *out_end;
@@ -288,18 +278,15 @@ static inline bool merge_drop_line(struct merge_run *run, const struct merge_pre
 }
 
 /*
- * Copy the next line, which ends before NEXT, with its prefix. The buffer must have at least
- * MERGE_BLOCK bytes after NEXT. Return false if OUT has no space.
+ * Copy the next line, which ends before NEXT, with its prefix. At least MERGE_BLOCK bytes of the
+ * buffer must follow NEXT. Return false if OUT has no space.
  */
 static inline bool merge_copy_line(struct merge_run *run, const struct merge_prefix *prefix,
 				   const char *next)
 {
 	size_t n = (size_t)(next - run->line);
 
-	/*
-	 * The code below copies whole steps, so it may write more bytes than the line has. One step
-	 * is enough for most prefixes, and two steps for many lines.
-	 */
+	/* Whole steps may write more bytes than the line has. */
 	if ((size_t)(run->out_end - run->out) < prefix->len + n + 2 * MERGE_STEP)
 		return false;
 	memcpy(run->out, prefix->text, MERGE_STEP);
@@ -328,10 +315,7 @@ static inline bool merge_block(struct merge_run *run, const struct merge_prefix 
 	return true;
 }
 
-/*
- * Render lines from L->at on, each with its prefix, a block at a time. First drop the lines that W
- * skips, then copy lines. merge_render renders the lines that are left, which may be all of them.
- */
+/* Render lines a block at a time: drop those that W skips, then copy lines. Some may be left. */
 static void merge_run(struct merge_window *w, struct merge_lines *l,
 		      const struct merge_prefix *prefix)
 {

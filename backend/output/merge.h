@@ -8,11 +8,11 @@
  * one log are contiguous, from the log's first byte. The file `merged.keys` has one line for each
  * log, "KEY\tPREFIX\n". The number of a log is the number of its line, from 0.
  *
- * A record is rendered as follows. If MERGE_NEWLINE is set, the rendering begins with a newline.
- * Then the bytes of the record follow. The log's prefix is inserted before the first byte if
- * MERGE_START is set. It is also inserted after each '\n', and after each '\r' that is not followed
- * by '\n', if more bytes of the record follow. In the stamped form, a stamp of STAMP bytes is
- * inserted before the first prefix if MERGE_LINE is set, and before each prefix after '\n'.
+ * The rendering of a record begins with a newline if MERGE_NEWLINE is set. Then the bytes of the
+ * record follow. The log's prefix is inserted before the first byte if MERGE_START is set. It is
+ * also inserted after each '\n', and after each '\r' that is not followed by '\n', if more bytes of
+ * the record follow. In the stamped form, a stamp of STAMP bytes is inserted before the first
+ * prefix if MERGE_LINE is set, and before each prefix after '\n'.
  */
 #pragma once
 
@@ -26,12 +26,11 @@
 
 /* The preceding record ends within a line that this record does not continue. */
 #define MERGE_NEWLINE 1u
-#define MERGE_START   2u  /* the record's first byte gets a prefix */
-#define MERGE_ENDS    4u  /* the record ends with '\n', so the next byte begins a line */
-#define MERGE_CR      8u  /* the record ends with '\r' */
-#define MERGE_LINE    16u /* the record's first byte begins a line, and gets a stamp */
+#define MERGE_START   2u  /* its first byte gets a prefix */
+#define MERGE_ENDS    4u  /* it ends with '\n', so the next byte begins a line */
+#define MERGE_CR      8u  /* it ends with '\r' */
+#define MERGE_LINE    16u /* its first byte begins a line, and gets a stamp */
 
-/* Plain data. */
 struct merge_record {
 	uint64_t end;
 	uint64_t offset;
@@ -41,12 +40,11 @@ struct merge_record {
 	uint32_t flags;
 };
 
-/* A log, and how much of it is in the index. Plain data. */
 struct merge_key {
 	char *key;
 	char *prefix;
-	uint32_t number;  /* the number of the log */
-	uint64_t indexed; /* number of bytes of the log that the index has so far */
+	uint32_t number;
+	uint64_t indexed; /* bytes of the log in the index */
 };
 
 struct merge_keys {
@@ -54,39 +52,30 @@ struct merge_keys {
 	size_t n;
 };
 
-/* The head with which each index begins. */
 extern const uint8_t merge_head[MERGE_HEAD];
-/* The record that precedes the first record of each index. */
+/* The record before the first record of each index. */
 extern const struct merge_record merge_start;
 
-/*
- * Encode R. NUMBER is the position of the record in the index, from 0. The checksum includes
- * NUMBER, so a record at another position is not valid.
- */
+/* NUMBER is the position in the index, from 0. A record at another position is not valid. */
 void merge_encode(const struct merge_record *r, uint64_t number, uint8_t ret[MERGE_RECORD]);
-/* Decode the record at position NUMBER. Return 0, or -EINVAL if BYTES is not a valid record. */
+/* Return 0, or -EINVAL if BYTES is not a valid record at the position NUMBER. */
 int merge_decode(const uint8_t bytes[MERGE_RECORD], uint64_t number, struct merge_record *ret);
 
 /*
- * Check whether R may follow LAST. If so, count R in KEYS and return 0. Otherwise return -EINVAL.
- * Bytes from a disk are untrusted, but a record that passes this check can be rendered in bounded
- * time and space.
+ * If R may follow LAST, count R in KEYS and return 0. Otherwise return -EINVAL. Bytes from a disk
+ * are untrusted, but a record that passes this check can be rendered in bounded time and space.
  */
 int merge_follow(struct merge_keys *keys, const struct merge_record *last,
 		 const struct merge_record *r);
 
-/*
- * Parse TEXT, the contents of `merged.keys`, and append its lines to KEYS. Stop at a line that is
- * incomplete or invalid. Return the length of the lines before that line.
- */
+/* Append the lines of `merged.keys` in TEXT, up to an invalid one. Return their length. */
 size_t merge_keys_parse(struct merge_keys *keys, const char *text, size_t len);
-/* Append a new key, and return it. It remains valid until merge_keys_clear. */
+/* Append a new key, and return it. The key remains valid until merge_keys_clear. */
 struct merge_key *merge_keys_add(struct merge_keys *keys, const char *key, const char *prefix);
 void merge_keys_clear(struct merge_keys *keys);
-/* True if KEY and PREFIX are valid in `merged.keys`. */
 bool merge_key_is_valid(const char *key, const char *prefix);
 
-/* Return the record for chunk P of log LOG. This record follows the record LAST. */
+/* Return the record for chunk P of log LOG. This record follows LAST. */
 struct merge_record merge_next(const struct merge_record *last, uint32_t log, const struct chunk *p,
 			       size_t prefix_len);
 
@@ -99,8 +88,8 @@ struct merge_style {
 
 /*
  * Write at most N bytes of the rendering of R to OUT, from byte SKIP of the rendering on. The whole
- * rendering has TOTAL bytes. BUF has the first HAVE bytes of the part of the log that R refers to.
- * Return the number of bytes written, which is lower than N if HAVE is too small.
+ * rendering has TOTAL bytes. BUF has the first HAVE bytes of R's part of the log. Return the number
+ * of bytes written, which is lower than N if HAVE is too small.
  */
 size_t merge_render(const struct merge_record *r, uint64_t total, const struct merge_style *style,
 		    const char *buf, size_t have, uint64_t skip, char *out, size_t n);

@@ -10,30 +10,27 @@
 #include "backend/output/folder.h"
 #include "spec/base/mem.h"
 
-#define MERGED_BATCH	64  /* number of records read in one call */
-#define MERGED_KEPT	64  /* the largest number of logs whose descriptors are kept open */
-#define MERGED_HELD	512 /* the same limit while the job is being removed */
-#define MERGED_STAMPERS 16  /* number of stampers during one read */
+#define MERGED_BATCH	64  /* records read in one call */
+#define MERGED_KEPT	64  /* logs whose descriptors are kept open, at most */
+#define MERGED_HELD	512 /* the same while the job is being removed */
+#define MERGED_STAMPERS 16  /* stampers of one read */
 
-/* A log that is part of the merged log. */
 struct merged_log {
 	char *key;
 	char *prefix;
-	int fd, lines_fd; /* kept open, or negative; under the lock */
+	int fd, lines_fd; /* or negative; under the lock */
 };
 
 struct merged {
 	struct lock *lock;
 	int dir_fd;
 	char *id;
-	/* Descriptor of the index; -1 until it is needed; under the lock. */
-	int fd;
+	int fd; /* of the index; -1 until it is needed; under the lock */
 	/* The lock protects the array. The logs remain valid until merged_free. */
 	struct merged_log **logs;
 	size_t n_logs;
-	size_t n_kept; /* logs with descriptors; under the lock */
-	/* for each form, the number of the record that was read last; under the lock */
-	uint64_t hint[2];
+	size_t n_kept;	  /* logs with descriptors; under the lock */
+	uint64_t hint[2]; /* by form: the record that was read last; under the lock */
 };
 
 struct merged *merged_new(struct lock *lock, int dir_fd, const char *id)
@@ -69,8 +66,6 @@ uint64_t merged_size(const struct index_size *size, enum log_form form)
 	return size->end + (form == LOG_STAMPED ? STAMP * size->stamps : 0);
 }
 
-/* --- the index --- */
-
 static int merged_index(struct merged *m)
 {
 	cleanup_fd int fd = -1;
@@ -86,10 +81,10 @@ static int merged_index(struct merged *m)
 	lock_scope(m->lock);
 	if (m->fd < 0)
 		m->fd = take_fd(&fd);
-	return m->fd; /* another thread may have opened the index meanwhile */
+	return m->fd; /* another thread may have opened it meanwhile */
 }
 
-/* Return the offset in the merged log, in FORM, at which the rendering of R ends. */
+/* Return the offset in the merged log, in FORM, at which R's rendering ends. */
 static uint64_t record_end(const struct merge_record *r, enum log_form form)
 {
 	return r->end + (form == LOG_STAMPED ? STAMP * r->stamps : 0);
@@ -106,8 +101,8 @@ static int merged_record(int fd, uint64_t i, struct merge_record *ret)
 }
 
 /*
- * Find the first record whose rendering ends after OFF. Set *RET_I to the record's number, and
- * *RET_BASE to the offset at which its rendering begins. HINT is a guess of the record's number.
+ * Find the first record whose rendering ends after OFF. Set *RET_I to its number, and *RET_BASE to
+ * the offset at which its rendering begins. HINT is a guess of its number.
  */
 static int merged_find(int fd, const struct index_size *size, enum log_form form, uint64_t hint,
 		       uint64_t off, uint64_t *ret_i, uint64_t *ret_base)
@@ -125,7 +120,7 @@ static int merged_find(int fd, const struct index_size *size, enum log_form form
 		if (record_end(&r, form) <= off) {
 			low = mid + 1;
 			*ret_base = record_end(&r, form);
-			/* First try the record after HINT, for sequential readers. */
+			/* For sequential readers, first try the record after HINT. */
 			mid = mid == hint && low < high ? low : low + (high - low) / 2;
 		} else {
 			high = mid;
@@ -136,9 +131,6 @@ static int merged_find(int fd, const struct index_size *size, enum log_form form
 	return low < size->records ? 0 : -EBADMSG;
 }
 
-/* --- the logs of the merged log --- */
-
-/* Read the keys that M does not have yet. */
 static int merged_load_logs(struct merged *m)
 {
 	cleanup(merge_keys_clear) struct merge_keys keys = {0};
@@ -179,9 +171,8 @@ static int merged_log(struct merged *m, uint32_t number, struct merged_log **ret
 }
 
 /*
- * Get descriptors of L and of its table of lines (negative if there is none). M keeps the
- * descriptors of at most KEEP logs open. If *RET_OWN is set, the caller must close these
- * descriptors.
+ * Get descriptors of L and of its table of lines (negative if there is none). M keeps those of at
+ * most KEEP logs. If *RET_OWN, the caller must close them.
  */
 static int merged_open(struct merged *m, struct merged_log *l, size_t keep, int *ret_fd,
 		       int *ret_lines_fd, bool *ret_own)
@@ -225,16 +216,14 @@ void merged_hold(struct merged *m)
 	}
 }
 
-/* --- reading --- */
-
-/* The state of one read. Several threads may read at the same time, each with its own state. */
+/* One read. Several threads may read at the same time. */
 struct merged_read {
 	struct merged *m;
 	enum log_form form;
-	char *src; /* space for the bytes of a record */
+	char *src; /* for the bytes of a record */
 	char *out;
 	size_t n;    /* space left in OUT */
-	uint64_t at; /* offset in the merged log of the next byte */
+	uint64_t at; /* offset of the next byte in the merged log */
 	struct stamper *stampers[MERGED_STAMPERS];
 };
 
@@ -264,7 +253,7 @@ static int read_record(struct merged_read *m, const struct merge_record *r, uint
 		err = merged_open(m->m, l, MERGED_KEPT, &fd, &lines_fd, &own);
 	if (err < 0)
 		return err;
-	/* More bytes are not needed: each makes at least one byte of the rendering. */
+	/* Each byte makes at least one byte of the rendering, so more bytes are not needed. */
 	want = (size_t)min_of((uint64_t)r->length, m->at - base + m->n);
 	got = file_read_sure(fd, m->src, want, r->offset);
 	style.prefix = l->prefix;
@@ -283,14 +272,11 @@ static int read_record(struct merged_read *m, const struct merge_record *r, uint
 	m->out += n;
 	m->n -= n;
 	m->at += n;
-	/*
-	 * Fail if the disk has lost bytes of the record, or can't return them now. Do not skip
-	 * these bytes, because the reader may retry.
-	 */
+	/* The disk has lost bytes of the record, or can't return them now. The reader may retry. */
 	return whole ? 0 : got < 0 ? (int)got : -EBADMSG;
 }
 
-/* Render records until OUT is full. Begin with record I, whose rendering begins at BASE. */
+/* Render records until OUT is full, from record I on. Its rendering begins at BASE. */
 static int read_records(struct merged_read *m, int fd, const struct index_size *size, uint64_t i,
 			uint64_t base)
 {
@@ -331,7 +317,7 @@ ssize_t merged_read(struct merged *m, const struct index_size *size, enum log_fo
 	if (off >= end)
 		return 0;
 	r.n = (size_t)min_of((uint64_t)n, end - off);
-	/* A record never has more bytes than the merged log, so this space is enough. */
+	/* A record never has more bytes than the merged log. */
 	src = mem_grow(NULL, (size_t)min_of(size->end, (uint64_t)MERGE_LENGTH_MAX), 1);
 	r.src = src;
 	{
@@ -344,6 +330,6 @@ ssize_t merged_read(struct merged *m, const struct index_size *size, enum log_fo
 		err = read_records(&r, fd, size, i, base);
 	for (size_t k = 0; k < MERGED_STAMPERS; k++)
 		free(r.stampers[k]);
-	/* If some bytes were read, return their number. The next call then returns the error. */
+	/* After a partial read, the next call returns the error. */
 	return r.at > off ? (ssize_t)(r.at - off) : err;
 }

@@ -1,35 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The order of lines in the merged log: see order.h. The sources with waiting chunks form a heap.
- */
+/* Sorts chunks by time; see order.h. The sources with waiting chunks form a heap. */
 #include "backend/output/order.h"
 
 #include "spec/base/mem.h"
 
-#define WAITING_MAX   16384 /* the largest number of waiting chunks of a source */
+#define WAITING_MAX   16384 /* waiting chunks of a source, at most */
 #define WAITING_FIRST 16
-#define WAITING_KEPT  4096 /* an empty queue keeps at most this capacity */
+#define WAITING_KEPT  4096 /* capacity that an empty queue keeps, at most */
 
 struct order_waiting {
 	struct chunk chunk;
-	uint32_t due; /* the tick at which the chunk has waited long enough */
+	uint32_t due; /* the tick at which its wait ends */
 };
 
 struct order_source {
 	struct order *order;
 	void *data;
-	struct order_waiting *queue; /* the waiting chunks, from FIRST on */
+	struct order_waiting *queue; /* waiting chunks, from FIRST on */
 	size_t first, n, room;
-	uint64_t bytes;	 /* bytes in the queue */
-	size_t position; /* position in the heap, from 1; 0 if no chunk waits */
-	/* Breaks ties: of two sources with chunks of the same time, the lower SEQ is first. */
-	uint64_t seq;
-	/* Chunks that begin before this byte must not wait for long (order_flush_early). */
-	uint64_t flush_to;
-	/* for how many more ticks all other sources wait for this source (order_expect) */
-	unsigned expected;
+	uint64_t bytes;	   /* bytes in the queue */
+	size_t position;   /* in the heap, from 1; 0 if no chunk waits */
+	uint64_t seq;	   /* breaks ties between equal times: the lower one is first */
+	uint64_t flush_to; /* chunks before this byte wait only briefly (order_flush_early) */
+	unsigned expected; /* ticks for which all other sources wait (order_expect) */
 	bool open, reading;
-	bool is_due; /* true if the first chunk of the source has waited long enough */
+	bool is_due; /* its first chunk has waited long enough */
 };
 
 struct order {
@@ -37,17 +32,14 @@ struct order {
 	size_t n_sources;
 	struct order_source **heap;
 	size_t n_heap;
-	size_t n_open;	       /* sources that are open */
+	size_t n_open;
 	size_t n_open_waiting; /* open sources in the heap */
-	size_t n_due;	       /* sources in the heap with a chunk that is due */
-	/* sources that are expected (order_expect) or being read (order_read) */
-	size_t n_awaited;
+	size_t n_due;	       /* sources whose first chunk is due */
+	size_t n_awaited;      /* sources that are expected or being read */
 	uint64_t last_seq;
-	uint32_t now; /* the tick, counted from 0 */
+	uint32_t now; /* the current tick */
 	bool draining;
 };
-
-/* --- the heap --- */
 
 static const struct order_waiting *head(const struct order_source *s)
 {
@@ -67,7 +59,7 @@ static void order_put(struct order *o, size_t position, struct order_source *s)
 	s->position = position;
 }
 
-/* Put S at POSITION of the heap, and move it up or down until the heap is in order. */
+/* Put S at POSITION, and move it up or down until the heap is in order. */
 static void order_sift(struct order *o, size_t position, struct order_source *s)
 {
 	while (position > 1 && order_before(s, o->heap[position / 2 - 1])) {
@@ -96,8 +88,6 @@ static void order_note_due(struct order_source *s)
 		o->n_due += due ? 1 : (size_t)-1;
 	s->is_due = due;
 }
-
-/* --- sources --- */
 
 struct order *order_new(void)
 {
@@ -176,8 +166,6 @@ void order_read(struct order_source *s, bool reading)
 	order_await(s, s->expected, reading);
 }
 
-/* --- waiting chunks --- */
-
 void order_feed(struct order_source *s, const struct chunk *p)
 {
 	struct order *o = s->order;
@@ -224,8 +212,6 @@ void order_flush_early(struct order_source *s, uint64_t to)
 	for (size_t i = s->first; i < s->first + s->n && s->queue[i].chunk.from < to; i++)
 		s->queue[i].due = min_of(s->queue[i].due, s->order->now + 1);
 }
-
-/* --- the next chunk --- */
 
 bool order_may_go(const struct order *o)
 {

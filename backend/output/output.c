@@ -2,41 +2,41 @@
 /*
  * The output of jobs. An open job has its logs (struct output_log), the order in which their lines
  * go into the merged log (order.c), and the index of the merged log (index.c). Each log has a file
- * (file.c), which its readers share. While kxfs fetches a log, the log also has a writer
- * (writer.c). Readers know only files.
+ * (file.c), which its readers share. While kxfs fetches a log, the log has a writer (writer.c).
  *
- * A writer writes bytes to the disk. Then it passes their chunks, which are still in memory, to the
- * log (feeder.h). The log passes them to the order, and the order to the index. In three cases, the
- * pool reads the chunks from the disk instead (chunk.c): a local job's helper writes the log; the
- * output existed before kxfs started; or more output waits than memory may hold.
+ * A writer writes bytes to the disk, then passes their chunks to the log (feeder.h). The log passes
+ * them to the order, and the order to the index. In three cases, the pool reads the chunks from the
+ * disk instead (chunk.c): a helper writes the log; the output existed before kxfs started; or more
+ * output waits than memory may hold.
  *
- * All of this belongs to the I/O thread, except struct file. Disk access is on the pool, with at
- * most one unit of work for each log at a time. Each event of a log puts the log into the queue of
- * its job, and posts job_step. job_step advances the job and the logs in the queue, and posts the
- * callbacks that are due. Jobs, logs and arrivals are in one file because job_step needs the states
- * of all of them. A job is freed when its group WORK is empty.
+ * All of this belongs to the I/O thread, except struct file. The pool accesses the disk. Beside the
+ * work of its writer, a log has at most one unit of work at a time. Each event of a log puts the
+ * log into the queue of its job, and posts job_step. job_step advances the job and the logs in the
+ * queue, and posts the callbacks that are due. Jobs, logs and arrivals are in one file because
+ * job_step needs the states of all of them. A job is freed when its group WORK is empty.
  *
- *	job	| what is under way				| what ends it				| next
- *	NEW	| work of an earlier job of this name		| that work has ended			| LOADING
- *	LOADING	| the pool makes the folder and reads the index	| done					| OPEN
- *		| logs that begin must wait			| a disk error				| REFUSED
- *	REFUSED	| a pause of one second				| the timer				| NEW
- *	OPEN	| logs advance, and the index is written	| the job is closed, and complete if	| GONE
- *		|						| its end was requested			|
- *	GONE	| work on the pool; the job can't be found	| that work has ended			| freed
+ *	job     | what is under way                     | what ends it                    | next
+ *	NEW     | work of an earlier job of this name   | that work has ended             | LOADING
+ *	LOADING | the pool makes folder and reads index | done                            | OPEN
+ *	        | logs that begin must wait             | a disk error                    | REFUSED
+ *	REFUSED | a pause of one second                 | the timer                       | NEW
+ *	OPEN    | logs advance, and index is written    | the job is closed, and complete | GONE
+ *	        |                                       | if its end was requested        |
+ *	GONE    | work on the pool; can't be found      | that work has ended             | freed
  *
- *	log	| what is under way				| what ends it				| next
- *	NEW	| the job is not OPEN yet			| the job is OPEN			| MAKING
- *	MAKING	| the pool makes the log's file			| done					| LIVE
- *		|						| a disk error				| UNMADE
- *	UNMADE	| a pause of one second				| the job's timer			| NEW
- *	LIVE	| the writer writes				| chunks must be read from disk		| READING
- *	READING	| the pool reads the log; the writer writes	| done					| LIVE
- *		|						| a disk error				| UNREAD
- *		|						| all of an ending log was read		| FED
- *	UNREAD	| a pause of one second				| the job's timer			| LIVE
- *	FED	| readers see the end; index is being written	| the index on disk has all of the log	| ENDED
- *	ENDED	| nothing					| the log begins again			| NEW
+ *	log     | what is under way                     | what ends it                    | next
+ *	NEW     | the job is not OPEN yet               | the job is OPEN                 | MAKING
+ *	MAKING  | the pool makes the log's file         | done                            | LIVE
+ *	        |                                       | a disk error                    | UNMADE
+ *	UNMADE  | a pause of one second                 | the job's timer                 | NEW
+ *	LIVE    | the writer writes                     | chunks must be read from disk   | READING
+ *	        |                                       | its end, if it has no prefix    | ENDED
+ *	READING | the pool reads, and the writer writes | done                            | LIVE
+ *	        |                                       | a disk error                    | UNREAD
+ *	        |                                       | all of an ending log was read   | FED
+ *	UNREAD  | a pause of one second                 | the job's timer                 | LIVE
+ *	FED     | readers see the end; index is written | the index on disk has all of it | ENDED
+ *	ENDED   | nothing                               | the log begins again            | NEW
  */
 #include "backend/output/output.h"
 
@@ -59,10 +59,9 @@
 #include "spec/base/name.h"
 
 #define OUTPUT_RETRY_MS 1000
-/* If so many retries fail, the archive no longer waits for the merged log. */
-#define OUTPUT_RETRIES	600
+#define OUTPUT_RETRIES	600 /* then the archive no longer waits for the merged log */
 #define OUTPUT_DRAIN_MS 5000
-#define OUTPUT_STEP	(4u << 20) /* the largest number of bytes that one step adds to an index */
+#define OUTPUT_STEP	(4u << 20) /* bytes that one step adds to an index, at most */
 
 enum log_life {
 	LOG_NEW,
@@ -78,50 +77,33 @@ enum log_life {
 struct output_log {
 	struct output_job *job;
 	struct file *file;
-	char *prefix;		     /* NULL if the log is not part of the merged log */
-	uint32_t number;	     /* the log's number in the index */
-	struct order_source *source; /* NULL before its job is open, and if PREFIX is NULL */
+	char *prefix;		     /* NULL if the merged log does not contain the log */
+	uint32_t number;	     /* in the index */
+	struct order_source *source; /* NULL before the job is open, and without PREFIX */
 	enum log_life life;
-	bool ending; /* true after output_log_end was called, because the log is complete */
-	/*
-	 * True if kxfs itself writes the log (writer.h). In this case, the log's chunks have times,
-	 * and SIZE is the whole size of the log.
-	 */
-	bool fetched;
-	/*
-	 * True if the log was empty before this run of kxfs. Otherwise, room_count has counted the
-	 * bytes of its file, so make_done must not count them again.
-	 */
+	bool ending;  /* output_log_end was called: the log is complete */
+	bool fetched; /* kxfs writes the log: its chunks have times, and SIZE is its whole size */
+	/* The log was empty before this run of kxfs, so room_count has not counted its bytes. */
 	bool anew;
 	bool expected;
-	unsigned writers; /* number of writers with work on the pool */
-	uint64_t size;	  /* number of bytes that are known to be on disk */
-	/*
-	 * All bytes before this offset were passed to the order, or belong to an incomplete line.
-	 */
-	uint64_t seen;
-	uint64_t given;	   /* number of bytes that were passed to the order */
-	uint64_t readings; /* number of times that the log was read to its end */
-	/* unless the log is fetched: kxfs must read it until READINGS reaches this number */
-	uint64_t due;
-	/* in FED: the index has all of the log when it has this many records on disk */
-	uint64_t whole;
-	/* unless the log is fetched: the size of its table of lines, as the room has counted it */
-	uint64_t table;
-	struct work work;     /* in MAKING and READING */
-	uint64_t found_size;  /* in MAKING: size of the file */
+	unsigned writers;    /* with work on the pool */
+	uint64_t size;	     /* bytes that are known to be on disk */
+	uint64_t seen;	     /* earlier bytes were passed to the order, or are an incomplete line */
+	uint64_t given;	     /* bytes that were passed to the order */
+	uint64_t readings;   /* how often the log was read to its end */
+	uint64_t due;	     /* unless FETCHED: kxfs must read until READINGS reaches this number */
+	uint64_t whole;	     /* in FED: records on disk with which the index has all of the log */
+	uint64_t table;	     /* unless FETCHED: counted size of the table of lines */
+	struct work work;    /* in MAKING and READING */
+	uint64_t found_size; /* in MAKING: size of the file */
 	uint64_t found_table; /* in MAKING and READING: size of the table of lines */
 	struct feed feed;     /* in READING */
-	/* Called when the log's file exists or could not be created; or NULL. */
-	loop_fn opened;
+	loop_fn opened;	      /* called when the file exists or could not be created; or NULL */
 	void *opened_data;
 	loop_fn ended; /* called when the log has ended; or NULL */
 	void *ended_data;
-	bool calling; /* true if the call of ENDED is posted */
-	/*
-	 * Links of the job's list QUEUE: the logs that the job's next step advances. PREV is NULL
-	 * if the log is not in the list.
-	 */
+	bool calling; /* the call of ENDED is posted */
+	/* Links of the job's QUEUE. PREV is NULL if the log is not in the queue. */
 	struct output_log *prev, *next;
 	UT_hash_handle hh;
 };
@@ -130,8 +112,8 @@ enum job_state { JOB_NEW, JOB_LOADING, JOB_REFUSED, JOB_OPEN, JOB_GONE };
 enum job_end { END_NONE, END_REQUESTED, END_DONE };
 
 /*
- * LOGGED: kxfs has logged a disk error, and no write of the index has succeeded since. FAILING: the
- * last write of the index has failed, and its retry is pending.
+ * LOGGED: kxfs has logged a disk error since the last write of the index. FAILING: the last write
+ * of the index has failed, and its retry is pending.
  */
 enum job_trouble { TROUBLE_NONE, TROUBLE_LOGGED, TROUBLE_FAILING };
 
@@ -143,35 +125,30 @@ struct output_job {
 	struct file *merged;
 	struct output_log *logs; /* by key */
 	struct output_log *queue;
-	/* While UNMARKING, removes the mark (UNMERGED). Log files are not created in this time. */
+	/* While UNMARKING, removes the mark (UNMERGED). Log files are not created meanwhile. */
 	struct work unmark;
 	bool unmarking;
 	struct order *order;
-	struct work load; /* in LOADING; in REFUSED, its ERR is the disk error */
-	/*
-	 * Before OPEN: a partial result of index_load, or NULL. In LOADING, only the pool uses it.
-	 */
-	struct index *index;
+	struct work load;    /* in LOADING; in REFUSED, its ERR is the disk error */
+	struct index *index; /* before OPEN: a partial result or NULL; in LOADING, for the pool */
 	struct loop_timer tick;	 /* runs while chunks wait */
 	struct loop_timer retry; /* runs after a disk error */
-	bool posted;		 /* true if job_step is posted */
+	bool posted;		 /* job_step is posted */
 	bool closed;
-	uint64_t published; /* bytes of the index that readers can see */
+	uint64_t published; /* bytes of the index that readers see */
 	enum job_trouble trouble;
 	unsigned retries; /* since the last successful write of the index */
 	enum job_end end;
 	size_t n_live; /* logs that have not ended */
-	/* If the job is being removed, the function to call after the job is freed; else NULL. */
-	loop_fn gone;
+	loop_fn gone;  /* if the job is being removed: called after the job is freed */
 	void *gone_data;
 	UT_hash_handle hh;
-	struct output_job *next; /* link of the list GONE, of closed jobs that are not freed yet */
+	struct output_job *next; /* in the list GONE, of closed jobs that are not freed yet */
 };
 
 /*
- * UNAIMED: some logs of the job are not open yet, so the required bytes are not known. COLLECTING:
- * some required bytes are not in the index yet. SYNCING: the index has all required bytes, but must
- * still be written to disk.
+ * UNAIMED: some logs are not open yet, so the required bytes are not known. COLLECTING: the index
+ * lacks some required bytes. SYNCING: the index has them, but perhaps not on disk yet.
  */
 enum arrival_state { ARRIVAL_UNAIMED, ARRIVAL_COLLECTING, ARRIVAL_SYNCING };
 
@@ -184,10 +161,10 @@ struct arrival {
 	struct arrival_target {
 		struct output_log *log;
 		uint64_t readings; /* the log's READINGS must reach this number */
-		uint64_t size; /* all bytes of the log before this offset must be in the index */
+		uint64_t size;	   /* the index must have all earlier bytes of the log */
 	} * targets;
 	size_t n;
-	uint64_t records; /* in SYNCING: the number of records that the index must have on disk */
+	uint64_t records; /* in SYNCING: the index must have so many on disk */
 	struct arrival *next;
 };
 
@@ -197,14 +174,13 @@ struct output {
 	struct room *room;
 	output_fetch_fn fetch; /* NULL if output need not be fetched */
 	void *fetch_data;
-	struct output_job *jobs; /* jobs that are open, by id */
+	struct output_job *jobs; /* open jobs, by id */
 	struct output_job *gone;
 	struct arrival *arrivals;
-	size_t pending; /* number of bytes, of all writers together, that wait for the disk */
+	size_t pending; /* bytes of all writers that wait for the disk */
 	bool stopping, stopped;
-	/* Expires if a stop takes too long. Then kxfs abandons all output that still waits. */
-	struct loop_timer late;
-	loop_fn over; /* called when the output has stopped */
+	struct loop_timer late; /* ends a stop that takes too long */
+	loop_fn over;		/* called when stopped */
 	void *over_data;
 	atomic_ullong captured_bytes, captured_lines;
 };
@@ -214,7 +190,6 @@ struct output {
 static void job_step(void *data);
 static void stop_if_drained(void *data);
 
-/* Post job_step for J, unless it is posted already. */
 static void job_wake(struct output_job *j)
 {
 	if (j->posted || j->state == JOB_GONE)
@@ -224,7 +199,7 @@ static void job_wake(struct output_job *j)
 	loop_post(j->output->loop, job_step, j);
 }
 
-/* Put L into its job's queue, and post job_step, which then advances L. */
+/* Let job_step advance L. */
 static void log_queue(struct output_log *l)
 {
 	if (!l->prev)
@@ -232,7 +207,7 @@ static void log_queue(struct output_log *l)
 	job_wake(l->job);
 }
 
-/* True if an operation on L has failed with a disk error, and kxfs will retry it. */
+/* True if a disk error has stopped L, and kxfs will retry. */
 static bool log_is_refused(const struct output_log *l)
 {
 	return l->life == LOG_UNMADE || l->life == LOG_UNREAD;
@@ -259,7 +234,6 @@ static struct output_job *find_job(const struct output *o, const char *id)
 	return j;
 }
 
-/* Return the closed job ID if it is not freed yet, else NULL. */
 static struct output_job *find_gone(struct output *o, const char *id)
 {
 	struct output_job *j = o->gone;
@@ -295,10 +269,7 @@ static void on_retry(void *data)
 	job_wake(j);
 }
 
-/*
- * Handle the disk error ERR of an operation of J: log the first such error, and retry after a
- * second.
- */
+/* Log the first disk error of J, and retry after a second. */
 static void job_refused(struct output_job *j, int err)
 {
 	struct output *o = j->output;
@@ -316,10 +287,7 @@ static void job_refused(struct output_job *j, int err)
 
 /* --- waiting for output to arrive --- */
 
-/*
- * Set the targets of A, so that A waits for all output that the logs have now. Return false if some
- * logs are not open yet.
- */
+/* Let A wait for all output that the logs have now. Return false if some logs are not open yet. */
 static bool arrival_aim(struct output_job *j, struct arrival *a)
 {
 	for (struct output_log *l = j->logs; l; l = l->hh.next)
@@ -385,10 +353,7 @@ static bool arrival_is_due(struct output *o, struct arrival *a)
 	return j->trouble == TROUBLE_FAILING || index_written(j->index)->records >= a->records;
 }
 
-/*
- * Call the functions of all arrivals whose output has arrived. If ID is not NULL, check only the
- * arrivals of job ID.
- */
+/* Complete the arrivals whose output has arrived, of job ID or, if ID is NULL, of all jobs. */
 static void arrivals_check(struct output *o, const char *id)
 {
 	struct arrival *a, *next;
@@ -439,16 +404,14 @@ void log_when_arrived(struct log *log, void (*fn)(void *data), void *data)
 /* --- a log: making its file --- */
 
 /*
- * The name of the mark, an empty file in a job's folder. It exists from before a log has its first
- * byte until the merged log is complete on disk. If kxfs finds the mark at a start, it completes
- * the merged log.
+ * The mark: an empty file in a job's folder, from before a log has its first byte until the merged
+ * log is complete on disk. A start of kxfs that finds the mark completes the merged log.
  */
 #define UNMERGED "unmerged"
 
 /*
- * Create the mark. It need not be synced: after a crash of the machine, kxfs checks the mark only
- * if all logs are recorded as complete. That record is written after the mark, and synced together
- * with the folder.
+ * Create the mark without a sync. After a power cut, kxfs checks the mark only if all logs are
+ * recorded as complete. That record is written later, and synced together with the folder.
  */
 static int mark(int dir, const char *id)
 {
@@ -457,7 +420,7 @@ static int mark(int dir, const char *id)
 	return min_of(fd, 0);
 }
 
-/* Return the size of L's table of lines, which a helper writes; 0 if there is none. */
+/* Return the size of L's table of lines; 0 if there is none. */
 static uint64_t table_size(const struct output_log *l)
 {
 	const char *id = l->job->id;
@@ -482,7 +445,6 @@ static void make_work(void *data)
 	l->work.err = min_of(fd, 0);
 }
 
-/* Call the function that waits for L's file. */
 static void log_call_opened(struct output_log *l)
 {
 	if (l->opened)
@@ -518,10 +480,7 @@ static void make_done(void *data)
 	log_queue(l);
 }
 
-/*
- * Add L to its job's index and, as a source, to its job's order (order.h). Logs are numbered in the
- * order in which they begin.
- */
+/* Add L to its job's index and order. Logs are numbered in the order in which they begin. */
 static void log_join(struct output_log *l)
 {
 	struct output_job *j = l->job;
@@ -549,10 +508,7 @@ static void log_make(struct output_log *l)
 
 /* --- a log: growing --- */
 
-/*
- * Feed the order the bytes of CHUNKS that it does not have yet. Stop and return false if the order
- * is full, or if bytes before the next chunk are missing.
- */
+/* Feed the order new chunks. Return false if the order is full, or if earlier bytes are missing. */
 static bool log_give(struct output_log *l, const struct chunks *chunks)
 {
 	for (size_t i = 0; i < chunks->n; i++) {
@@ -571,7 +527,7 @@ static bool log_give(struct output_log *l, const struct chunks *chunks)
 void output_log_written(struct output_log *l, uint64_t from, uint64_t to,
 			const struct chunks *chunks)
 {
-	/* In READING, don't pass the chunks: the next read from disk gets these bytes. */
+	/* In READING, the next read from disk gets these bytes. */
 	if (l->life == LOG_LIVE && l->prefix && l->seen == from && log_give(l, chunks))
 		l->seen = to;
 	log_set_size(l, to);
@@ -609,7 +565,7 @@ static void log_take(struct output_log *l)
 	if (whole && f->size < min_of(f->limit, l->size))
 		l->size = f->size; /* the log was truncated */
 	l->readings += whole;
-	/* Check ENDING, because the log may have begun again during the read. */
+	/* ENDING is false if the log has begun again during the read. */
 	if (f->final && l->ending && l->seen >= l->size)
 		l->life = LOG_FED;
 }
@@ -664,7 +620,6 @@ static void call_ended(void *data)
 		return ended(arg);
 }
 
-/* Post the call of L's ENDED, if it is set. */
 static void log_call_ended(struct output_log *l)
 {
 	if (!l->ended || l->calling)
@@ -674,7 +629,7 @@ static void log_call_ended(struct output_log *l)
 	loop_post(l->job->output->loop, call_ended, l);
 }
 
-/* Show readers the end of L, which is FED. If the index on disk has all of L, set L to ENDED. */
+/* Show readers the end of L, which is FED. End L if the index on disk has all of it. */
 static void log_finish(struct output_log *l)
 {
 	struct output_job *j = l->job;
@@ -694,8 +649,8 @@ static void log_finish(struct output_log *l)
 }
 
 /*
- * True if a part of L must be read from disk, and the order has space for it. In a fetched log, each
- * line may be a chunk. A read of a few MiB is then useless unless the order has much space.
+ * True if a part of L must be read from disk, and the order has space for it. Each line of a
+ * fetched log may be a chunk. A read of a few MiB is then useless unless the order has much space.
  */
 static bool log_is_behind(const struct output_log *l)
 {
@@ -707,7 +662,7 @@ static bool log_is_behind(const struct output_log *l)
 	       (l->ending && l->writers == 0);
 }
 
-/* End L if L is ending and its writer is done. L must not be part of the merged log. */
+/* End L, which is not part of the merged log, once its writer is done. */
 static void log_finish_alone(struct output_log *l)
 {
 	if (!l->ending || l->writers > 0)
@@ -723,7 +678,7 @@ static void log_step(struct output_log *l)
 {
 	if (log_is_refused(l) && l->ending) {
 		file_end(l->file);
-		/* Callers that wait for L's end must not wait for the disk, so call them now. */
+		/* Callers that wait for L's end must not wait for the disk. */
 		log_call_ended(l);
 	}
 	if (l->life == LOG_NEW && l->job->state == JOB_OPEN && !l->job->unmarking)
@@ -746,9 +701,8 @@ static int sync_log(void *data, int at, const char *name, unsigned char type)
 }
 
 /*
- * Remove the mark. First sync the logs and the index: if the mark is missing after a crash of the
- * machine, the merged log must be complete, and must not refer to bytes that a log has lost.
- * Complete logs were synced before, but incomplete logs were not.
+ * Sync the logs and the index, then remove the mark. Without the mark, the merged log must be
+ * complete after a power cut, and must not refer to bytes that a log has lost.
  */
 static void unmark_work(void *data)
 {
@@ -785,10 +739,7 @@ bool output_is_unmerged(const struct output *o, const char *id)
 	char path[FOLDER_PATH_MAX];
 	struct stat st;
 
-	/*
-	 * After any other error, assume that the mark exists: adding the same output again does no
-	 * harm.
-	 */
+	/* After another error, assume that the mark exists: adding output again does no harm. */
 	return folder_path(path, id, NULL, UNMERGED) &&
 	       disk_stat(files_dir(o->files), path, &st) != -ENOENT;
 }
@@ -829,7 +780,7 @@ static void load_done(void *data)
 	job_wake(j);
 }
 
-/* Load J. If an earlier job of the same name still has work in progress, job_over loads J later. */
+/* If an earlier job of this name still has work in progress, job_over loads J later. */
 static void job_load(struct output_job *j)
 {
 	if (find_gone(j->output, j->id))
@@ -858,7 +809,7 @@ static void job_free(struct output_job *j)
 	free(j);
 }
 
-/* Free J, whose work has ended. If another job has J's name now, load it. */
+/* Free J, whose work has ended. Then load the open job of the same name, if there is one. */
 static void job_over(void *data)
 {
 	struct output_job *j = data, *heir;
@@ -875,7 +826,7 @@ static void job_over(void *data)
 		return gone(arg);
 }
 
-/* Remove J from the jobs that find_job finds. Free J when its work has ended. */
+/* Remove J from the open jobs. Free J when its work has ended. */
 static void job_go(struct output_job *j)
 {
 	struct output *o = j->output;
@@ -886,7 +837,7 @@ static void job_go(struct output_job *j)
 	loop_timer_stop(&j->tick);
 	loop_timer_stop(&j->retry);
 	LL_PREPEND(o->gone, j);
-	/* Nothing can arrive for J any more, so complete all arrivals of J. */
+	/* Nothing can arrive for J any more, so complete its arrivals. */
 	LL_FOREACH(o->arrivals, a) {
 		if (!streq(file_id(a->file), j->id))
 			continue;
@@ -919,7 +870,7 @@ static bool job_is_delayed(const struct output_job *j)
 	return false;
 }
 
-/* Move chunks from the order to the index. Return true if more chunks may follow immediately. */
+/* Move chunks from the order to the index. Return true if more may follow immediately. */
 static bool job_merge(struct output_job *j)
 {
 	struct output *o = j->output;
@@ -927,7 +878,7 @@ static bool job_merge(struct output_job *j)
 	struct order_source *s;
 	struct chunk p;
 
-	/* The order does not wait for lines after order_drain, so wait here for those on disk. */
+	/* After order_drain the order does not wait for lines on disk, so wait here. */
 	if (o->stopping && job_is_delayed(j))
 		return false;
 	while (bytes < OUTPUT_STEP && index_room(j->index) > 0 && order_next(j->order, &s, &p)) {
@@ -985,7 +936,7 @@ static void job_write(struct output_job *j)
 		index_write(j->index, &j->work, on_index_written, j);
 }
 
-/* True if J's index on disk has all output of J's logs. */
+/* True if the index on disk has all output of J's logs. */
 static bool job_is_whole(const struct output_job *j)
 {
 	return j->state == JOB_OPEN && j->n_live == 0 &&
@@ -1013,10 +964,7 @@ static void job_move(struct output_job *j)
 		loop_timer_stop(&j->tick);
 	else if (!loop_timer_is_set(&j->tick))
 		loop_timer_set(&j->tick, ORDER_TICK_MS);
-	/*
-	 * If J's end was requested and the index has all output, end the last line of the merged
-	 * log, and then the merged log itself.
-	 */
+	/* The index has all output of J. End the last line of the merged log, then the log. */
 	if (j->end != END_REQUESTED || j->unmarking || !job_is_whole(j))
 		return;
 	if (index_end_line(j->index)) {
@@ -1106,10 +1054,7 @@ void output_job_close(struct output_job *j)
 	j->closed = true;
 	for (struct output_log *l = j->logs; l; l = l->hh.next)
 		l->ended = NULL;
-	/*
-	 * If the end of J was requested, J remains until its index is complete. Otherwise close J
-	 * now, and let the next start of kxfs continue J.
-	 */
+	/* If J's end was requested, J remains until its index is complete. */
 	if (j->end != END_NONE && !j->output->stopped)
 		job_wake(j);
 	else
@@ -1247,15 +1192,12 @@ void output_job_remove(struct output *o, const char *id, room_fn done, void *dat
 	struct output_job *j = find_job(o, id);
 
 	assert(!j || j->closed);
-	/*
-	 * Mark the logs as cut now. If a fetch finishes before the logs are removed, the fetch ends
-	 * its log (see fetched). After that, files_cut would not mark this log any more.
-	 */
+	/* Mark the logs now, because a fetch that finishes before the removal ends its log. */
 	files_cut(o->files, id);
 	if (j)
 		job_go(j);
 	j = find_gone(o, id);
-	/* Work in progress may still create files of the job, so wait until it has ended. */
+	/* Work in progress may still create files of the job. */
 	if (!j || j->gone)
 		return room_remove(r);
 	j->gone = room_remove;
@@ -1264,7 +1206,7 @@ void output_job_remove(struct output *o, const char *id, room_fn done, void *dat
 
 /* --- readers --- */
 
-/* Called when a fetch is done. DATA is the file of the fetched log. */
+/* Called when a fetch of the file DATA is done. */
 static void fetched(void *data)
 {
 	struct file *f = data;
@@ -1291,7 +1233,6 @@ static void fetch_here(void *data)
 	return o->fetch(o->fetch_data, file_id(f), file_key(f), fetched, f);
 }
 
-/* Return a new reference to the file of a log; NULL if no file can have this name. */
 static struct file *find_file(struct output *o, const char *id, const char *key)
 {
 	char path[FOLDER_PATH_MAX];
@@ -1390,10 +1331,7 @@ void output_start(struct output *o)
 	room_count(o->room);
 }
 
-/*
- * Finish the stop. Either all waiting output is now in the indexes on disk, or kxfs abandons the
- * output that still waits.
- */
+/* Finish the stop. kxfs abandons output that is not in the indexes on disk. */
 static void stop_now(void *data)
 {
 	struct output *o = data;
@@ -1410,7 +1348,7 @@ static void stop_now(void *data)
 	return o->over(o->over_data);
 }
 
-/* True if J's merged log will be complete soon: all logs have ended, and the disk works. */
+/* True if J's merged log will be complete soon: all logs are ending, and the disk works. */
 static bool job_is_ending(const struct output_job *j)
 {
 	if (j->end != END_REQUESTED || loop_timer_is_set(&j->retry))
@@ -1421,10 +1359,7 @@ static bool job_is_ending(const struct output_job *j)
 	return true;
 }
 
-/*
- * Finish the stop if no output waits for the disk, and the merged logs of all finished jobs are
- * complete. Don't wait for a disk that has failed.
- */
+/* Finish the stop unless output or a finished job's merged log waits for a disk that works. */
 static void stop_if_drained(void *data)
 {
 	struct output *o = data;

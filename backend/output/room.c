@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Counts and removes the folders of jobs: see room.h. */
+/* Counts and removes the folders of jobs; see room.h. */
 #include "backend/output/room.h"
 
 #include <assert.h>
@@ -11,29 +11,24 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-#define ROOM_DEPTH 16 /* the largest depth of folders that are counted or removed */
+#define ROOM_DEPTH 16 /* depth of folders that are counted or removed, at most */
 
-/*
- * kxfs renames a folder before it removes the folder. So all output disappears in one step, even if
- * a crash interrupts the removal. The job's key makes the new name unique.
- */
+/* kxfs renames a folder before its removal, so that all output disappears in one step. */
 #define ROOM_REMOVED ".removed-"
-/* the directory of a local job's attempts, whose files are not output, and are not counted */
+/* The directory of a local job's attempts. Its files are not output, and are not counted. */
 #define ROOM_TASKS "tasks"
 
 struct room {
 	struct loop *loop;
-	struct files *files; /* borrowed from the owner */
+	struct files *files;
 	atomic_llong bytes;
-	unsigned n_counts; /* number of counts that have begun */
-	/* The members below are about the count that is in progress, if COUNTING. */
+	unsigned n_counts; /* counts that have begun */
+	/* The members below are about the count in progress, if COUNTING. */
 	bool counting;
-	/* true if something was removed during the count, so that the sum may be wrong */
-	bool recount;
-	/* true if this count repeats an earlier one, during which files may have changed */
-	bool again;
-	long long before; /* the value of BYTES when this count began */
-	uint64_t counted; /* the sum so far; for the pool */
+	bool recount;	  /* something was removed, so the sum may be wrong */
+	bool again;	  /* this count repeats one during which files may have changed */
+	long long before; /* BYTES when this count began */
+	uint64_t counted; /* sum so far; for the pool */
 };
 
 struct room *room_new(struct loop *loop, struct files *files)
@@ -62,19 +57,13 @@ uint64_t room_bytes(const struct room *room)
 	return bytes > 0 ? (uint64_t)bytes : 0;
 }
 
-/* --- on the pool --- */
-
-/* A traversal of folders. */
 struct room_walk {
-	uint64_t bytes; /* bytes of the output that was found */
+	uint64_t bytes; /* of the output that was found */
 	bool remove;
 	unsigned depth;
 };
 
-/*
- * Add the output in NAME, with all its contents, to W->bytes. If W->remove, also remove NAME. Never
- * follow a link.
- */
+/* Count the output in NAME. If W->remove, also remove NAME. Never follow a link. */
 static int room_entry(void *data, int at, const char *name, unsigned char type)
 {
 	struct room_walk *w = data;
@@ -102,9 +91,7 @@ static int room_entry(void *data, int at, const char *name, unsigned char type)
 	return 0;
 }
 
-/* --- counting --- */
-
-/* Count the folder NAME of a job. If a crash has interrupted its removal, finish the removal. */
+/* Count the folder NAME of a job. Finish a removal that a crash has interrupted. */
 static int count_folder(void *data, int at, const char *name, unsigned char type)
 {
 	struct room *room = data;
@@ -127,10 +114,9 @@ static void count_work(void *data)
 }
 
 /*
- * The count may or may not include bytes that kxfs has added while it was running. Assume that it
- * does not, and add them: too large a sum does no harm, but with too small a sum, output would
- * exceed the limit until the next start. If there are such bytes, count once more to get the exact
- * sum. The second count is not exact either if jobs print without pause.
+ * The sum may or may not include bytes that were added during the count. Assume that it does not:
+ * too large a sum does no harm, but with too small a sum, output exceeds the limit until the next
+ * start. If bytes were added, count once more for a better sum.
  */
 static void count_done(void *data)
 {
@@ -153,22 +139,18 @@ void room_count(struct room *room)
 	loop_work(room->loop, count_work, count_done, room);
 }
 
-/* --- removing --- */
-
 struct room_removal {
 	struct room *room;
 	char *id;
-	struct file *merged; /* the merged log, which may have readers */
+	struct file *merged; /* may have readers */
 	struct room_walk walk;
 	unsigned n_counts; /* the room's when the removal began */
 	int err;
-	/* the reason why files remain, as a negative errno; 0 if no files remain */
-	int left;
+	int left; /* why files remain, as a negative errno; or 0 */
 	room_fn done;
 	void *data;
 };
 
-/* Remove the renamed folder of R. Return 0 or a negative errno. */
 static int remove_renamed(struct room_removal *r, int dir, const char *name)
 {
 	int err;
@@ -186,7 +168,7 @@ static void remove_work(void *data)
 
 	file_hold(r->merged);
 	r->err = disk_rename(dir, r->id, dir, name);
-	/* An earlier removal of this job has left files under the new name. Remove them first. */
+	/* An earlier removal of this job has left files under the new name. */
 	if (r->err == -ENOTEMPTY || r->err == -EEXIST) {
 		remove_renamed(r, dir, name);
 		r->err = disk_rename(dir, r->id, dir, name);
@@ -207,7 +189,7 @@ static void remove_done(void *data)
 	if (err < 0 && !done)
 		diag(DIAG_ERROR, "%s: its directory can't be removed: %s", r->id, strerror(-err));
 	room_add(room, -(int64_t)r->walk.bytes);
-	/* A count that began meanwhile may not have included what R has removed. */
+	/* A count that began meanwhile may lack what R has removed. */
 	if (room->counting)
 		room->recount = true;
 	else if (room->n_counts != r->n_counts)

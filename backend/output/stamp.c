@@ -9,8 +9,6 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-/* --- one stamp --- */
-
 void stamp_print(int64_t ns, char ret[STAMP])
 {
 	time_t seconds = (time_t)(max_of(ns, (int64_t)0) / NS_PER_S);
@@ -33,14 +31,11 @@ struct stamper *stamper_new(int fd)
 	return s;
 }
 
-/*
- * Set S->now to the record for the line that contains byte OFFSET. If there is no such record, set
- * S->known to false.
- */
+/* Set NOW to the record of the line that contains byte OFFSET. KNOWN is false if there is none. */
 static void stamper_find(struct stamper *s, uint64_t offset)
 {
 	if (s->known && s->now.line.at <= offset) {
-		/* Try the next few records first, because readers are usually sequential. */
+		/* Readers are usually sequential, so try the next few records first. */
 		for (unsigned i = 0; i < 64; i++) {
 			if (!s->has_next)
 				s->has_next = lines_next(&s->lines, &s->next) == 0;
@@ -68,17 +63,14 @@ void stamper_stamp(void *data, uint64_t offset, char ret[STAMP])
 	memcpy(ret, s->text, STAMP);
 }
 
-/* --- a log with stamps --- */
-
-/* Return the offset that the position P of the log has in the stamped form. */
 static uint64_t stamp_offset(const struct stamp_place *p)
 {
 	return p->at + STAMP * p->lines;
 }
 
 /*
- * Return the last known position that is not after OFF, so that a search can begin there. OFF is an
- * offset in the form of the log that has WEIGHT additional bytes before each line.
+ * Return a known position that is not after OFF, from which a search can begin. OFF is an offset in
+ * the form of the log that has WEIGHT additional bytes before each line.
  */
 static struct stamp_place place_find(struct stamper *s, const struct stamp_place *place,
 				     uint64_t weight, uint64_t off)
@@ -94,7 +86,7 @@ static struct stamp_place place_find(struct stamper *s, const struct stamp_place
 	return p;
 }
 
-/* Move P forward by N bytes. These bytes of the log are at BUF. */
+/* Move P forward by the N bytes at BUF. */
 static void place_pass(struct stamp_place *p, const char *buf, size_t n)
 {
 	bool midline = buf[n - 1] != '\n';

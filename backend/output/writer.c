@@ -3,18 +3,18 @@
  * A log's writer; see writer.h. The pool writes one batch at a time. Lines that are added meanwhile
  * go into the next batch.
  *
- *	state   | what is in progress                      | what ends it                  | next
- *	WAITING | output.c creates the log's file          | it exists, or can't be made   | OPENING
- *	OPENING | the pool opens it, and repairs its table | done; a disk error            | READY; FAILED
- *	READY   | nothing, or the pause of a busy log      | a flush; the end of the pause | WRITING
- *	WRITING | the pool writes a batch                  | done, and no more was flushed | READY
- *	        |                                          | a disk error                  | FAILED
- *	LOOKING | the pool reads the end of the log        | done                          | READY
- *	SYNCING | the pool syncs the log and its table     | done                          | READY
- *	FAILED  | nothing                                  | log_writer_close              | freed
+ *	state   | what is in progress                  | what ends it                  | next
+ *	WAITING | output.c creates the log's file      | it exists, or can't be made   | OPENING
+ *	OPENING | the pool opens it, repairs its table | done                          | READY
+ *	        |                                      | a disk error                  | FAILED
+ *	READY   | nothing, or the pause of a busy log  | a flush; the end of the pause | WRITING
+ *	WRITING | the pool writes a batch              | done, and no more was flushed | READY
+ *	        |                                      | a disk error                  | FAILED
+ *	LOOKING | the pool reads the end of the log    | done                          | READY
+ *	SYNCING | the pool syncs the log and its table | done                          | READY
+ *	FAILED  | nothing                              | log_writer_close              | freed
  *
- * After log_writer_close, flushed lines are still written. Then the writer is freed as soon as no
- * work is in progress.
+ * After log_writer_close, flushed lines are still written. Then the writer is freed.
  */
 #include "backend/output/writer.h"
 
@@ -28,25 +28,21 @@
 #include "backend/output/folder.h"
 #include "spec/base/mem.h"
 
-/*
- * While a log is busy, its buffers of up to KEPT_BUFFER bytes are reused. The buffers are freed
- * KEPT_MS after all lines were written.
- */
+/* A busy log reuses buffers of up to KEPT_BUFFER bytes, until KEPT_MS after its last write. */
 #define KEPT_BUFFER (4u << 20)
 #define KEPT_MS	    200
 /*
- * Limits of the bytes that wait for the disk: PENDING_ONE for one log, PENDING_ALL for all logs
- * together. Even if all logs together have reached their limit, each log may have PENDING_LEAST.
- * The limits are this high because disks commonly pause for some tenths of a second. If a limit is
- * reached, kxfs must fetch the refused lines again.
+ * Limits of the bytes that wait for the disk: of one log, and of all logs together. Each log may
+ * always have PENDING_LEAST. The limits are high because disks commonly pause for some tenths of a
+ * second, and kxfs must fetch refused lines again.
  */
 #define PENDING_ONE   (32u << 20)
 #define PENDING_ALL   (128u << 20)
 #define PENDING_LEAST (256u << 10)
 /*
- * A log is busy if the last batch and the next one together have WRITE_BUSY bytes or more. For a
- * busy log, writes begin at least WRITE_PAUSE_MS apart, so that each write is larger. But if the
- * next batch has WRITE_ENOUGH bytes, kxfs writes that batch without a pause.
+ * A log is busy if its last batch and the next one together have WRITE_BUSY bytes. Its writes then
+ * begin at least WRITE_PAUSE_MS apart, so that each write is larger. A batch of WRITE_ENOUGH bytes
+ * does not wait.
  */
 #define WRITE_PAUSE_MS 5
 #define WRITE_BUSY     (16u << 10)
@@ -57,12 +53,11 @@ struct bytes {
 	size_t len, room;
 };
 
-/* A batch that waits to be written, or is being written. */
 struct batch {
-	uint64_t from; /* the offset of the batch in the log */
+	uint64_t from; /* offset in the log */
 	struct bytes bytes;
-	struct bytes lines; /* bytes of the table */
-	struct bytes gaps;  /* offsets of gaps in the log, 8 bytes each, little-endian */
+	struct bytes lines; /* for the table of lines */
+	struct bytes gaps;  /* offsets of gaps in the log, 8 bytes each */
 	struct chunks chunks;
 };
 
@@ -74,17 +69,17 @@ struct log_writer {
 	enum writer_state state;
 	bool closed;
 	struct batch next;
-	bool flushed;	   /* true if NEXT was flushed, so that it must be written */
-	uint64_t began_ms; /* when the last write began */
+	bool flushed;	   /* NEXT must be written */
+	uint64_t began_ms; /* time of the last write */
 	size_t began_len;
 	struct loop_timer pause; /* runs until a busy log is written again */
 	struct loop_timer rest;	 /* runs until the buffers of a busy log are freed */
 	struct lines_encoder lines;
 	struct cutter cutter;
-	uint64_t lost_at; /* the offset at which output was last lost */
+	uint64_t lost_at; /* where output was last lost */
 	/*
-	 * If output is lost within a line, the next received line continues that line on disk, so
-	 * the table has no record for it. TORN is this record. TORN.at is 0 if there is none.
+	 * The record of a line that continues another line in the log, because output was lost in
+	 * between. The table has no such record. TORN.at is 0 if there is none.
 	 */
 	struct spec_line torn;
 
@@ -92,13 +87,9 @@ struct log_writer {
 	int dir_fd;
 	char *id, *key;
 	int fd;
-	uint64_t on_disk; /* size of the log on disk */
-	/*
-	 * True if the log has a table of lines. False if the table's name belongs to something
-	 * else, such as a directory.
-	 */
-	bool timed;
-	unsigned gaps; /* number of gaps on disk when the log was opened */
+	uint64_t on_disk; /* bytes on disk */
+	bool timed;	  /* false if something else has the table's name, such as a directory */
+	unsigned gaps;	  /* on disk when the log was opened */
 	struct batch work;
 	struct spec_logline_known known; /* in LOOKING */
 	int err;
@@ -131,7 +122,7 @@ static void batch_clear(struct log_writer *w, struct batch *b)
 	*b = (struct batch){0};
 }
 
-/* Like batch_clear, but keep the buffers, because they may be reused soon. */
+/* Like batch_clear, but keep the buffers for the next batch. */
 static void batch_reuse(struct log_writer *w, struct batch *b)
 {
 	struct bytes bytes = b->bytes;
@@ -147,10 +138,7 @@ static void batch_reuse(struct log_writer *w, struct batch *b)
 
 /* --- on the pool --- */
 
-/*
- * Open the table of lines, and create it if needed. Return a descriptor, or a negative errno. The
- * pool may create the directory lines/ for another log at the same time.
- */
+/* Open the table of lines, and create it and its directory if needed. */
 static int open_table(const struct log_writer *w, int flags)
 {
 	char dir[FOLDER_PATH_MAX];
@@ -162,10 +150,7 @@ static int open_table(const struct log_writer *w, int flags)
 	return fd;
 }
 
-/*
- * Open the file of gaps, which exists only if the log has gaps. Return a descriptor, or a negative
- * errno.
- */
+/* Open the file of gaps, which exists only if the log has gaps. */
 static int open_gaps(const struct log_writer *w, int flags)
 {
 	cleanup_free char *name = text_print("%s.gaps", w->key);
@@ -173,7 +158,7 @@ static int open_gaps(const struct log_writer *w, int flags)
 	return folder_open(w->dir_fd, w->id, "lines", name, flags | O_NONBLOCK);
 }
 
-/* Append B to the file FD, and close FD. If FD is a negative errno, return FD. */
+/* Append B to FD, and close FD. If FD is a negative errno, return FD. */
 static int append(int fd, const struct bytes *b)
 {
 	cleanup_fd int file = fd;
@@ -181,10 +166,7 @@ static int append(int fd, const struct bytes *b)
 	return file < 0 ? file : file_write_all(file, b->v, b->len);
 }
 
-/*
- * Write the table's part before the bytes, so that the table always has the times of all lines in
- * the log. kxfs needs the times to recognize lines that it receives a second time.
- */
+/* Write the table's part first. Its times identify lines that kxfs receives a second time. */
 static void write_work(void *data)
 {
 	struct log_writer *w = data;
@@ -205,7 +187,7 @@ static void write_work(void *data)
 
 /*
  * Count the gaps that are followed by bytes of the log. Remove a gap at the log's end: kxfs was
- * killed before it wrote the bytes after that gap, and will detect the gap again.
+ * killed before it wrote the next bytes, and will detect the gap again.
  */
 static int gaps_begin(struct log_writer *w)
 {
@@ -222,11 +204,7 @@ static int gaps_begin(struct log_writer *w)
 	return n <= 0 ? (int)n : disk_truncate(fd, w->gaps * sizeof(at));
 }
 
-/*
- * Make the table match the log, which can be read from FD. If the table's name belongs to something
- * else, such as a directory, the log's lines have no times, and are not well sorted in the merged
- * log.
- */
+/* Make the table match the log, which can be read from FD. */
 static int lines_begin(struct log_writer *w, int fd)
 {
 	cleanup_fd int table = open_table(w, O_RDWR);
@@ -261,10 +239,7 @@ static void open_work(void *data)
 		w->err = gaps_begin(w);
 }
 
-/*
- * Find the record of the line that contains byte AT. If the records before it have the same time,
- * find the first of these records.
- */
+/* Find the record of byte AT's line. If records before it have the same time, find the first. */
 static int find_first(struct lines_reader *r, uint64_t at, struct lines_record *ret)
 {
 	struct lines_record before;
@@ -278,10 +253,7 @@ static int find_first(struct lines_reader *r, uint64_t at, struct lines_record *
 	return err < 0 && err != -ENOENT ? err : lines_find(r, 0, ret->line.at, ret);
 }
 
-/*
- * Read the lines at the end of the log from the table FD. Add TORN if TORN is after the last line
- * of the table.
- */
+/* Read the lines at the end of the log from the table FD. Append TORN if it is after them. */
 static int read_lines(int fd, struct spec_line torn, struct spec_logline_known *k)
 {
 	struct lines_reader r;
@@ -323,7 +295,7 @@ static void known_work(void *data)
 	w->err = table < 0 ? table : read_lines(table, w->torn, k);
 }
 
-/* Sync the file KEY in the directory SUB of the folder. If KEY is NULL, sync SUB itself. */
+/* Sync the file KEY in the directory SUB, or SUB itself if KEY is NULL. */
 static int sync_one(const struct log_writer *w, const char *sub, const char *key)
 {
 	cleanup_fd int fd = folder_open(w->dir_fd, w->id, key ? sub : NULL, key ? key : sub,
@@ -346,14 +318,14 @@ static void sync_work(void *data)
 		w->err = sync_one(w, "logs", NULL);
 	if (!w->err)
 		w->err = sync_one(w, "lines", NULL);
-	/* The folder may be new, so also sync it, and the directory that contains it. */
+	/* The folder may be new, so sync it, and the directory that contains it. */
 	if (!w->err)
 		w->err = sync_one(w, ".", NULL);
 	if (!w->err)
 		w->err = disk_sync_data(w->dir_fd);
 }
 
-/* Close the log on the pool, because a network file system may send written bytes at this time. */
+/* A network file system may send written bytes when a file is closed, so the pool closes it. */
 static void close_work(void *data)
 {
 	struct log_writer *w = data;
@@ -377,7 +349,6 @@ static void writer_free(void *data)
 	free(w);
 }
 
-/* Close the log, and free W, which is not used any more. */
 static void writer_end(struct log_writer *w)
 {
 	output_log_enter(w->feeder.log);
@@ -404,10 +375,7 @@ static void write_next(void *data)
 	loop_work_of_many(w->feeder.loop, write_work, write_done, w);
 }
 
-/*
- * Write the flushed batch. If the log is busy, begin the write only after a pause, because more
- * lines are likely to arrive.
- */
+/* Write the flushed batch. For a busy log, first pause: more lines are likely to arrive. */
 static void write_soon(struct log_writer *w)
 {
 	size_t n = w->next.bytes.len;
@@ -421,7 +389,6 @@ static void write_soon(struct log_writer *w)
 		write_next(w);
 }
 
-/* Free the buffers of empty batches. */
 static void writer_rest(struct log_writer *w)
 {
 	if (w->work.bytes.len == 0)
@@ -461,10 +428,7 @@ static void write_done(void *data)
 		batch_clear(w, &w->work);
 		batch_clear(w, &w->next);
 	} else if (!loop_timer_is_set(&w->rest)) {
-		/*
-		 * Everything is written. If the log is busy, keep the buffers for a moment, because
-		 * more lines are likely to arrive.
-		 */
+		/* Keep the buffers of a busy log for a moment: more lines are likely to arrive. */
 		if (w->began_len >= WRITE_BUSY)
 			loop_timer_set(&w->rest, KEPT_MS);
 		else
@@ -486,10 +450,7 @@ static void open_done(void *data)
 	return w->events.opened(w->events.data, min_of(w->err, 0));
 }
 
-/*
- * Open the log. Its file exists now, or could not be created. In the second case, opening it
- * normally fails, too.
- */
+/* The log's file exists now, or could not be created. Then opening it normally fails, too. */
 static void writer_open(void *data)
 {
 	struct log_writer *w = data;

@@ -5,9 +5,9 @@
  * bytes from memory.
  *
  * The table is written before the log's bytes. So even if kxfs is killed, the table has the times
- * of all lines in the log. The next start uses these times and the end of the log
- * (log_writer_known) to find where to continue. Only log_writer_sync syncs, so after a crash of the
- * machine the table may be older than the log. I/O thread only.
+ * of all lines in the log. The next start uses them to find where to continue (log_writer_known).
+ * Only log_writer_sync syncs, so after a power cut the table may be older than the log. I/O thread
+ * only.
  */
 #pragma once
 
@@ -17,55 +17,40 @@
 struct log_writer;
 
 struct log_writer_events {
-	/*
-	 * Called when the log is open (ERR is 0), or when opening it has failed with ERR. After a
-	 * failure, this writer can't be used.
-	 */
+	/* Called when the log is open (ERR is 0) or can't be opened. Then W can't be used. */
 	void (*opened)(void *data, int err);
 	/*
 	 * Called when all flushed lines are written (ERR is 0), or when the disk has failed with
-	 * ERR (-ENOSPC, -EDQUOT, -EIO ...). After a failure, this writer writes nothing more. Close
-	 * this writer, and create another one when the disk may work again.
+	 * ERR. After a failure this writer writes nothing more: close it, and create another one
+	 * later.
 	 */
 	void (*written)(void *data, int err);
 	/*
 	 * Called when log_writer_known has ended. ERR is 0 or a negative errno. KNOWN is the end of
-	 * the log. Its LINES may begin with records of earlier lines that have the same time as the
-	 * first line of its BYTES. To take ownership of LINES and BYTES, set them to NULL.
+	 * the log. Its LINES may begin with earlier lines that have the same time as the first line
+	 * of its BYTES. To take LINES and BYTES, set them to NULL.
 	 */
 	void (*known)(void *data, int err, struct spec_logline_known *known);
-	/* Called when log_writer_sync has ended. ERR is 0 or a negative errno. */
+	/* ERR is 0 or a negative errno. */
 	void (*synced)(void *data, int err);
 	void *data;
 };
 
-/*
- * Create a writer of the log KEY of J. The log must have begun (output_log_begin). EVENTS is
- * copied.
- */
+/* The log KEY of J must have begun (output_log_begin). EVENTS is copied. */
 struct log_writer *log_writer_new(struct output_job *j, const char *key,
 				  const struct log_writer_events *events);
-/*
- * True if N more bytes may be added. False if too many bytes wait for the disk already, of this log
- * or of all logs together.
- */
+/* False if too many bytes, of this log or of all logs, wait for the disk already. */
 bool log_writer_has_room(const struct log_writer *w, size_t n);
 /*
  * Add N > 0 bytes of one line. NS is the time of the line (ns since 1970; 0 or less if unknown). W
- * must be open. kxfs writes the bytes in order, but not before the next log_writer_flush.
+ * must be open. The bytes are not written before the next log_writer_flush.
  */
 void log_writer_add(struct log_writer *w, int64_t ns, const char *bytes, size_t n);
 /* Write all lines added so far. */
 void log_writer_flush(struct log_writer *w);
-/*
- * Record that output is lost between the bytes added so far and the next ones. kxfs writes the
- * record of this gap to disk before the next bytes.
- */
+/* Record a gap: output is lost here. The record is on disk before any further bytes. */
 void log_writer_lost(struct log_writer *w);
-/*
- * Return the number of gaps that were on record when the log was opened. If kxfs was killed, no
- * other file records these gaps.
- */
+/* Return the number of gaps on record when the log was opened. */
 unsigned log_writer_gaps(const struct log_writer *w);
 /* Return the number of bytes not written yet. */
 size_t log_writer_pending(const struct log_writer *w);
@@ -77,13 +62,7 @@ uint64_t log_writer_size(const struct log_writer *w);
  * KNOWN. log_writer_pending must be 0. Only one call may be in progress.
  */
 void log_writer_known(struct log_writer *w, size_t least);
-/*
- * Sync the log, its table, and their names, so that they survive a crash of the machine. Then call
- * SYNCED. log_writer_pending must be 0.
- */
+/* Sync the log, its table and their names, then call SYNCED. log_writer_pending must be 0. */
 void log_writer_sync(struct log_writer *w);
-/*
- * Close W. From now on, W does not call its callbacks, but it still writes flushed bytes. Call this
- * before W's job is closed. W may be NULL.
- */
+/* Close W (may be NULL) before its job. W still writes flushed bytes, but calls nothing. */
 void log_writer_close(struct log_writer *w);
