@@ -152,7 +152,7 @@ static bool may_grow(const struct spec_job *job, const char *key)
 
 /*
  * Start to open the next log, after the reader got all SIZE bytes of the current one. Return
- * -EINPROGRESS, -EAGAIN if the next log does not exist yet, or 0 if there will be none.
+ * -EINPROGRESS, or -EAGAIN if the next log does not exist yet, or 0 if there will be none.
  */
 static int follow_switch(struct tail_follow *f, uint64_t size)
 {

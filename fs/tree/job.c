@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The directory of a job, jobs/ID or history/ID. It contains the job's files, logs/, and a
- * directory ROLE-K for each replica.
- */
+/* The directory of a job, jobs/ID or history/ID, and those of its replicas, ROLE-K. */
 #include <errno.h>
 
 #include "fs/tree/job.h"
@@ -130,10 +127,7 @@ static const struct node_entry_def replica_table[] = {
 	{0},
 };
 
-/*
- * True if the first log of R will begin later. The directory shows `log` even now, so that `tail
- * -f` works right after a submission.
- */
+/* True if R's first log will begin. `log` exists already, so that `tail -f` works early. */
 static bool replica_log_is_due(const struct spec_replica *r)
 {
 	return !r->finished && (r->n_logs == 0 || *r->logs[0].container);

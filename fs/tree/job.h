@@ -40,9 +40,7 @@ bool wait_is_of(const struct stream *s, const struct spec_job *job);
  * blocks until there is more output, or until there can be no more (follow.c).
  */
 extern const struct node_class follow_class;
-/*
- * follow_is_of: true if S is a `follow` of JOB or of one of its replicas. follow_reads: true if S
- * is a `follow` that is reading LOG. I/O thread.
- */
+/* True if S is an open `follow` of JOB or of one of its replicas. I/O thread. */
 bool follow_is_of(const struct stream *s, const struct spec_job *job);
+/* True if S is an open `follow` that is reading LOG. I/O thread. */
 bool follow_reads(const struct stream *s, const struct log *log);

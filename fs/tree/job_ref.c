@@ -125,7 +125,7 @@ void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *na
 	if (!err) {
 		/*
 		 * The kernel now fails all lookups in the directory, although it still exists. So
-		 * its next lookup must return a new node.
+		 * the next lookup of the directory must make a new node.
 		 */
 		node_forget_name(fs, node);
 		node_put(fs, node);

@@ -49,7 +49,7 @@ bool job_ref_in_jobs(void *ref, struct node *dir);
 int job_ref_getattr(struct fs *fs, struct node *node, struct stat *st);
 /* Like job_ref_getattr, and set the size of a rendered text. */
 int job_ref_text_getattr(struct fs *fs, struct node *node, struct stat *st);
-/* An `opened` operation that reports a reader of the usage to the backend. */
+/* An `opened` operation: notify the backend that a process reads the usage. */
 void job_ref_usage_opened(struct node *node);
 
 /* True if the state directory was removed, and captured output with it. Log an error once. */

@@ -224,10 +224,7 @@ static int job_render_ctl(struct fs *fs, struct node *node, char **ret, size_t *
 	return 0;
 }
 
-/*
- * Parse the action in BUF, with white space around it. Return an enum spec_action or -EINVAL, and
- * set *RET as spec_action_parse does.
- */
+/* Return the enum spec_action in BUF, or -EINVAL. Set *RET as spec_action_parse does. */
 static int job_ctl_parse(const char *buf, size_t size, char **ret)
 {
 	char word[SPEC_MAX_NAME + 32];

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The directories jobs/ and history/, with a directory for each job. rmdir in jobs/ cancels the
- * job, rmdir in history/ deletes its files for good.
- */
+/* jobs/ and history/: rmdir in jobs/ cancels a job, rmdir in history/ deletes its files. */
 #include <errno.h>
 
 #include "fs/tree/job.h"

@@ -184,7 +184,7 @@ static void ahead_post(struct ahead *a)
 
 /* --- requests --- */
 
-/* If A's ring has space, and the pool is not filling it, queue work that does. */
+/* Let the pool fill A's ring, unless the ring is full or already being filled. */
 static void ahead_want(struct ahead *a)
 {
 	{
@@ -506,8 +506,7 @@ struct node *log_node_get(struct fs *fs, struct node *dir, const char *name, con
 		return log_node_new(fs, dir, form == LOG_PLAIN ? "log@first" : "stamped@first", key,
 				    false, form);
 	/*
-	 * With the key in the tag, `log` becomes a new file when a new attempt starts, and the
-	 * inode of the old attempt's log does not change.
+	 * The key makes `log` a new file at each attempt; the old attempt's inode does not change.
 	 */
 	tag = text_print("%s@%s", name, key);
 	return log_node_new(fs, dir, tag, key, false, form);

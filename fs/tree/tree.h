@@ -26,10 +26,7 @@ struct tree {
 	struct backend *backend;
 	const char *submitter; /* user@host of the mount */
 	struct rendered *rendered;
-	/*
-	 * Which jobs this mount may cancel and control (-o cancel): jobs submitted with this state
-	 * directory, jobs of this user, all other jobs.
-	 */
+	/* which jobs -o cancel allows to end: of this state directory, of this user, all others */
 	bool may_end_own, may_end_mine, may_end_others;
 	bool read_only;	  /* true if the whole mount is read-only */
 	bool logged_loss; /* true if job_ref_state_is_gone has logged; FUSE thread */
@@ -57,7 +54,7 @@ typedef void (*rendered_fn)(const struct spec_job *job, char **ret, size_t *ret_
 struct rendered *rendered_new(void);
 void rendered_free(struct rendered *r); /* NULL is allowed */
 
-/* Set *RET to the text of FN for JOB, malloc'ed. */
+/* Set *RET to the text that FN renders for JOB, malloc'ed. */
 void rendered_text(struct rendered *r, const struct spec_job *job, rendered_fn fn, char **ret,
 		   size_t *ret_len);
 

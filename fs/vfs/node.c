@@ -14,10 +14,7 @@ struct node_table {
 	struct node *root;
 };
 
-/*
- * Two keys may get the same number. This does no harm, because only programs like find -samefile
- * compare inode numbers.
- */
+/* Two keys may get the same number. Only programs like find -samefile compare numbers. */
 static uint64_t node_hash(const char *key)
 {
 	const uint64_t h = spec_fnv1a(SPEC_FNV1A_INIT, key, strlen(key));
@@ -69,10 +66,7 @@ struct node *node_get(struct fs *fs, struct node *parent, const struct node_clas
 
 	HASH_FIND_STR(fs->nodes->by_key, key, node);
 	if (node && (node->class != class || node->parent != parent)) {
-		/*
-		 * The name now refers to another kind of object, or a new directory has replaced
-		 * the parent. Open files keep the old node.
-		 */
+		/* The old node has another class, or its parent was removed and made again. */
 		node_forget_name(fs, node);
 		node = NULL;
 	}
@@ -268,10 +262,7 @@ static void node_give_bare(struct fs *fs, struct node *node, struct fuse_entry_p
 {
 	memset(e, 0, sizeof(*e));
 	node_stat(fs, node, &e->attr);
-	/*
-	 * The kernel uses this size even if attr_timeout is 0. If the size shrank, the kernel would
-	 * truncate mappings of the file in other processes.
-	 */
+	/* The kernel uses this size. If it shrank, mappings in processes would be truncated. */
 	e->attr.st_size = node->size;
 	node_give(fs, node, e);
 	e->attr_timeout = 0;

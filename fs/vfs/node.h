@@ -21,10 +21,7 @@
 
 struct node;
 
-/*
- * The names in a directory when it was opened. Because its handle keeps them, a reader neither
- * skips nor repeats an entry while jobs are added and removed.
- */
+/* The names of a directory when it was opened. So a reader neither skips nor repeats entries. */
 struct listing {
 	char **names;
 	size_t n;
@@ -178,14 +175,11 @@ int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e);
  */
 int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 
-/*
- * A row of a table of fixed directory entries. The last row has a NULL name. A hidden entry can be
- * looked up but is not listed.
- */
+/* A fixed directory entry. The last one of a table has a NULL name. */
 struct node_entry_def {
 	const char *name;
 	const struct node_class *class;
-	bool hidden;
+	bool hidden; /* true if the entry can be looked up but is not listed */
 	/* if not NULL, the entry exists only while this returns true for the entry's object */
 	bool (*when)(void *object, struct node *dir);
 	/* the object of the entry's node; NULL for the directory's object */

@@ -96,10 +96,7 @@ static void park_remove(struct park *park, struct parked *p)
 	park->count[p->kind]--;
 }
 
-/*
- * Free P and return its FUSE request. This waits for a running interrupt callback, so the caller
- * must not hold a lock.
- */
+/* Return the FUSE request and free P. This waits for interrupt callbacks, so hold no lock. */
 static fuse_req_t park_release(struct parked *p)
 {
 	fuse_req_t req = p->req;
@@ -170,10 +167,7 @@ static void park_note(struct park *park, uint64_t ticket, int err)
 	pthread_cond_signal(&park->wakeup);
 }
 
-/*
- * libfuse calls this with the request's lock held. P can't be freed meanwhile, because park_release
- * waits for this function.
- */
+/* libfuse holds the request's lock here. park_release waits for this call, so P stays valid. */
 static void park_on_interrupt(fuse_req_t req, void *data)
 {
 	struct parked *p = data;
@@ -281,10 +275,7 @@ void park_free(struct park *park)
 	free(park);
 }
 
-/*
- * Insert P into the table. Another thread may then free P at any time. Return false if the mount is
- * ending.
- */
+/* Insert P, which another thread may then free. Return false if the mount is ending. */
 static bool park_insert(struct park *park, struct parked *p)
 {
 	lock_scope(&park->lock);

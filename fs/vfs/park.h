@@ -49,8 +49,8 @@ uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsign
  */
 uint64_t park_hold(struct park *park, fuse_req_t req, int fd, uint64_t unique);
 /*
- * Make park's thread call HANGS(DATA) at each tick at which a held request is older than one tick
- * and has not reached its deadline. Call this before the first park_hold.
+ * At each tick, let park's thread call HANGS(DATA) if a held request is older than one tick and has
+ * not reached its deadline. Call this before the first park_hold.
  */
 void park_when_held(struct park *park, void (*hangs)(void *data), void *data);
 

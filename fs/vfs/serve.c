@@ -185,7 +185,7 @@ static void *server_run(void *data)
 	return NULL;
 }
 
-/* Return 0, -EBUSY if a thread is free or there are too many, or another negative errno. */
+/* Start a serving thread. Return -EBUSY if one is free to serve, or if there are too many. */
 static int server_start(struct serve *s)
 {
 	struct server *me = new0(struct server);

@@ -28,10 +28,7 @@ void serve_free(struct serve *s); /* after serve_finish; NULL is allowed */
 int serve_run(struct serve *s, struct fuse_session *se);
 /* Wait until all handlers have returned. */
 void serve_finish(struct serve *s);
-/*
- * Send SIGUSR1 to the serving threads, so that they check whether the session must end. The caller
- * repeats this until serve_run returns. Any thread.
- */
+/* Make serving threads check if the session must end; repeat until serve_run ends. Any thread. */
 void serve_wake(struct serve *s);
 
 /*

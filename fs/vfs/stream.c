@@ -60,7 +60,7 @@ size_t streams_count(struct fs *fs)
 
 /* --- I/O thread --- */
 
-/* True if a read that continues the last one could be answered now. */
+/* True if kxfs could now answer a read that continues the last one. */
 static bool stream_is_ready(struct stream *s)
 {
 	ssize_t n = s->class->read(s, NULL, 1, s->pos);

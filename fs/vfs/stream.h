@@ -43,7 +43,7 @@ struct stream {
 
 /* The caller sets the members after struct stream, then calls stream_open. FUSE thread. */
 struct stream *stream_new(struct fs *fs, const struct stream_class *class);
-/* Answer the open REQ with S. FUSE thread. */
+/* Answer the open request REQ; its file then reads from S. FUSE thread. */
 void stream_open(struct stream *s, fuse_req_t req, struct fuse_file_info *fi);
 
 /* Call FN for each stream; FN must not close any. I/O thread. */
