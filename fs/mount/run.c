@@ -536,7 +536,7 @@ static bool end(struct mount_run *r)
 	return stopped && idle;
 }
 
-/* What follows the fork: in the child, or in the only process in the foreground. */
+/* Run what follows the fork: in the child, or in the only process in the foreground. */
 static int live(struct mount_run *r, char **why)
 {
 	int err;

@@ -798,7 +798,7 @@ static int save_snapshot(struct upload *u, const struct upload_snapshot *p)
 		err = disk_truncate(fd, p->size);
 	if (!err && (st.st_mode & 07777) != p->attr.mode)
 		err = disk_chmod(fd, "", p->attr.mode);
-	/* Only root can change owners on disk. Otherwise they are only in memory. */
+	/* Only root can change owners on disk. Otherwise kxfs keeps owners only in memory. */
 	if (!err && geteuid() == 0 &&
 	    (st.st_uid != p->attr.owner.uid || st.st_gid != p->attr.owner.gid))
 		err = disk_chown(fd, p->attr.owner.uid, p->attr.owner.gid);

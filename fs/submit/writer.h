@@ -71,7 +71,7 @@ int writer_look(pid_t opener, pid_t wrote, uint64_t ino, const char *mountpoint)
  * use a struct holders.
  */
 
-/* If more processes have a file open, only the release ends the writing. */
+/* If more processes than this have a file open, only the release ends the writing. */
 #define HOLDERS_MAX 16
 
 struct holders {
