@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Implements the commands that need no mount, and reads the user's kind files. kxfs reads kind
- * files, and the files that the command line names, with the user's rights and before the fork.
- */
+/* Commands that need no mount. They read files with the user's rights, before the fork. */
 #include "fs/cli/commands.h"
 
 #include <dirent.h>
@@ -19,10 +16,7 @@
 #include "spec/kinds/right.h"
 #include "spec/record/dry_run.h"
 
-/*
- * Read the file PATH, but at most MAX + 1 bytes of it. If *RET_LEN becomes larger than MAX, the
- * file is too large. Return 0, or a negative errno with a message in *RET_TEXT.
- */
+/* Read at most MAX + 1 bytes of the file PATH, so that the caller notices a larger file. */
 static int read_file(const char *path, size_t max, char **ret, size_t *ret_len, char **ret_text)
 {
 	cleanup_file FILE *f = fopen(path, "rbe");
@@ -76,10 +70,7 @@ int kind_files_add(struct spec_kinds *kinds, const char *dir, char **ret_text)
 	return err;
 }
 
-/*
- * Print the status of the job whose object is in the file OBJECT, and whose pods are in the file
- * PODS. PODS may be NULL.
- */
+/* Print the status of the job with the object in OBJECT and the pods in PODS, which may be NULL. */
 static int show(const struct spec_kind *kind, const char *object, const char *pods, char **ret_text)
 {
 	cleanup_free char *job = NULL, *list = text_copy("{}"), *status = NULL;
@@ -170,13 +161,12 @@ static bool same_resource(const struct spec_right *a, const struct spec_right *b
 	       a->cluster == b->cluster;
 }
 
-/* True if RIGHT allows changes in the cluster. */
 static bool writes(const struct spec_right *right)
 {
 	return !streq(right->verbs[0], "get") && !streq(right->verbs[0], "list");
 }
 
-/* True if any of the N rights in V allows VERB on the resource of RIGHT. */
+/* True if one of the N rights in V allows VERB on RIGHT's resource. */
 static bool gives(const struct spec_right *v, size_t n, const struct spec_right *right,
 		  const char *verb)
 {
@@ -187,10 +177,7 @@ static bool gives(const struct spec_right *v, size_t n, const struct spec_right 
 	return false;
 }
 
-/*
- * Print one rule for the resource of V[I], with the verbs of all rights for this resource. If an
- * earlier right has the same resource, print nothing.
- */
+/* Print one rule for all rights with V[I]'s resource, unless an earlier right has the same. */
 static void print_rule(FILE *out, const struct spec_right *v, size_t n, size_t i)
 {
 	static const char *const verbs[] = {"get", "list", "watch", "create", "delete", "patch"};

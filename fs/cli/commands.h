@@ -1,33 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Runs the commands that need neither a mount nor a cluster. Also loads the user's kind files
- * (kxfs-kind(5)).
- */
+/* Commands that need neither a mount nor a cluster, and the user's kind files (kxfs-kind(5)). */
 #pragma once
 
 #include "fs/cli/options.h"
 
 /*
- * Read all files DIR/NAME.yaml, in the order of their names, and add their kinds to KINDS. Return
- * 0, or a negative errno with a message in *RET_TEXT, malloc'ed. The message has all errors of the
- * first file that has errors.
+ * Add the kinds that DIR/*.yaml describe to KINDS, in the order of the names. Return 0, or a
+ * negative errno with all errors of the first bad file in *RET_TEXT, malloc'ed.
  */
 int kind_files_add(struct spec_kinds *kinds, const char *dir, char **ret_text);
 /*
- * --check-kind: check the kind file that the command line names. If the command line also names the
- * file of an object, print the status that kxfs would show for this object. Return the exit status.
+ * --check-kind: check a kind file. If the command line also names the file of an object, print the
+ * status that kxfs would show. Return the exit status.
  */
 int kind_files_check(const struct options *o);
 
-/*
- * --dry-run: convert the file that the command line names to a manifest. Print the manifest to
- * standard output, or errors to standard error. Return the exit status.
- */
+/* --dry-run: print the manifest of a file, or its errors. Return the exit status. */
 int dry_run_main(const struct options *o);
 
 /*
- * doctor --rbac: print the rights that a mount with the options O needs. Print them as a Role, and,
- * for resources that are not in a namespace, as a ClusterRole. kxfs does not contact the cluster,
- * so the Role covers all kinds that a mount of SOURCE might show.
+ * doctor --rbac: print the rights that a mount needs as a Role and, for resources without a
+ * namespace, a ClusterRole. kxfs does not ask the cluster, so they cover all kinds that SOURCE may
+ * show.
  */
 void rbac_print(const struct options *o, FILE *out);

@@ -40,10 +40,7 @@ static int parse_quantity(const char *text, int base, const struct unit *units, 
 	return 0;
 }
 
-/*
- * Parse a time span, such as "30s". Set *RET to its length in seconds. Return 0, -EINVAL, or
- * -ERANGE if it is longer than MAX.
- */
+/* Set *RET to a time span such as "30s", in s. Return 0, -EINVAL, or -ERANGE if it is above MAX. */
 static int parse_time(const char *text, int64_t max, int64_t *ret)
 {
 	if (!spec_time_span_parse(text, ret))
@@ -51,7 +48,6 @@ static int parse_time(const char *text, int64_t max, int64_t *ret)
 	return *ret > max ? -ERANGE : 0;
 }
 
-/* Parse TEXT as a number in base BASE (8 or 10), without a unit. */
 static int parse_number(const char *text, int base, uint64_t min, uint64_t max, uint64_t *ret)
 {
 	static const struct unit none[] = {{0}};
@@ -86,7 +82,7 @@ SETTER(set_text)
 	return 0;
 }
 
-/* The path must be absolute, because the daemon changes its working directory. */
+/* The daemon changes its working directory, so the path must be absolute. */
 SETTER(set_archive)
 {
 	if (*value != '/')
@@ -94,7 +90,7 @@ SETTER(set_archive)
 	return set_text(o, def, value, ret_text);
 }
 
-/* Set an enum. The row's ARG lists the names of its values in order, as in "own|all|none". */
+/* Set an enum, whose values ARG lists in order, as in "own|all|none". */
 SETTER(set_choice)
 {
 	size_t len = strlen(value);
@@ -134,7 +130,7 @@ SETTER(set_check_kind)
 	return set_text(o, def, value, ret_text);
 }
 
-/* Load the kind files now, because SOURCE, which is parsed later, may name one of their kinds. */
+/* SOURCE, which is parsed later, may name one of these kinds. */
 SETTER(set_kinds)
 {
 	return kind_files_add(&o->kinds, value, ret_text);
@@ -146,10 +142,7 @@ SETTER(set_list_sources)
 	return 0;
 }
 
-/*
- * Set *RET to VALUE, a number in base BASE that is at most MAX. The error message uses WORDS to
- * describe valid values.
- */
+/* Set *RET to VALUE, at most MAX. WORDS describe valid values in the error message. */
 static int set_number(const struct option_def *def, const char *value, int base, uint64_t max,
 		      const char *words, unsigned *ret, char **ret_text)
 {

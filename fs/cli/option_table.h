@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of options. A row describes either a flag, such as -f or --dry-run, or a word of the -o
- * list, such as archive=DIR. options.c uses the rows to parse the command line and to print --help.
- * Only option_table.c and options.c include this file.
+ * The table of options: flags, such as -f or --dry-run, and words of the -o list, such as
+ * archive=DIR. It defines both the parser of the command line and the text of --help (options.c).
  */
 #pragma once
 
@@ -18,21 +17,18 @@
 #define OPTIONS_MAX 64 /* the largest number of rows */
 
 struct option_def {
-	/* letter of a flag; OPTION_* code of a flag without one; 0 for a word of the -o list */
+	/* a flag's letter or OPTION_* code; 0 for a word of the -o list */
 	int letter;
-	/* the word of the -o list, or the long name of the flag; NULL if there is none */
+	/* the word, or the long name of the flag; NULL if there is none */
 	const char *name;
-	/* the name of the option's value in --help; NULL if the option has no value */
+	/* the value's name in --help; NULL if there is no value */
 	const char *arg;
-	const char *def; /* the default that --help prints, or NULL */
+	const char *def; /* the default, or NULL */
 	const char *help;
-	/*
-	 * Set the option to VALUE. Return 0, or -EINVAL with a message in *RET_TEXT, malloc'ed.
-	 * NULL in the row of -o itself.
-	 */
+	/* returns 0, or -EINVAL with a message, malloc'ed; NULL in the row of -o itself */
 	int (*set)(struct options *o, const struct option_def *def, const char *value,
 		   char **ret_text);
-	/* the offset of the member of struct options that SET writes; 0 if SET does not use it */
+	/* offset in struct options of what SET writes; 0 if SET does not use it */
 	size_t field;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses the command line. The rows of option_table.c define the tables of getopt and the text of
- * --help. The operands are SOURCE and MOUNTPOINT. A word of the -o list is an option of kxfs
- * (option_table.c), a run option of a kind of jobs (as in TorchX), or a generic option of mount(8).
+ * Parses the command line. option_table.c defines the tables of getopt and the text of --help. A
+ * word of the -o list is an option of kxfs, a run option of a kind of jobs (as in TorchX), or a
+ * generic option of mount(8).
  */
 #include "fs/cli/options.h"
 
@@ -17,7 +17,7 @@
 #include "spec/base/name.h"
 #include "spec/kinds/kinds.h"
 
-#define RUN_OPTIONS_MAX 64 /* the largest number of run options that all kinds together have */
+#define RUN_OPTIONS_MAX 64 /* the most run options of all kinds together */
 
 static void set_defaults(struct options *o)
 {
@@ -50,12 +50,12 @@ static void set_defaults(struct options *o)
 
 /* --- generic options of mount(8), for use in fstab --- */
 
-/* Options that kxfs passes to the kernel. */
+/* passed to the kernel */
 static const char *const generic_kernel[] = {
 	"async", "atime", "dirsync", "exec", "noatime", "noexec", "sync",
 };
 
-/* Options that kxfs accepts and ignores. */
+/* accepted and ignored */
 static const char *const generic_ignored[] = {
 	"auto",	      "comment",     "defaults",   "dev",	    "diratime",
 	"fsname",     "group",	     "lazytime",   "loud",	    "_netdev",
@@ -74,10 +74,7 @@ static bool has_word(const char *const *words, size_t n, const char *word)
 	return false;
 }
 
-/*
- * Set the generic option WORD, which is NAME or NAME=VALUE. Return false if NAME is not a generic
- * option.
- */
+/* Set WORD, which is NAME or NAME=VALUE. Return false if NAME is not a generic option. */
 static bool set_generic(struct options *o, const char *word, const char *name)
 {
 	const char *old = o->mount_options;
@@ -92,10 +89,7 @@ static bool set_generic(struct options *o, const char *word, const char *name)
 	return true;
 }
 
-/*
- * Refuse the unknown option WORD. Suggest the option NEAR, with DASHES before it, unless NEAR is
- * NULL.
- */
+/* Refuse WORD. Unless NEAR is NULL, suggest it with DASHES before it. */
 static int refuse_option(const char *word, const char *dashes, const char *near, char **ret_text)
 {
 	return refuse(-EINVAL, ret_text, "%s: unknown option; %s%s%s%skxfs --help lists all", word,
@@ -105,7 +99,6 @@ static int refuse_option(const char *word, const char *dashes, const char *near,
 
 /* --- run options, such as -o queue=research --- */
 
-/* Return the run option NAME, or NULL if no kind has it. */
 static const struct spec_option *run_option_find(const char *name)
 {
 	const struct spec_kind *kind = spec_kind_of_option(name);
@@ -113,7 +106,7 @@ static const struct spec_option *run_option_find(const char *name)
 	return kind ? spec_option_find(kind->options, name) : NULL;
 }
 
-/* Add OPTION to O. VALUE is NULL if the option was given without a value. */
+/* VALUE is NULL if the option was given without one. */
 static int run_option_add(struct options *o, const struct spec_option *option, const char *value,
 			  char **ret_text)
 {
@@ -126,10 +119,7 @@ static int run_option_add(struct options *o, const struct spec_option *option, c
 	return 0;
 }
 
-/*
- * Return the kind that defines which values are valid for the run option NAME. Prefer a kind that
- * SOURCE selects and that has this option.
- */
+/* Return the kind that defines the values of option NAME, preferably a kind of SOURCE. */
 static const struct spec_kind *meant_kind(const struct options *o, const char *name)
 {
 	const struct spec_kind *kind = spec_kind_find(&o->kinds, o->backend);
@@ -145,9 +135,8 @@ static const struct spec_kind *meant_kind(const struct options *o, const char *n
 }
 
 /*
- * Check the values of O's run options. If SOURCE names a kind of jobs in a cluster, this kind must
- * have the options. If SOURCE is local:, the options of all kinds are valid, because a dry run may
- * convert a document for any kind.
+ * If SOURCE names a kind of a cluster, this kind must have the options. With local:, the options of
+ * all kinds are valid, because a dry run may convert a document for any kind.
  */
 static int run_options_check(const struct options *o, char **ret_text)
 {
@@ -162,7 +151,7 @@ static int run_options_check(const struct options *o, char **ret_text)
 	return r;
 }
 
-/* Fill RET with the names of all run options, at most MAX. Return their number. */
+/* Fill RET with at most MAX names of run options. Return their number. */
 static size_t run_option_names(const struct spec_kinds *kinds, const char **ret, size_t max)
 {
 	size_t n = 0;
@@ -222,7 +211,7 @@ static int set_word(struct options *o, const char *word, char **ret_text)
 	return set_generic(o, word, name) ? 0 : unknown_word(o, name, ret_text);
 }
 
-/* Set the options in LIST, separated by commas. A backslash escapes a comma in a value. */
+/* A backslash escapes a comma in a value. */
 static int set_list(struct options *o, const char *list, char **ret_text)
 {
 	cleanup_free char *word = mem_zero(strlen(list) + 1);
@@ -253,7 +242,7 @@ const char *source_backend_at(const struct spec_kinds *kinds, size_t i)
 	return i < kinds->n ? kinds->v[i]->name : i == kinds->n ? "local" : NULL;
 }
 
-/* Return the names of all backends for people, such as "volcano:, job: and local:", malloc'ed. */
+/* Return a text such as "volcano:, job: and local:", malloc'ed. */
 static char *backends_text(const struct spec_kinds *kinds)
 {
 	char *text = text_copy("");
@@ -267,7 +256,7 @@ static char *backends_text(const struct spec_kinds *kinds)
 	return text;
 }
 
-/* Return the name of the backend with which TEXT begins, or NULL. */
+/* Return the backend with which TEXT begins, or NULL. */
 static const char *find_backend(const struct spec_kinds *kinds, const char *text)
 {
 	const char *colon = strchr(text, ':'), *name;
@@ -280,9 +269,8 @@ static const char *find_backend(const struct spec_kinds *kinds, const char *text
 }
 
 /*
- * Check TEXT, a SOURCE that does not begin with a known backend. Refuse TEXT if it looks like an
- * unknown backend, or like a backend without its colon. Return 0 if it may be the name of a
- * namespace.
+ * Refuse TEXT, a SOURCE without a known backend, if it looks like an unknown backend, or like a
+ * backend without its colon. Return 0 if it may be a namespace.
  */
 static int refuse_unknown(const struct spec_kinds *kinds, const char *text, char **ret_text)
 {
@@ -296,10 +284,7 @@ static int refuse_unknown(const struct spec_kinds *kinds, const char *text, char
 		;
 	near = spec_suggest(word, names);
 
-	/*
-	 * Accept a word without a colon even if it is similar to a kind: a namespace may be called
-	 * "training", which is similar to the kind "trainjob".
-	 */
+	/* Accept a word that is only similar to a kind: "training" may be a namespace. */
 	if (near && !colon && !streq(word, near))
 		return 0;
 	if (near)
@@ -312,9 +297,8 @@ static int refuse_unknown(const struct spec_kinds *kinds, const char *text, char
 }
 
 /*
- * Parse TEXT, a SOURCE of the form [BACKEND:][CONTEXT/]NAMESPACE. The text before the first ':' is
- * BACKEND only if a backend has this name. The last '/' separates CONTEXT from NAMESPACE. The name
- * of a context may contain both characters.
+ * Parse SOURCE, [BACKEND:][CONTEXT/]NAMESPACE. The text before the first ':' is BACKEND only if
+ * there is such a backend. CONTEXT ends at the last '/', because it may contain both characters.
  */
 static int set_source(struct options *o, const char *text, char **ret_text)
 {
@@ -345,7 +329,7 @@ static int set_source(struct options *o, const char *text, char **ret_text)
 	return 0;
 }
 
-/* For each action: the largest number of operands, and the usage text. */
+/* the most operands of each action, and its usage */
 static const struct {
 	int max;
 	const char *usage;
@@ -425,7 +409,7 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 
 /* --- mount.kxfs, the helper of mount(8) --- */
 
-/* True if NAME, the name of this program, is the name of the helper that mount(8) runs. */
+/* True if this program was called as the helper that mount(8) runs. */
 static bool is_helper(const char *name)
 {
 	const char *slash = strrchr(name, '/');
@@ -434,9 +418,8 @@ static bool is_helper(const char *name)
 }
 
 /*
- * Check LETTER, a result of getopt for mount.kxfs. Return NULL if kxfs can ignore LETTER: LETTER
- * requests what kxfs does by default, or concerns only mount(8) itself. Return an error text if
- * LETTER is invalid, or requests something that kxfs can't do.
+ * Return an error text if kxfs can't do what LETTER, a result of getopt, requests. Return NULL if
+ * kxfs does that anyway, or if LETTER only concerns mount(8).
  */
 static const char *not_done(int letter)
 {
@@ -456,15 +439,12 @@ static const char *not_done(int letter)
 
 /*
  * Convert the command line of the helper, mount.kxfs SOURCE MOUNTPOINT [-sfnv] [-N NAMESPACE] [-t
- * TYPE] [-o OPTIONS], to a command line of kxfs. The two command lines use some letters for
- * different options. Return the new array of arguments, malloc'ed, and set *ARGC to its length. The
- * texts in the array are borrowed from ARGV. If ARGV is invalid, return NULL with a message in
- * *RET_TEXT.
+ * TYPE] [-o OPTIONS], to one of kxfs, which uses some letters differently. Return a malloc'ed array
+ * of texts that are borrowed from ARGV, or NULL with a message in *RET_TEXT.
  */
 static char **helper_args(int *argc, char **argv, char **ret_text)
 {
-	static char dash_o[] = "-o",
-		    end[] = "--"; /* not const, because argv is an array of char * */
+	static char dash_o[] = "-o", end[] = "--"; /* not const, because argv is not */
 	cleanup_free char **words = new0_n(char *, 2 * (size_t)*argc + 2);
 	int n = 0, c;
 
@@ -491,7 +471,7 @@ static char **helper_args(int *argc, char **argv, char **ret_text)
 
 /* --- flags --- */
 
-/* Refuse an argument that getopt could not parse. C is the result of getopt: '?' or ':'. */
+/* Refuse an argument that getopt could not parse. C is getopt's result: '?' or ':'. */
 static int bad_flag(int c, char **argv, char **ret_text)
 {
 	const char *longs[OPTIONS_MAX + 1];
@@ -504,7 +484,7 @@ static int bad_flag(int c, char **argv, char **ret_text)
 		return refuse(-EINVAL, ret_text, "%s needs a value", word);
 	if (c == ':')
 		return refuse(-EINVAL, ret_text, "-%c needs a value", optopt);
-	/* If the same letter in the other case is a flag, suggest that: for example, -V for -v. */
+	/* suggest the same letter in the other case, for example -V for -v */
 	while (d->help && d->letter != other[0])
 		d++;
 	if (optopt)
@@ -516,7 +496,6 @@ static int bad_flag(int c, char **argv, char **ret_text)
 	return refuse_option(word, "--", spec_suggest(word + 2, longs), ret_text);
 }
 
-/* Fill the tables of getopt with all flags of the option table. */
 static void getopt_tables(char *shorts, struct option *longs)
 {
 	*shorts++ = ':';
@@ -564,7 +543,7 @@ int options_parse(int argc, char **argv, struct options *ret, char **ret_text)
 			return -EINVAL;
 	}
 	getopt_tables(shorts, longs);
-	optind = 0; /* restarts getopt, in case options_parse was called before */
+	optind = 0; /* restarts getopt */
 	while ((c = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
 		const struct option_def *d = option_table;
 

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command line. One table of options is used for parsing and for --help. Tests compare the man
- * page and the shell completion with --help.
- *
- * In this folder, option_table.c has the table of options, options.c parses the command line and
- * prints --help, and commands.c has the commands that need no mount. All of this runs on the main
- * thread before the fork.
+ * The command line. Parsing and --help use one table of options; tests compare the man page and the
+ * shell completion with --help. All of this runs on the main thread before the fork.
  */
 #pragma once
 
@@ -35,8 +31,8 @@ enum options_action {
 /* The parsed command line. Plain data. */
 struct options {
 	enum options_action action;
-	struct spec_kinds kinds; /* all known kinds of jobs */
-	/* SOURCE as the user gave it. If the user gave none, this is a text for messages. */
+	struct spec_kinds kinds;
+	/* SOURCE as given, or a text for messages */
 	char *source;
 	char *backend;	  /* "local", "volcano" ...; "" if not given */
 	char *context;	  /* "" if not given */
@@ -45,21 +41,21 @@ struct options {
 	bool foreground;
 	bool debug;
 	bool read_only;
-	bool rbac; /* true if doctor prints a Role */
+	bool rbac; /* --rbac of doctor */
 	bool allow_other;
 	enum options_cancel cancel;
 	enum diag_level log_level;
-	char *kubeconfig; /* a file; "" for kubectl's default */
+	char *kubeconfig; /* "" for kubectl's default */
 	char *as;	  /* the user to impersonate, or "" */
-	char *selector;	  /* a label selector; "" for all jobs */
-	bool mine;	  /* true if only jobs that this user submitted are shown */
+	char *selector;	  /* a label selector, or "" */
+	bool mine;	  /* true if only jobs of this user are shown */
 	enum options_capture capture;
-	char *state;   /* the state directory; "" for the default */
+	char *state;   /* the state directory, or "" */
 	char *archive; /* an absolute path, or "" */
 	unsigned grace_ms;
-	bool linger;   /* true if local jobs outlive the mount */
-	uint64_t jobs; /* the largest number of local jobs that run at the same time; 0: no limit */
-	/* Number of GPUs for local jobs; UINT64_MAX for all GPUs of this machine. */
+	bool linger;
+	uint64_t jobs; /* the most local jobs that run at the same time; 0 for no limit */
+	/* GPUs for local jobs; UINT64_MAX for all GPUs of this machine */
 	uint64_t gpus;
 	uint64_t spool_limit; /* in bytes */
 	int64_t history_keep; /* in seconds */
@@ -67,7 +63,7 @@ struct options {
 	gid_t gid;
 	mode_t umask;
 	char *dry_run; /* the FILE of --dry-run */
-	/* The FILE of --check-kind, and the operands of this command. NULL if not given. */
+	/* the file and the operands of --check-kind; NULL if not given */
 	char *check_kind;
 	char *check_object, *check_pods;
 	struct spec_pair *args; /* run options, such as queue=research */
@@ -77,18 +73,13 @@ struct options {
 
 /*
  * Parse the command line of kxfs, or of mount.kxfs, the helper of mount(8). Return 0, or -EINVAL
- * with a message in *RET_TEXT, malloc'ed. If an unknown option is similar to a known one, the
- * message suggests the known one. The caller clears *RET in both cases. If the action is
- * OPTIONS_HELP or OPTIONS_VERSION, the other members of *RET have no meaning.
+ * with a message in *RET_TEXT, malloc'ed. The caller clears *RET in both cases. After OPTIONS_HELP
+ * and OPTIONS_VERSION, only the kinds in *RET are complete.
  */
 int options_parse(int argc, char **argv, struct options *ret, char **ret_text);
 void options_clear(struct options *o);
 
-/* Print --help, from the table. */
 void options_help(FILE *out);
 
-/*
- * Return the name of backend number I, counted from 0, without its colon. The kinds of a cluster
- * come first, then local. Return NULL after the last one.
- */
+/* Return the name of backend I, counted from 0, without its colon; NULL after the last one. */
 const char *source_backend_at(const struct spec_kinds *kinds, size_t i);

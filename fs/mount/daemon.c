@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Forks a child, and connects the child to the parent by a pipe. The child writes a byte to the
- * pipe when it is up. If the pipe is closed without a byte, the child has failed.
- *
- * A notification is one datagram. kxfs does not use libsystemd for it, because that would load six
+ * Forks a child, which writes a byte to a pipe when it is up. If the pipe is closed without a byte,
+ * the child has failed. kxfs does not use libsystemd to notify systemd, because that would load six
  * libraries.
  */
 #include "fs/mount/daemon.h"
@@ -33,17 +31,14 @@ void daemon_prepare(int keep)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/*
- * Send SIGTERM to the child and wait until it has ended, so that the mount point is free for
- * another mount. Then end this process with the signal that it has received.
- */
+/* End the child, which frees the mount point. Then end with the signal that has arrived. */
 static void pass_on(struct interrupt *interrupt, pid_t child)
 {
 	struct signalfd_siginfo came;
 	ssize_t n = read(interrupt->fd, &came, sizeof(came));
 
 	kill(child, SIGTERM);
-	/* from now on, another signal ends this process immediately */
+	/* from now on, a signal ends this process immediately */
 	interrupt_release(interrupt);
 	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
 		;
@@ -103,7 +98,7 @@ int daemon_fork(int *ret_up_fd, int *ret_status)
 		/* A killed parent can't send SIGTERM to this child, so let the kernel send it. */
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		if (getppid() != parent)
-			raise(SIGTERM); /* the parent was killed before prctl */
+			raise(SIGTERM);
 		close(fds[0]);
 		base_close_fd(&interrupt.fd);
 		*ret_up_fd = fds[1];
@@ -131,10 +126,7 @@ int daemon_ready(int up_fd)
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		dup2(null, fd);
 	prctl(PR_SET_PDEATHSIG, 0);
-	/*
-	 * Report success last: once the parent has exited, this process must no longer use the
-	 * terminal.
-	 */
+	/* Report success last: once the parent has exited, don't use the terminal. */
 	return write(up, "", 1) == 1 ? 0 : -EPIPE;
 }
 

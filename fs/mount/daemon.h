@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Becomes a daemon in two steps. daemon_fork forks before any thread exists. daemon_ready detaches
- * from the terminal when the start has succeeded. Between the two steps, the user sees the child's
- * messages. The parent waits until the child is up or has failed, and its exit status shows which
- * of the two happened.
+ * Becomes a daemon in two steps. daemon_fork forks before any thread exists. daemon_ready leaves
+ * the terminal when the start has succeeded. In between, the user sees the child's messages. The
+ * parent waits until the child is up or has failed, and its exit status shows which.
  *
- * Also notifies systemd, or any other parent that has set NOTIFY_SOCKET, by the protocol of
+ * Also notifies systemd, or another parent that has set NOTIFY_SOCKET, by the protocol of
  * sd_notify.
  */
 #pragma once
@@ -16,29 +15,28 @@
 #include "spec/base/base.h"
 
 /*
- * Call this before anything else in main. Make sure that the descriptors 0 to 2 are open, ignore
- * SIGPIPE, and close all descriptors above 2 except KEEP (-1 for none). A daemon must not keep a
- * pipe of its caller open, nor pass it to jobs. KEEP becomes close-on-exec.
+ * Call this first in main. Make sure that the descriptors 0 to 2 are open, ignore SIGPIPE, and
+ * close all descriptors above 2 except KEEP (-1 for none), which becomes close-on-exec. A daemon
+ * must not keep a pipe of its caller open, nor pass it to jobs.
  */
 void daemon_prepare(int keep);
 
 /*
  * Fork. In the child, set *RET_UP_FD to the pipe to the parent, and return 0. In the parent, wait
- * until the child is up or has failed, set *RET_STATUS to the exit status of the parent, and return
- * 1. If no child could be made, return a negative errno.
+ * until the child is up or has failed, set *RET_STATUS to the parent's exit status, and return 1.
+ * If there is no child, return a negative errno.
  *
  * If the parent gets SIGINT, SIGTERM or SIGHUP, it sends SIGTERM to the child and waits for the
- * child's end. Then it ends itself with the signal that it has received. If the parent gets a
- * second signal, it ends without waiting. If the parent is killed before daemon_ready, the kernel
- * sends SIGTERM to the child. The child starts with SIGINT, SIGTERM and SIGHUP blocked.
+ * child's end, or for another signal. Then the parent ends itself with the signal. If the parent is
+ * killed before daemon_ready, the kernel sends SIGTERM to the child. The child starts with the
+ * three signals blocked.
  */
 int daemon_fork(int *ret_up_fd, int *ret_status);
 
 /*
- * Leave the parent's terminal, session and working directory. Then report success to the parent
- * through UP_FD, and close UP_FD. The parent then exits with success. If UP_FD is -1, this process
- * is in the foreground: only change the working directory. Return 0 or a negative errno. After
- * -EPIPE this process must end, because the parent was killed.
+ * Leave the parent's terminal, session and working directory. Then report success through UP_FD,
+ * close it, and the parent exits. In the foreground UP_FD is -1: only change the working directory.
+ * Return 0 or a negative errno. After -EPIPE this process must end, because the parent was killed.
  */
 int daemon_ready(int up_fd);
 
@@ -47,8 +45,8 @@ struct notify {
 	socklen_t len; /* length of ADDRESS; 0 if there is no socket */
 };
 
-/* Read NOTIFY_SOCKET from the environment, and remove it there, so that jobs do not inherit it. */
+/* Read NOTIFY_SOCKET, and remove it from the environment, so that jobs do not inherit it. */
 void notify_init(struct notify *n);
 
-/* Send a message of sd_notify, such as "READY=1\nSTATUS=...". Never wait, and ignore errors. */
+/* Send a message such as "READY=1\nSTATUS=...". Never wait, and ignore errors. */
 void notify_send(const struct notify *n, const char *fmt, ...) printf_like(2, 3);

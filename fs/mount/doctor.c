@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prints the reports. This file checks the local machine (FUSE and the state directory), and
- * backend_examine checks the cluster. Each result is printed as soon as it is known. Shell
- * completion reads the output of --list-sources.
+ * Prints the reports. This file checks the local machine, backend_examine the cluster. Each result
+ * is printed as soon as it is known. Shell completion reads the output of --list-sources.
  */
 #include "fs/mount/doctor.h"
 
@@ -56,7 +55,7 @@ int about_sources(const struct options *o)
 
 struct report {
 	bool lacks, wrong;
-	/* true if FUSE is not usable: then a mount would not work, but kxfs capture would */
+	/* true if FUSE is not usable; kxfs capture would work nevertheless */
 	bool no_fuse;
 };
 
@@ -101,7 +100,7 @@ static void look_at_machine(const struct options *o, struct report *r)
 	else
 		on_finding(r, BACKEND_FINE, "FUSE: /dev/fuse and fusermount3 can be used");
 	r->wrong = false;
-	/* If kxfs is process 1, it runs in a container that has its own pid namespace. */
+	/* If kxfs is process 1, it runs in a container with its own pid namespace. */
 	f = fopen("/proc/1/comm", "re");
 	if (f && fgets(first, sizeof(first), f) && streq(first, "kxfs\n"))
 		on_finding(r, BACKEND_LACKS,
@@ -125,7 +124,7 @@ int doctor_main(const struct options *o)
 	cleanup_free char *submitter = NULL, *user = NULL, *text = NULL;
 	cleanup_free char *why = NULL;
 	struct report r = {0};
-	bool here; /* true if a mount with the local backend would work */
+	bool here; /* true if a mount of local: would work */
 	int err;
 
 	diag_setup(o->log_level, true);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commands that print reports and need no mount. kxfs doctor prints what a mount of SOURCE
- * requires, and whether these requirements are met. The report helps users, and they can attach it
- * to bug reports. It contains no secrets. The command changes nothing.
+ * Commands that print reports, need no mount, and change nothing. kxfs doctor prints what a mount
+ * of SOURCE requires, and what of it is missing. Users can attach this report to bug reports: it
+ * has no secrets.
  */
 #pragma once
 
 #include "fs/cli/options.h"
 
-/* kxfs doctor: print the report. Return EXIT_SUCCESS if a mount would work, else EXIT_FAILURE. */
+/* kxfs doctor. Return EXIT_SUCCESS if a mount would work, else EXIT_FAILURE. */
 int doctor_main(const struct options *o);
 
-/* --version: print the version, the libraries, the features and the backends. */
+/* --version: also print the libraries, features and backends. */
 void about_version(const struct options *o);
 
 /*
- * --list-sources: print each backend, with its colon, on a line. Then print each context of the
- * kubeconfig, with its namespace, on a line. Return 0, or a negative errno after printing an error.
+ * --list-sources: print each backend, with its colon, on a line, then each context of the
+ * kubeconfig, with its namespace. Return 0, or a negative errno after printing an error.
  */
 int about_sources(const struct options *o);

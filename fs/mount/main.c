@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The program kxfs, which shows batch jobs as a directory. main() calls the command; run.c mounts.
- */
+/* The program kxfs: main() calls the command; run.c mounts. */
 #include "backend/backend.h"
 #include "fs/cli/commands.h"
 #include "fs/cli/options.h"
 #include "fs/mount/doctor.h"
 #include "fs/mount/run.h"
 
-/* Return the exit status of a command that only prints: failure if standard output had an error. */
+/* Return the exit status of a command that only prints. */
 static int printed(void)
 {
 	return fflush(stdout) == 0 && !ferror(stdout) ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads mountinfo, checks mount points, and unmounts. The error messages include the remedy. */
+/* Reads mountinfo, checks mount points, and unmounts. Error messages include the remedy. */
 #include "fs/mount/mountpoint.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "backend/base/print.h"
 #include "spec/base/mem.h"
 
-#define MAX_DEAD    16	  /* the largest number of dead mounts to remove from a path */
+#define MAX_DEAD    16	  /* the most dead mounts to remove from a path */
 #define HELPER_MS   10000 /* timeout of fusermount3 */
 #define FUSE_DEVICE "/dev/fuse"
 #define FUSE_MAJOR  10 /* device number of FUSE_DEVICE */
@@ -27,7 +27,7 @@
 
 /* --- mountinfo --- */
 
-/* Replace escapes such as "\040" by the characters that they stand for, in place. */
+/* Replace escapes such as "\040" in place. */
 static void unescape(char *s)
 {
 	char *to = s;
@@ -45,7 +45,6 @@ static void unescape(char *s)
 	*to = 0;
 }
 
-/* Parse LINE into RET. Return false if LINE is malformed. */
 static bool parse_line(const char *line, struct mountinfo *ret)
 {
 	const char *tail = strstr(line, " - ");
@@ -61,10 +60,7 @@ static bool parse_line(const char *line, struct mountinfo *ret)
 	return true;
 }
 
-/*
- * Find the line of the mount with the number ID. Return 0, -ENOENT, or another negative errno if F
- * can't be read.
- */
+/* Find mount ID. Return 0, -ENOENT, or another negative errno if F can't be read. */
 static int find(FILE *f, int id, struct mountinfo *ret)
 {
 	cleanup_free char *line = NULL;
@@ -167,10 +163,7 @@ void mountinfo_clear(struct mountinfo *m)
 
 /* --- mount points --- */
 
-/*
- * Run fusermount3 with ARGV, and discard its standard output. Return its exit status, or a negative
- * errno.
- */
+/* Run fusermount3 without standard output. Return its exit status, or a negative errno. */
 static int run_helper(char *const *argv)
 {
 	posix_spawn_file_actions_t files;
@@ -271,10 +264,7 @@ int mountpoint_resolve(const char *name, char **ret_path, char **ret_text)
 	return 0;
 }
 
-/*
- * True if kxfs is mounted on PATH, even if that mount is dead. This does not access the mounted
- * file system.
- */
+/* True if a kxfs, even a dead one, is mounted on PATH. This does not access the mount. */
 static bool is_kxfs(const char *path)
 {
 	cleanup_mountinfo struct mountinfo m;
@@ -297,10 +287,7 @@ int mountpoint_detach(const char *path)
 	return r > 0 ? -EPERM : r;
 }
 
-/*
- * True if the mount on PATH is dead, which means that no process serves it. AT_STATX_FORCE_SYNC
- * makes the kernel send a request to the file system, instead of answering from its cache.
- */
+/* True if no process serves PATH. AT_STATX_FORCE_SYNC prevents an answer from the cache. */
 static bool is_dead(const char *path)
 {
 	struct statx st;
@@ -309,10 +296,7 @@ static bool is_dead(const char *path)
 	       (errno == ENOTCONN || errno == ECONNABORTED);
 }
 
-/*
- * Unmount the dead mounts of kxfs on PATH. Refuse PATH if it has a live mount of kxfs, or a dead
- * mount of another file system.
- */
+/* Unmount dead mounts of kxfs on PATH. Refuse a live kxfs, and other dead file systems. */
 static int replace_dead(const char *path, char **ret_text)
 {
 	for (int i = 0; i < MAX_DEAD && is_kxfs(path); i++) {
@@ -335,10 +319,7 @@ static int replace_dead(const char *path, char **ret_text)
 	return 0;
 }
 
-/*
- * Lock the directory PATH itself. Two processes that want to mount on PATH may have no other file
- * in common, so this is the only file that both can lock.
- */
+/* Lock PATH itself: two processes that want to mount there may share no other file. */
 static int lock_path(const char *path, int *ret, char **ret_text)
 {
 	cleanup_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -352,7 +333,7 @@ static int lock_path(const char *path, int *ret, char **ret_text)
 			      "%s: another kxfs is about to mount here: use its mount, or give "
 			      "another directory",
 			      path);
-	return 0; /* some file systems do not support locks */
+	return 0;
 }
 
 int mountpoint_prepare(const char *path, int *ret_lock, char **ret_text)
@@ -363,10 +344,7 @@ int mountpoint_prepare(const char *path, int *ret_lock, char **ret_text)
 
 	if (r == 0)
 		r = lock_path(path, ret_lock, ret_text);
-	/*
-	 * Check again for dead mounts, because another process may have mounted on PATH before this
-	 * process got the lock.
-	 */
+	/* Check again: another process may have mounted here before this one got the lock. */
 	if (r == 0)
 		r = replace_dead(path, ret_text);
 	if (r < 0)

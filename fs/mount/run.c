@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One run of kxfs. It checks, forks, makes the modules, starts them, serves, and frees them in
- * reverse order. Threads start only after the fork (rule T8). Signals arrive on the I/O thread.
- * Everything else here runs on the main thread, which is the first FUSE thread.
+ * One run: check, fork, make the modules, start them, serve, free them in reverse order. Threads
+ * start only after the fork (rule T8). Signals arrive on the I/O thread; the rest runs on the main
+ * thread.
  *
- * There are two kinds of runs: a mount, and kxfs capture. kxfs capture only captures output and
- * results of jobs. It has no mount point, no tree, no submit/ and no session. During a capture, the
- * pool writes the file STATE/metrics, whose contents are those of .kxfs/metrics in a mount.
+ * kxfs capture only captures output and results of jobs. It has no mount point, no tree, no submit/
+ * and no session. The pool writes the file STATE/metrics, whose contents a mount shows as
+ * .kxfs/metrics.
  */
 #include "fs/mount/run.h"
 
@@ -30,55 +30,48 @@
 #include "fs/vfs/fs.h"
 #include "spec/base/mem.h"
 
-/*
- * How long to wait for another process that is ending and still locks the state directory. The
- * grace period of jobs (-o grace) is added to this time.
- */
+/* How long to wait for an ending process that has the state directory, beyond -o grace. */
 #define HOLDER_MS 10000
-/* An upper bound of the time that an end takes in addition to backend_stop, in seconds. */
+/* upper bound of the time that an end takes without backend_stop, in s */
 #define END_S	     11
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-/* If mounting takes longer than this, a message shows the user the reason. */
+/* after this time, a message shows why mounting takes long */
 #define NOTICE_MS      3000
 #define EXPIRE_MS      3600000
 #define EXPIRE_SOON_MS 60000
 #define ROOT_MAX       12
-/* How often kxfs capture writes its metrics. */
-#define METRICS_MS   15000
-#define METRICS_FILE "metrics"
+#define METRICS_MS     15000
+#define METRICS_FILE   "metrics"
 
 struct mount_run {
 	struct options *options;
 	struct loop *loop;
 	struct loop_timer notice, expire;
-	/* the work item that records in the state directory that the run is ending */
+	/* records in the state directory that the run is ending */
 	struct work ending;
 	struct backend *backend;
 	struct fs *fs;
 	struct tree tree;
 	struct submit *submit, *dryrun;
 	struct node_dir_class root_class;
-	struct node_entry_def root[ROOT_MAX]; /* the entries of the mount's root */
+	struct node_entry_def root[ROOT_MAX];
 	int up_fd; /* the pipe to the parent (daemon_fork); -1 in the foreground */
 	struct notify notify;
 	struct state *state;
 	struct session *session;
-	/*
-	 * Only kxfs capture uses the members from OVER to METRICS_ERR. It uses none of fs, tree,
-	 * submit, dryrun and session.
-	 */
-	sem_t over; /* posted when a signal ends the capture */
+	/* Only kxfs capture uses the members up to METRICS_ERR. */
+	sem_t over; /* posted by the signal that ends the capture */
 	struct loop_timer metrics_timer;
 	struct work metrics;
-	int metrics_err;     /* result of the last write of the metrics */
+	int metrics_err;     /* result of the last write */
 	char *mountpoint;    /* NULL for kxfs capture */
 	int mountpoint_lock; /* the lock of mountpoint_prepare until the mount is up, or -1 */
 	char *work_dir;
 	char *submitter;
-	char *home;	/* NULL if unknown */
-	bool started;	/* true if the loop was started */
-	atomic_bool up; /* true if backend_start has returned */
-	/* The result of loop_signal. The I/O thread sets it before backend_start returns. */
+	char *home;   /* NULL if unknown */
+	bool started; /* true if the loop runs */
+	atomic_bool up;
+	/* the result of loop_signal; the I/O thread sets it before backend_start returns */
 	int signal_err;
 };
 
@@ -92,10 +85,7 @@ static void clear(struct mount_run *r)
 	free(r->home);
 }
 
-/*
- * Refuse a working directory in the mount point: jobs run in the working directory, and would keep
- * the mount busy forever.
- */
+/* Jobs run in the working directory; inside the mount, they would keep it busy forever. */
 static int check_work_dir(struct mount_run *r, char **why)
 {
 	r->work_dir = getcwd(NULL, 0);
@@ -155,10 +145,7 @@ static struct backend_config config_of(const struct mount_run *r)
 	return ret;
 }
 
-/*
- * If ERR means that there is no cluster, and the user has not named a backend, add a hint about the
- * local backend to *WHY.
- */
+/* If there is no cluster, and the user has not named a backend, add a hint to *WHY. */
 static void advise(const struct mount_run *r, int err, char **why)
 {
 	if ((err == -ENOENT || err == -EHOSTUNREACH) && *why && r->options->mountpoint &&
@@ -169,10 +156,7 @@ static void advise(const struct mount_run *r, int err, char **why)
 			 *why, r->options->mountpoint);
 }
 
-/*
- * Set *RET to the path of the state directory, malloc'ed. Use the directory that the options name.
- * If they name none, use the default for the source.
- */
+/* Set *RET to the state directory of the options, or to the default, malloc'ed. */
 static int choose_state(const struct mount_run *r, char **ret, char **why)
 {
 	const struct backend_config config = config_of(r);
@@ -189,10 +173,9 @@ static int choose_state(const struct mount_run *r, char **ret, char **why)
 }
 
 /*
- * Handle a full or read-only disk of the state directory. If the disk is read-only, make the mount
- * read-only, too, so that users can still see the files. But refuse to run if this is a capture, or
- * if the caller passes a mounted descriptor. If the disk is full, mount normally, so that users can
- * free space by removing jobs.
+ * If the disk is read-only, make the mount read-only, too, so that users still see the files. But
+ * refuse a capture, and a passed descriptor, whose mount kxfs can't make read-only. If the disk is
+ * full, mount normally, so that users can free space by removing jobs.
  */
 static int heed_flaw(struct mount_run *r, char **why)
 {
@@ -218,7 +201,6 @@ static int heed_flaw(struct mount_run *r, char **why)
 	return 0;
 }
 
-/* Check everything that can be checked before the fork. */
 static int check(struct mount_run *r, char **why)
 {
 	const struct options *o = r->options;
@@ -263,9 +245,9 @@ static void on_expired(void *tree, const char *file, const char *digest)
 }
 
 /*
- * Fill the table of the root's entries. rm -r of the whole mount removes the directories in the
- * order of this table. When it removes jobs/, the jobs are cancelled and move to history/. history/
- * comes first, so that rm has finished with it by then, and these jobs remain there.
+ * rm -r of the whole mount follows the order of this table. When it removes jobs/, the jobs are
+ * cancelled and move to history/. So history/ comes first: rm has finished with it by then, and the
+ * jobs remain.
  */
 static void make_root(struct mount_run *r)
 {
@@ -287,14 +269,13 @@ static void make_root(struct mount_run *r)
 	memcpy(r->root, root, sizeof(root));
 }
 
-/* Make the modules that only a mount has. The backend already exists. */
 static int make_mount(struct mount_run *r, char **why)
 {
 	const struct options *o = r->options;
 	const struct submit_config submit = {
 		.backend = r->backend,
 		.state_dir = state_dir(r->state),
-		/* If the mount was passed as a descriptor, its path is unknown. */
+		/* the path of a passed descriptor's mount is unknown */
 		.mountpoint = mountpoint_passed(r->mountpoint) < 0 ? r->mountpoint : "",
 		.submitter = r->submitter,
 		.allow_other = o->allow_other,
@@ -321,7 +302,7 @@ static int make_mount(struct mount_run *r, char **why)
 	return err;
 }
 
-/* Make all modules. Don't start any thread yet. */
+/* Make all modules, but start no thread yet. */
 static int make(struct mount_run *r, char **why)
 {
 	const struct options *o = r->options;
@@ -380,7 +361,7 @@ static void on_expire(void *data)
 	submit_expire_dryrun(r->dryrun, loop_time_ns());
 }
 
-/* Handle signals, and set the timers. This runs on the I/O thread before the backend starts. */
+/* This runs on the I/O thread before the backend starts. */
 static void begin(void *data)
 {
 	struct mount_run *r = data;
@@ -443,10 +424,7 @@ static int start(struct mount_run *r, char **why)
 	return err || !r->mountpoint ? err : start_mount(r, why);
 }
 
-/*
- * Report to the parent, the user and systemd that the mount or capture is up. Return 0, or a
- * negative errno if the parent was killed.
- */
+/* Report to the parent, the user and systemd. Return a negative errno if the parent was killed. */
 static int report_ready(struct mount_run *r)
 {
 	const struct options *o = r->options;
@@ -504,7 +482,6 @@ static void write_metrics(void *data)
 	work_start(&r->metrics, r->loop);
 }
 
-/* Wait until a signal ends the capture. Meanwhile, write the metrics. */
 static void capture(struct mount_run *r)
 {
 	r->metrics = (struct work){.run = metrics_run, .done = metrics_done, .data = r};
@@ -532,8 +509,8 @@ static void on_ending(void *data)
 }
 
 /*
- * End the run. Return true if the memory of the run may be freed. Return false if a thread still
- * waits for a hanging disk, because that thread may continue at any time and then uses this memory.
+ * End the run. Return false if a thread still waits for a hanging disk: it may continue at any
+ * time, so the memory of the run must not be freed.
  */
 static bool end(struct mount_run *r)
 {
@@ -559,14 +536,14 @@ static bool end(struct mount_run *r)
 	return stopped && idle;
 }
 
-/* Do everything that follows the fork: in the child, or in the only process in the foreground. */
+/* Run what follows the fork: in the child, or in the only process in the foreground. */
 static int live(struct mount_run *r, char **why)
 {
 	int err;
 	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
 	sigset_t set;
 
-	/* Block these signals here, so that only the I/O thread receives them (loop_signal). */
+	/* only the I/O thread receives these signals (loop_signal) */
 	sigemptyset(&set);
 	for (size_t i = 0; i < array_size(signals); i++)
 		sigaddset(&set, signals[i]);
@@ -588,10 +565,10 @@ static int live(struct mount_run *r, char **why)
 	} else {
 		refuse_print(err, *why);
 	}
-	/* If a thread may still use the memory, exit without freeing it. The exit unlocks STATE. */
+	/* A thread may still use the memory, so don't free it. The exit unlocks the state. */
 	if (!end(r))
 		_exit(err ? EXIT_FAILURE : EXIT_SUCCESS);
-	/* Free each module before the modules that it depends on. */
+	/* Free each module before those that it depends on. */
 	if (r->fs)
 		fs_close(r->fs);
 	lists_free(r->tree.lists);
@@ -614,7 +591,7 @@ int run(struct options *o)
 
 	sem_init(&r.over, 0, 0);
 	daemon_prepare(mountpoint_passed(o->mountpoint));
-	setenv("PATH", DEFAULT_PATH, false); /* mount(8) removes PATH from the environment */
+	setenv("PATH", DEFAULT_PATH, false); /* mount(8) removes PATH */
 	diag_setup(o->log_level, true);
 	notify_init(&r.notify);
 	err = check(&r, &why);

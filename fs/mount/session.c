@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The FUSE session. This file does three things that libfuse does not do reliably. It interrupts
- * libfuse's loop to end the session. It detects an unmount even while files in the mount are open
- * (umount -l). It unmounts only its own mount; libfuse would unmount whatever is mounted at the
- * path at that time.
+ * the serving threads to end the session. It detects an unmount even while files are open (umount
+ * -l). It unmounts only its own mount; libfuse would unmount whatever is mounted at the path.
  */
 #include "fs/mount/session.h"
 
@@ -20,20 +19,20 @@
 #include "spec/base/mem.h"
 
 #define WAKE_MS	  20
-#define MAX_BOUND 16 /* the largest number of mounts that `detach` removes */
+#define MAX_BOUND 16 /* the most mounts that `detach` removes */
 
 struct session {
 	struct fs *fs;
 	struct fuse_session *fuse;
 	const char *mountpoint;
 	pthread_t thread; /* the thread that called session_new */
-	bool mounted;	  /* true if the file system is mounted; used only by THREAD */
+	bool mounted;	  /* used only by THREAD */
 	struct mountinfo mount;
-	atomic_bool served; /* true if session_serve has returned; then `wake` has nothing to do */
+	atomic_bool served; /* true if session_serve has returned */
 	/* I/O thread: */
 	bool stopping;
 	struct loop_timer wake;
-	int mounts_fd; /* descriptor of /proc/self/mountinfo */
+	int mounts_fd; /* a descriptor of /proc/self/mountinfo */
 	struct loop_watch *watch;
 };
 
@@ -50,7 +49,7 @@ static printf_like(2, 0) void log_fuse(enum fuse_log_level level, const char *fm
 
 static void on_wake_signal(int sig)
 {
-	(void)sig; /* nothing to do: a waiting system call returns because the signal has arrived */
+	(void)sig; /* the signal makes a waiting system call return */
 }
 
 static struct fuse_session *open_session(struct fs *fs, const struct options *o)
@@ -73,7 +72,7 @@ static struct fuse_session *open_session(struct fs *fs, const struct options *o)
 int session_new(struct fs *fs, const struct options *o, const char *mountpoint,
 		struct session **ret)
 {
-	/* Don't set SA_RESTART: the signal must make a waiting system call return. */
+	/* no SA_RESTART: the signal must make a waiting system call return */
 	struct sigaction wake = {.sa_handler = on_wake_signal};
 	struct fuse_session *se;
 
@@ -92,9 +91,8 @@ int session_new(struct fs *fs, const struct options *o, const char *mountpoint,
 }
 
 /*
- * Signal the serving threads repeatedly until session_serve has returned. One signal is not enough,
- * because libfuse first tests its flag and then reads. A signal that arrives between these two
- * steps has no effect.
+ * Signal the serving threads until session_serve has returned. One signal is not enough: libfuse
+ * tests a flag and then reads. A signal between these two steps has no effect.
  */
 static void wake(void *data)
 {
@@ -141,7 +139,7 @@ static void watch_mounts(void *data)
 	check_mount(s);
 }
 
-/* Answer the kernel's first request. The mount is usable only after this answer. */
+/* The mount is usable only after this answer to the kernel's first request. */
 static int serve_first(struct session *s)
 {
 	struct fuse_session *se = s->fuse;
@@ -188,8 +186,8 @@ int session_serve(struct session *s)
 }
 
 /*
- * Unmount our file system from its present path. If it is mounted there more than once (by a bind
- * mount), unmount it repeatedly. If a different file system is mounted over it, leave that alone.
+ * Unmount our file system from its present path. With bind mounts, it may be mounted there more
+ * than once. If a different file system is mounted over it, leave that alone.
  */
 static void detach(const struct session *s)
 {
@@ -225,7 +223,7 @@ void session_end(struct session *s)
 	/*
 	 * Replace the descriptor of the FUSE device by a pipe without a reader. This closes the
 	 * device, which ends all unanswered requests. The number of the descriptor remains in use,
-	 * so a late answer can't reach another file. fuse_session_unmount treats such a pipe like a
+	 * so a late answer can't reach another file. fuse_session_unmount takes such a pipe for a
 	 * device without a mount, so it unmounts nothing else at this path.
 	 */
 	if (pipe2(fds, O_CLOEXEC) < 0) {
@@ -243,7 +241,7 @@ void session_free(struct session *s)
 		return;
 	park_stop(s->fs->park);
 	if (s->mounted)
-		/* session_end has unmounted already, so this only frees memory. */
+		/* session_end has unmounted already, so this only frees memory */
 		fuse_session_unmount(s->fuse);
 	fuse_session_destroy(s->fuse);
 	if (s->mounts_fd >= 0)

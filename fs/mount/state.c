@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Checks and locks the state directory. The error messages include the remedy. All functions may
- * wait for the disk.
- */
+/* Checks and locks the state directory. Error messages include the remedy. */
 #include "fs/mount/state.h"
 
 #include <errno.h>
@@ -21,49 +18,45 @@
 #include "fs/mount/mountpoint.h"
 #include "spec/base/mem.h"
 
-#define PROBE_BYTES 65536 /* number of bytes that must be free at the start */
+#define PROBE_BYTES 65536 /* this many bytes must be free at the start */
 #define RETRY_MS    100
-#define NOTICE_MS   500 /* if locking takes longer than this, a message shows the reason */
-/* How long to wait until a killed process releases the lock, in ms. */
+#define NOTICE_MS   500 /* after this time, a message shows why locking takes long */
+/* how long to wait until a killed process releases the lock */
 #define DEAD_MS 5000
 
-/*
- * The file STATE/version. Its number changes whenever the format of the state directory changes, or
- * the protocol between kxfs and the helpers of local jobs.
- */
+/* The number changes with the format of the state directory, and with the helpers' protocol. */
 #define VERSION_FILE "version"
 #define VERSION_TEXT "kxfs state 5\n"
 #define VERSION_MAX  64
 #define LOCK_FILE    "lock"
 #define PROBE_FILE   "probe"
 #define READY_FILE   "ready"
-#define NEW_FILE     ".version.new" /* the temporary name that file_write uses for VERSION_FILE */
+#define NEW_FILE     ".version.new" /* the temporary name of VERSION_FILE in file_write */
 #define WHERE_MAX    128
 
 struct state {
 	char *dir;
 	char *mountpoint;
 	/*
-	 * The descriptors of the two locks. One lock is on the directory, because somebody may
-	 * remove STATE/lock. The other is on STATE/lock, because other machines that share the file
-	 * system see only locks of files.
+	 * Locks on the directory and on STATE/lock: somebody may remove STATE/lock, but other
+	 * machines that share the file system see only locks of files.
 	 */
 	int dir_fd, lock_fd;
-	int flaw; /* why writes to the disk fail: -EROFS, -ENOSPC or -EDQUOT; 0 if they work */
+	int flaw; /* -EROFS, -ENOSPC or -EDQUOT if writes fail, else 0 */
 };
 
-/* The contents of STATE/lock: which process holds the locks. */
+/* The contents of STATE/lock. */
 struct holder {
-	bool is_written; /* true if the file exists, and kxfs has written it */
-	bool is_here;	 /* true if PID is a number in our pid namespace */
-	int pid;	 /* the process that holds the locks; 0 if unknown */
+	bool is_written; /* true if kxfs has written the file */
+	bool is_here;	 /* true if PID is in our pid namespace */
+	int pid;	 /* the holder of the locks; 0 if unknown */
 	enum state_phase phase;
 	char mountpoint[PATH_MAX]; /* a path in the mount namespace of PID */
 };
 
 static const char *const phases[] = {"starting", "mounted", "ending", "capturing"};
 
-/* Set RET to a text that identifies this machine and the pid namespace of this process. */
+/* Set RET to a text that identifies this machine and pid namespace. */
 static void find_where(char ret[static WHERE_MAX])
 {
 	struct utsname machine = {0};
@@ -74,7 +67,7 @@ static void find_where(char ret[static WHERE_MAX])
 	snprintf(ret, WHERE_MAX, "%s/pid:[%ju]", machine.nodename, (uintmax_t)pids.st_ino);
 }
 
-/* True if this process is root and may write to /var/lib. Root in a user namespace may not. */
+/* True for root, but not for root of a user namespace, who may not write to /var/lib. */
 static bool is_root(void)
 {
 	return geteuid() == 0 && (access("/var/lib", W_OK) == 0 || errno != EACCES);
@@ -85,7 +78,7 @@ int state_default(const char *key, char **ret, char **ret_text)
 	const char *xdg = getenv("XDG_STATE_HOME");
 	cleanup_free char *home = NULL;
 
-	/* Ignore a relative path, as the XDG specification demands. */
+	/* The XDG specification demands that kxfs ignores a relative path. */
 	if (xdg && xdg[0] == '/') {
 		*ret = text_print("%s/kxfs/%s", xdg, key);
 	} else if (is_root()) {
@@ -101,10 +94,7 @@ int state_default(const char *key, char **ret, char **ret_text)
 	return 0;
 }
 
-/*
- * Return the canonical path of DIR, malloc'ed. The last components of DIR may be missing on disk.
- * Return NULL and set errno on failure.
- */
+/* Return DIR's canonical path, malloc'ed; its end need not exist. NULL and errno on failure. */
 static char *canonical(const char *dir)
 {
 	cleanup_free char *head = text_copy(dir);
@@ -132,7 +122,6 @@ static char *canonical(const char *dir)
 	return path;
 }
 
-/* Create DIR and its missing parents with mode 0700. */
 static int make(const char *dir)
 {
 	cleanup_free char *path = text_copy(dir);
@@ -167,10 +156,7 @@ static int explain(int err, const char *dir, char **ret_text)
 
 /* --- the holder of the lock --- */
 
-/*
- * Parse STATE/lock into RET. Return 0 even if the file is missing or empty. Return -EINVAL if the
- * file can't be read, or if kxfs has not written it.
- */
+/* Parse STATE/lock. Return -EINVAL if it can't be read, or was not written by kxfs. */
 static int read_holder(const struct state *s, struct holder *ret)
 {
 	cleanup_fd int fd =
@@ -198,9 +184,8 @@ static int read_holder(const struct state *s, struct holder *ret)
 }
 
 /*
- * True if the process that holds the locks is ending: STATE/lock shows this phase, or the process
- * no longer has its mount. kxfs can check the mounts of the process only if the process is in our
- * pid namespace.
+ * True if the holder is ending: STATE/lock shows this phase, or the process no longer has its
+ * mount. kxfs can check that only in its own pid namespace.
  */
 static bool is_ending(const struct holder *h)
 {
@@ -209,10 +194,7 @@ static bool is_ending(const struct holder *h)
 		mountinfo_process_lacks(h->pid, h->mountpoint));
 }
 
-/*
- * True if H's process is dead. It may still have the locks: the kernel releases them only when the
- * last thread of the process has ended, and that thread may still wait for the disk.
- */
+/* True if H's process is dead. Its last thread may still wait for the disk, and hold the locks. */
 static bool is_dead(const struct holder *h)
 {
 	struct process_stat stat;
@@ -246,10 +228,7 @@ static int refuse_held(const struct state *s, const struct holder *h, char **ret
 
 /* --- the directory's contents --- */
 
-/*
- * True if the directory is empty, or contains only lost+found and the files that kxfs leaves if it
- * is killed during its first start.
- */
+/* True if there is only lost+found, and what a kxfs that was killed at its first start left. */
 static bool is_empty(const struct state *s)
 {
 	static const char *const made[] = {".",	       "..",	 LOCK_FILE,
@@ -270,10 +249,9 @@ static bool is_empty(const struct state *s)
 }
 
 /*
- * Check that the directory belongs to this user, and is either empty or of this version. Refuse a
- * directory of another version, and leave its files alone, because jobs of that version may still
- * run there. Refuse a directory that has another purpose, as with state=$HOME. Until this function
- * has returned 0, kxfs changes nothing in the directory, not even its permissions.
+ * Check that the directory belongs to this user, and is empty or of this version. Refuse another
+ * version, whose jobs may still run there, and a directory with another purpose, such as $HOME.
+ * Until this has returned 0, kxfs changes nothing in the directory, not even its permissions.
  */
 static int check_ours(const struct state *s, char **ret_text)
 {
@@ -318,19 +296,15 @@ static int check_ours(const struct state *s, char **ret_text)
 		      path, path, (int)strlen(VERSION_TEXT) - 1, VERSION_TEXT, path);
 }
 
-/*
- * True if ERR means that the disk is full or read-only. A mount is still useful then, because users
- * can read files, and can free space by removing files.
- */
+/* True if a mount is still useful: users can read files, and free space by removing some. */
 static bool is_disk_flaw(int err)
 {
 	return err == -EROFS || err == -ENOSPC || err == -EDQUOT;
 }
 
 /*
- * Set up the directory after it was checked and locked, and check that PROBE_BYTES can be written.
- * Return 0 or a negative errno. If the disk is full or read-only, but kxfs has used the directory
- * before, set s->flaw to that error and return 0.
+ * Set up the directory, and check that PROBE_BYTES can be written. If the disk is full or
+ * read-only, but kxfs has used the directory before, set s->flaw and return 0.
  */
 static int settle(struct state *s, char **ret_text)
 {
@@ -358,10 +332,7 @@ static int settle(struct state *s, char **ret_text)
 
 /* --- the locks --- */
 
-/*
- * Try to take both locks. If the file system can't lock directories, lock only the file. Return 0
- * or a negative errno.
- */
+/* Take both locks. If the file system can't lock directories, lock only the file. */
 static int try_lock(const struct state *s)
 {
 	if (flock(s->dir_fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
@@ -414,10 +385,7 @@ static int take(struct state *s, unsigned wait_ms, char **ret_text)
 	if (s->lock_fd < 0)
 		return explain(-errno, s->dir, ret_text);
 	r = lock(s, wait_ms, ret_text);
-	/*
-	 * Check the version again: before this process got the lock, another version of kxfs may
-	 * have had the lock and changed the directory.
-	 */
+	/* Check again: another version of kxfs may have had the lock until now. */
 	if (r == 0)
 		r = check_ours(s, ret_text);
 	if (r == 0)
@@ -491,10 +459,7 @@ void state_enter(struct state *s, enum state_phase phase)
 	text = text_print("pid %d\nphase %s\nwhere %s\nmountpoint %s\n", getpid(), phases[phase],
 			  where, s->mountpoint);
 
-	/*
-	 * Ignore errors, because a full disk must not end the mount. The text is not essential:
-	 * only people, and processes that wait for the lock, read it.
-	 */
+	/* A full disk must not end the mount. Only people and waiting processes read this text. */
 	(void)!pwrite(s->lock_fd, text, strlen(text), 0);
 	(void)!ftruncate(s->lock_fd, (off_t)strlen(text));
 	if (phase == STATE_MOUNTED || phase == STATE_CAPTURING) {

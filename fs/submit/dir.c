@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The classes of the directories submit/ and dryrun/, and of NAME.job and NAME.error in them. Their
- * operations list, make, remove and rename the files of submit/ and dryrun/. This file also makes
- * and frees struct submit, and removes expired files.
- */
+/* The classes of submit/, dryrun/, NAME.job and NAME.error. Makes and frees struct submit. */
 #include <errno.h>
 #include <fcntl.h>
 
@@ -20,7 +16,7 @@
 #include "spec/base/name.h"
 #include "spec/base/time.h"
 
-/* A file of dryrun/ expires when it has not changed for this time, in ns. */
+/* Files of dryrun/ that have not changed for this time expire, in ns. */
 #define DIR_EXPIRY (7 * 24 * 3600 * NS_PER_S)
 
 static struct submit *dir_of(const struct node *node)
@@ -30,7 +26,7 @@ static struct submit *dir_of(const struct node *node)
 
 /* --- NAME.job and NAME.error --- */
 
-/* Find the job of the file NAME. Return 0 or -ENOENT. Files of dryrun/ have no jobs. */
+/* Return 0 or -ENOENT. Files of dryrun/ have no jobs. */
 static int find_job(const struct submit *s, const char *name, struct backend_file *ret)
 {
 	return s->dry ? -ENOENT : backend_file(s->config.backend, name, ret);
@@ -127,14 +123,13 @@ static int dir_getattr(struct fs *fs, struct node *node, struct stat *st)
 	int64_t jobs = s->dry ? 0 : backend_files_changed(s->config.backend);
 	int64_t changed = max_of(names_changed(s->names), jobs);
 
-	/* As in /tmp, every user may make files, and only their owners may remove them. */
+	/* as in /tmp, every user may make files, and only their owners may remove them */
 	if (s->config.allow_other)
 		st->st_mode = S_IFDIR | 01777;
 	node_set_times(st, changed, changed);
 	return 0;
 }
 
-/* True if the file BASE has a result of this KIND: a BASE.job or a BASE.error. */
 static bool has_result(const struct submit *s, enum submit_name kind, const char *base)
 {
 	struct backend_file job;
@@ -165,7 +160,7 @@ static int dir_lookup(struct fs *fs, struct node *dir, const char *name, struct 
 	return 0;
 }
 
-/* Add N entries to L. Each entry is one of NAMES with SUFFIX appended. Free NAMES. */
+/* Add the N names in NAMES, with SUFFIX appended, to L. Free NAMES. */
 static void list_names(struct listing *l, char **names, size_t n, const char *suffix)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -208,14 +203,13 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 		err = submit_file_open(fs, req, s, u, 0, true, fi);
 	if (err) {
 		/*
-		 * EEXIST means that another request has made the file since the kernel's lookup.
-		 * Unless the caller demands a new file (O_EXCL), reply ESTALE, which makes the
-		 * kernel repeat the lookup.
+		 * EEXIST: another request has made the file since the kernel's lookup. ESTALE makes
+		 * the kernel repeat the lookup, unless the caller demands a new file.
 		 */
 		fuse_reply_err(req, err == -EEXIST && !(fi->flags & O_EXCL) ? ESTALE : -err);
 		return;
 	}
-	/* A file with a submitting name is saved when it is closed. Save any other file now. */
+	/* A file with a submitting name is saved when it is closed. */
 	if (!spec_name_submits(name))
 		save_soon(s, u);
 	node = submit_file_node(fs, dir, u);
@@ -233,10 +227,10 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 
 /* --- unlink and rename --- */
 
-/* An unlink or rename request that waits for the disk. */
+/* an unlink or rename that waits for the disk */
 struct dir_change {
 	struct submit *s;
-	/* a reference; for a rename, the upload is also open (upload_open) */
+	/* a reference; for a rename, also open (upload_open) */
 	struct upload *upload;
 	char name[NAME_MAX + 1];
 	char newname[NAME_MAX + 1];
@@ -305,9 +299,8 @@ static void dir_rename_over(void *data, int err)
 }
 
 /*
- * Launch the contents under the new name if they are NEW, and return true. Exception: if a process
- * is writing the file, or a launch is in progress, return false. In that case the writer's close
- * gets the result of the launch.
+ * Launch NEW contents under the new name, and return true. If a process is writing the file, or a
+ * launch is in progress, return false: then the writer's close gets the result.
  */
 static bool dir_rename_launches(struct dir_change *c)
 {
@@ -328,15 +321,14 @@ static void dir_renamed(void *data, int err)
 
 	if (!err)
 		launch_renamed(c->s, c->upload, c->newname, c->process, c->ticket);
-	/* If a writer closed the scratch file during the rename, nothing has launched it yet. */
+	/*
+	 * a writer may have closed the scratch file during the rename; nothing has launched it yet
+	 */
 	if (err || spec_name_submits(c->name) || !dir_rename_launches(c))
 		dir_rename_over(c, err);
 }
 
-/*
- * Called when the bytes of the file are in memory, so the state of its contents is known now.
- * Launch and rename the file, or only rename it.
- */
+/* The bytes are in memory, so their state is known. Launch and rename, or only rename. */
 static void dir_rename_go(void *data, int err)
 {
 	struct dir_change *c = data;
@@ -345,17 +337,14 @@ static void dir_rename_go(void *data, int err)
 		dir_rename_over(c, err);
 		return;
 	}
-	/* Remove the obsolete NAME.error, which explains why the old name does not submit. */
+	/* Remove the error that explains why the old name does not submit. */
 	if (!spec_name_submits(c->name))
 		(void)names_remove_error(c->s->names, c->name);
 	if (!dir_rename_launches(c))
 		save_file(c->s, c->upload, SAVE_RENAME, c->newname, dir_renamed, c);
 }
 
-/*
- * Check if the file U may be renamed from NAME to NEWNAME. U is NULL if no file has the name NAME.
- * Return 0 or a negative errno.
- */
+/* Check if U may be renamed from NAME to NEWNAME. U is NULL if no file is called NAME. */
 static int rename_check(struct submit *s, const struct upload *u, const char *name,
 			const char *newname, unsigned flags)
 {
@@ -379,7 +368,7 @@ static void dir_rename(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 {
 	struct submit *s = dir_of(dir);
 	struct upload *u cleanup_upload = names_file(s->names, name);
-	/* EXDEV makes mv(1) copy the file, so that the other directory gets a new file. */
+	/* EXDEV makes mv(1) copy the file to the other directory. */
 	int err = newdir == dir		  ? rename_check(s, u, name, newname, flags)
 		  : newdir->class->create ? -EXDEV
 					  : -EPERM;
@@ -460,7 +449,7 @@ void submit_free(struct submit *s)
 
 /* --- owners of files that earlier mounts have launched --- */
 
-/* If the file NAME has not changed since a user launched it, make that user its owner. */
+/* If the file NAME is unchanged since a user launched it, make this user its owner. */
 static void find_owner(struct submit *s, const char *name)
 {
 	struct upload *u cleanup_upload = names_file(s->names, name);
@@ -480,7 +469,7 @@ void submit_find_owners(struct submit *s)
 	char **names cleanup_free = NULL;
 	size_t n;
 
-	/* If kxfs runs as root, the files on disk already have the right owners. */
+	/* As root, kxfs has stored the right owners on disk. */
 	if (s->dry || !s->config.allow_other || geteuid() == 0)
 		return;
 	n = backend_files(s->config.backend, &names);
@@ -492,7 +481,7 @@ void submit_find_owners(struct submit *s)
 
 /* --- expiry; I/O thread --- */
 
-/* A file that has expired. kxfs removes it only if its contents are still VERSION. */
+/* an expired file, which is removed only if its contents are still VERSION */
 struct expiring {
 	struct submit *s;
 	struct upload *upload; /* a reference */

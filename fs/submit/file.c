@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The class of the files of submit/ and dryrun/. Reads and writes access the upload directly. Flush
- * and release find out whether the writing process has finished (writer.h). If it has, they launch
- * the file (launch.h).
+ * The class of the files of submit/ and dryrun/. Flush and release find out whether the writing
+ * process has finished (writer.h). If so, they launch the file (launch.h).
  */
 #include "fs/submit/save.h"
 
@@ -18,13 +17,13 @@
 #include "fs/vfs/serve.h"
 #include "spec/base/mem.h"
 
-/* Deadline of an open that waits until the bytes of the file are in memory. */
+/* deadline of an open that waits for the bytes of the file */
 #define FILE_OPEN_MS 10000
 
 struct file_node {
 	struct node node;
 	struct upload *upload;
-	unsigned taken; /* the value of upload_taken when the node was made */
+	unsigned taken; /* upload_taken when the node was made */
 };
 
 struct open_file {
@@ -32,15 +31,12 @@ struct open_file {
 	struct submit *s;
 	struct upload *upload;
 	bool writable;
-	struct upload_writer writer; /* in the upload's list of writers, if WRITABLE */
+	struct upload_writer writer; /* in the upload's list, if WRITABLE */
 	struct file_owner owner;
-	/*
-	 * WROTE_TID is the thread that wrote last. WROTE is its process, or the parent of this
-	 * process (file_check_end).
-	 */
+	/* the thread that wrote last; its process, or that process's parent (file_check_end) */
 	pid_t wrote_tid;
 	pid_t wrote;
-	bool looked; /* true if file_look has checked whether /proc shows the writer */
+	bool looked; /* true if file_look has run */
 	struct holders holders;
 };
 
@@ -82,7 +78,7 @@ static bool is_writable(const struct fuse_file_info *fi)
 	return (fi->flags & O_ACCMODE) != O_RDONLY;
 }
 
-/* Set the size of the contents that U shows, without launching them: only a close launches. */
+/* A truncate launches nothing: only a close does. */
 static int file_truncate(struct submit *s, struct upload *u, off_t size)
 {
 	int err = upload_truncate(u, NULL, size);
@@ -92,10 +88,7 @@ static int file_truncate(struct submit *s, struct upload *u, off_t size)
 	return err;
 }
 
-/*
- * Called after a change through H. Save the change soon, unless H has contents of its own. In that
- * case the close of H saves them.
- */
+/* Save a change through H soon. If H has contents of its own, its close saves them. */
 static void file_changed(struct open_file *h)
 {
 	if (!h->writer.content)
@@ -107,7 +100,7 @@ int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upl
 {
 	bool empties = fi->flags & O_TRUNC;
 	char name[NAME_MAX + 1];
-	/* Fail with ESTALE if the lookup is out of date, so that the kernel repeats the lookup. */
+	/* ESTALE makes the kernel repeat the lookup, which is out of date. */
 	bool stale = !names_of(s->names, u, name) || (is_writable(fi) && taken != upload_taken(u));
 	int there = stale ? -ESTALE : upload_open(u, empties);
 	struct open_file *h;
@@ -130,7 +123,6 @@ int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upl
 	return there;
 }
 
-/* An open that waits until the bytes of the file are in memory. */
 struct file_opening {
 	struct fs *fs;
 	struct fuse_file_info fi;
@@ -150,9 +142,8 @@ static void file_loaded(void *data, int err)
 }
 
 /*
- * Let the kernel cache the attributes of the file, except in two cases. If the file has writers,
- * each open file may have a different size. If the file is in dryrun/, a manifest may replace its
- * contents at any time.
+ * The kernel must not cache the attributes while the file has writers, because open files may
+ * differ in size. In dryrun/, a manifest may replace the contents at any time.
  */
 static void file_set_live(struct node *node)
 {
@@ -181,10 +172,7 @@ static void file_on_open(struct fs *fs, fuse_req_t req, struct node *node,
 	file_set_live(node);
 }
 
-/*
- * Return the process of TID, a thread that uses H. Return 0 if the process is unknown, or if the
- * opener of H is in another pid namespace, because TID is meaningless then.
- */
+/* Return TID's process, or 0 if it is unknown. TID may belong to another pid namespace. */
 static pid_t file_process(const struct open_file *h, pid_t tid, bool *ret_in_exec)
 {
 	if (ret_in_exec)
@@ -193,8 +181,8 @@ static pid_t file_process(const struct open_file *h, pid_t tid, bool *ret_in_exe
 }
 
 /*
- * True if PROCESS has no descriptor of H any more. TID is a thread of PROCESS. /proc shows how many
- * descriptors of a file PROCESS has, but not to which handle each belongs. So subtract one
+ * True if PROCESS has no descriptor of H any more. TID is one of its threads. /proc shows how many
+ * descriptors of a file a process has, but not to which handle each belongs. So subtract one
  * descriptor for each other handle that PROCESS has opened.
  */
 static bool file_is_left(struct open_file *h, pid_t tid, pid_t process, uint64_t ino)
@@ -205,16 +193,14 @@ static bool file_is_left(struct open_file *h, pid_t tid, pid_t process, uint64_t
 }
 
 /*
- * True if the close of H by thread TID of PROCESS ends the writing. That is so if three conditions
- * hold:
- *
- * First, PROCESS has opened H. Second, PROCESS has no other descriptor of H; a shell that redirects
- * its output has one. Third, the process that wrote last has no descriptor of H either; with
- * Popen(stdout=f), the child has one when the parent calls f.close().
+ * True if the close of H by thread TID of PROCESS ends the writing. There are three conditions.
+ * PROCESS has opened H. PROCESS has no other descriptor of H; a shell that redirects its output has
+ * one. The process that wrote last has no descriptor of H; with Popen(stdout=f), the child has one
+ * when the parent calls f.close().
  *
  * If /proc does not show the processes, decide by WHO, the number of the closing process (struct
- * holders). Look in /proc/TID instead of /proc/PROCESS: the first thread of a process may have
- * ended, and then it has no descriptors.
+ * holders). Read /proc/TID, not /proc/PROCESS, which shows no descriptors if the first thread has
+ * ended.
  */
 static bool file_is_done(struct open_file *h, pid_t tid, pid_t process, uint64_t who, uint64_t ino)
 {
@@ -236,12 +222,12 @@ static bool file_is_done(struct open_file *h, pid_t tid, pid_t process, uint64_t
 }
 
 /*
- * Called when thread TID of PROCESS closes H, after PROCESS has opened or written H. If a signal
- * has ended PROCESS, mark the contents as incomplete. If kxfs can't find out whether a signal has
- * ended PROCESS, mark them unless they end like a complete document.
+ * Called when thread TID of PROCESS, which has opened or written H, closes H. If a signal has ended
+ * PROCESS, mark the contents as incomplete. If kxfs can't find that out, mark them unless they end
+ * like a complete document.
  *
- * PROCESS may be a child that has no descriptor left, while its parent (a shell, for example) still
- * has one. Then the parent becomes the writer. It may write more, and a signal may end it, too.
+ * If PROCESS has no descriptor left, but its parent (for example a shell) has one, the parent
+ * becomes the writer. The parent may write more, and a signal may end it, too.
  */
 static void file_check_end(struct open_file *h, pid_t tid, pid_t process, uint64_t ino)
 {
@@ -274,20 +260,14 @@ static void file_on_flush(struct fs *fs, fuse_req_t req, struct node *node,
 	bool in_exec = false;
 	pid_t process = h->writable ? file_process(h, tid, &in_exec) : 0;
 
-	/*
-	 * A process in exec may keep another descriptor of this file. So this close does not end
-	 * the writing. A later close or the release ends it.
-	 */
+	/* A process in exec may keep another descriptor, so this close does not end the writing. */
 	if (!h->writable || in_exec) {
 		fuse_reply_err(req, 0);
 		return;
 	}
 	if (h->writer.dirty && process != 0 && (process == h->writer.opener || process == h->wrote))
 		file_check_end(h, tid, process, node->ino);
-	/*
-	 * Launch the file if this close ends the writing. Otherwise a later close, or the release,
-	 * launches it.
-	 */
+	/* If this close does not end the writing, a later close or the release launches. */
 	if (file_is_done(h, tid, process, fi->lock_owner, node->ino))
 		launch_close(h->s, h->upload, &h->writer, h->owner, req);
 	else if (upload_is_lost(h->upload, &h->writer))
@@ -322,10 +302,7 @@ static void file_on_read(struct fs *fs, fuse_req_t req, struct node *node, size_
 		       upload_read(h->upload, h->writable ? &h->writer : NULL, buf, size, off));
 }
 
-/*
- * Called before thread TID makes the first change of the file INO through H. Check whether /proc
- * shows H's writer.
- */
+/* Before the first change through H, by thread TID: check whether /proc shows H's writer. */
 static void file_look(struct open_file *h, pid_t tid, uint64_t ino)
 {
 	struct submit *s = h->s;
@@ -346,10 +323,7 @@ static void file_look(struct open_file *h, pid_t tid, uint64_t ino)
 		     s->name);
 }
 
-/*
- * Called before thread TID of the process WHO (struct holders) changes the file INO through H.
- * Return 0, or -EBUSY if H must not write.
- */
+/* Called before a change of H by thread TID of process WHO. Return -EBUSY if H must not write. */
 static int file_begin(struct open_file *h, pid_t tid, uint64_t who, uint64_t ino)
 {
 	if (!h->looked)
@@ -390,7 +364,7 @@ static void file_on_fsync(struct fs *fs, fuse_req_t req, struct node *node,
 {
 	struct open_file *h = handle_of(fi);
 
-	/* From now on the file shows these contents, but only a close launches them. */
+	/* The file now shows these contents, but only a close launches them. */
 	if (h->writable)
 		(void)upload_show(h->upload, &h->writer);
 	launch_wait(h->s, h->upload, SAVE_SYNC, req);
@@ -411,7 +385,7 @@ static int file_on_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
-/* Report the size of the handle's own contents, because its process may append to them. */
+/* Report the size of the handle's contents, because its process may append to them. */
 static void file_on_getattr_open(struct fs *fs, struct node *node, struct fuse_file_info *fi,
 				 struct stat *st)
 {
@@ -421,13 +395,13 @@ static void file_on_getattr_open(struct fs *fs, struct node *node, struct fuse_f
 		file_fill(fs, h->upload, &h->writer, st);
 }
 
-/* A truncate that waits until the bytes of the file are in memory. */
+/* a truncate that waits for the bytes of the file */
 struct sizing {
 	struct submit *s;
-	struct upload *upload; /* a reference; the upload is also open (upload_open) */
+	struct upload *upload; /* a reference, and open (upload_open) */
 	uint64_t ticket;
 	off_t size;
-	struct stat st; /* attributes of the node */
+	struct stat st;
 	double timeout;
 };
 
@@ -457,7 +431,7 @@ static void file_on_setattr(struct fs *fs, fuse_req_t req, struct node *node, st
 	struct open_file *h = fi ? handle_of(fi) : NULL;
 	struct sizing z = {s, u, .size = attr->st_size};
 	double timeout = node->live ? 0 : FS_TIMEOUT;
-	/* The open of H has loaded all that H needs. */
+	/* the open of H has loaded all that H needs */
 	int there = upload_open(u, h || ((to_set & FUSE_SET_ATTR_SIZE) && z.size == 0));
 	int err = there == -EAGAIN ? 0 : there;
 
@@ -513,16 +487,13 @@ static const struct node_class file_class = {
 
 struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u)
 {
-	/*
-	 * Don't use the name as the tag: a renamed file keeps its node, and another file may get
-	 * the old name.
-	 */
+	/* the tag is not the name: a renamed file keeps its node, and another may get the name */
 	const char *tag = upload_tag(u);
 	unsigned taken = upload_taken(u);
 	bool fresh;
 	struct node *node = node_get(fs, dir, &file_class, tag, &fresh);
 
-	/* A node that was made before the file was taken from its writers is out of date. */
+	/* a node that was made before the file was taken from its writers is out of date */
 	if (!fresh && file_taken(node) != taken) {
 		node_forget_name(fs, node);
 		node_put(fs, node);

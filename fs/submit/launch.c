@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Launches; see launch.h. The steps of a launch:
+ * Launches; see launch.h.
  *
- *	step					| next
- *	the bytes are written to disk		| the owner's name; or the end, if the disk fails
- *	the owner's name is looked up		| the backend, whether the name is known or not
- *	the backend has the request		| a rename; a manifest for dryrun/; or the end
- *	the manifest is written (dryrun/)	| a rename; or the end
- *	the file is renamed on disk		| the end
+ *	step                                 | next
+ *	the bytes are written to disk        | the owner's name; or the end, if the disk fails
+ *	the owner's name is looked up        | the backend, even if the name is unknown
+ *	the backend has the request          | a manifest for dryrun/; a rename; or the end
+ *	the manifest is written (dryrun/)    | a rename; or the end
+ *	the file is renamed on disk          | the end
  *	the end: the result is shown, the request is answered
  */
 #include "fs/submit/launch.h"
@@ -25,32 +25,29 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-/* Time limit for looking up the name of a user other than the mounting user. */
+/* time limit for looking up the name of a user other than the mounting one */
 #define LAUNCH_OWNER_MS 5000
 
 struct launch {
 	struct submit *s;
-	struct upload *upload; /* a reference; the upload is also open (upload_open) */
-	/*
-	 * true for a launch by rename: if the backend accepts the launch while the request still
-	 * waits, rename UPLOAD to NAME
-	 */
+	struct upload *upload; /* a reference, and open (upload_open) */
+	/* true for a launch by rename (launch_rename) */
 	bool rename;
 	pid_t process;	  /* the process that requested the rename */
-	uint64_t version; /* version of the contents in TEXT */
+	uint64_t version; /* of TEXT */
 	uint64_t number;
-	uint64_t ticket; /* ticket of the parked request, or 0 */
+	uint64_t ticket; /* of the parked request, or 0 */
 	struct file_owner owner;
 	char *submitter; /* user@host; NULL for the mounting user */
 	char *text;
 	size_t len;
-	mode_t readable;	 /* S_IRGRP and S_IROTH of the file's mode */
-	char name[NAME_MAX + 1]; /* the name under which the contents are submitted */
-	int err;		 /* the error of the launch; 0 if the contents were launched */
-	/* the error of the rename on disk after the contents were launched; 0 if none */
+	mode_t readable;	 /* S_IRGRP and S_IROTH of the file */
+	char name[NAME_MAX + 1]; /* the name under which TEXT is submitted */
+	int err;		 /* 0 if TEXT was launched */
+	/* error of the rename after the launch, or 0 */
 	int unnamed;
-	char *why;  /* the text of the error ERR, or NULL */
-	char *made; /* dryrun/: the manifest, or NULL */
+	char *why;  /* explains ERR; may be NULL */
+	char *made; /* dryrun/: the manifest; may be NULL */
 };
 
 static void launch_free(struct launch *l)
@@ -90,10 +87,10 @@ static void launch_end(struct launch *l)
 {
 	struct submit *s = l->s;
 	bool current = upload_shown(l->upload) == l->version;
-	/* Show the result of a dry run only if the file still shows the same contents. */
+	/* Show a dry run's result only if the file still shows the same contents. */
 	bool shown = !s->dry || (current && (l->err || l->made));
 
-	/* After a dry run the contents are NEW again, so that a user can repeat the dry run. */
+	/* After a dry run the contents are NEW again, so that a user can repeat it. */
 	upload_set_state(l->upload, l->version, l->err || s->dry ? CONTENT_NEW : CONTENT_LAUNCHED);
 	upload_concluded(l->upload, l->number, !l->err);
 	if (l->made) {
@@ -129,10 +126,7 @@ static void launch_on_renamed(void *data, int err)
 	launch_end(l);
 }
 
-/*
- * If the backend has accepted a launch by rename, and the request still waits, rename the file on
- * disk. Otherwise end the launch.
- */
+/* If a launch by rename was accepted, and its request still waits, rename the file on disk. */
 static void launch_finish(struct launch *l)
 {
 	if (!l->err && l->rename && park_waits(l->s->fs->park, l->ticket))
@@ -151,10 +145,7 @@ static void launch_on_text(void *data, int err)
 	launch_finish(l);
 }
 
-/*
- * True if the file of L still shows the contents that were launched, and has a submitting name or
- * is about to get one.
- */
+/* True if the file still shows what was launched, and has or gets a submitting name. */
 static bool launch_is_shown(const struct launch *l)
 {
 	char name[NAME_MAX + 1];
@@ -164,7 +155,7 @@ static bool launch_is_shown(const struct launch *l)
 	return submits && upload_shown(l->upload) == l->version;
 }
 
-/* Called with the backend's result. In dryrun/, replace the file's contents by the manifest. */
+/* In dryrun/, replace the file's contents by the manifest. */
 static void launch_on_reply(void *data, const struct backend_result *r)
 {
 	struct launch *l = data;
@@ -209,10 +200,7 @@ static void launch_send(struct launch *l)
 		backend_submit(config->backend, &submission, launch_on_reply, l);
 }
 
-/*
- * A lookup of the user name of the launch's owner. A separate thread does the lookup, because the
- * lookup may need the network.
- */
+/* Looks up an owner's name on a thread of its own, because this may need the network. */
 struct owner {
 	uid_t uid;
 	char *name;
@@ -278,10 +266,7 @@ static void launch_saved(void *data, int err)
 
 /* --- making a launch --- */
 
-/*
- * Make a launch of the open file U under the name NAME. Copy the contents of W, or, if W is NULL,
- * the contents that U shows. Send nothing yet.
- */
+/* Make a launch of U, which is open, as NAME, with a copy of W's contents (upload_copy). */
 static struct launch *launch_new(struct submit *s, struct upload *u, const struct upload_writer *w,
 				 const char *name, struct file_owner owner)
 {
@@ -294,9 +279,8 @@ static struct launch *launch_new(struct submit *s, struct upload *u, const struc
 	upload_open(u, false);
 	l->owner = owner;
 	/*
-	 * Record who may read the file besides its owner. The texts of the job will have the group
-	 * of the mounting user. So use the group bit only if the file has that group, or if all
-	 * users may read the file anyway.
+	 * The texts of the job will have the group of the mounting user. So use the file's group
+	 * bit only if the file has that group, or if all users may read the file anyway.
 	 */
 	upload_stat(u, w, &st);
 	mode = st.st_mode & ~s->fs->config.umask & (S_IRGRP | S_IROTH);
@@ -310,7 +294,7 @@ static struct launch *launch_new(struct submit *s, struct upload *u, const struc
 
 /* --- what starts a launch --- */
 
-/* Explain in NAME.error why the contents can't be submitted. FLAW is an errno (upload_flaw). */
+/* Explain FLAW (upload_flaw) in NAME.error. */
 static void launch_refuse(struct submit *s, const char *name, int flaw, struct file_owner owner)
 {
 	char *text cleanup_free = NULL;
@@ -348,8 +332,8 @@ void launch_show_flaw(struct submit *s, struct upload *u, struct upload_writer *
 }
 
 /*
- * If NAME is not a submitting name (spec_name_submits), explain in NAME.error that kxfs launches
- * nothing, because the user may expect a job. Temporary names of editors get no such error.
+ * If NAME is not a submitting name, explain in NAME.error that nothing was launched, because the
+ * user may expect a job. Temporary names of editors get no such error.
  */
 static void launch_explain_name(struct submit *s, const char *name, struct file_owner owner)
 {
@@ -416,10 +400,7 @@ void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 		if (!err)
 			l = launch_new(s, u, w, name, owner);
 	}
-	/*
-	 * Mark W's contents as submitted. A later close or release of W must not show them again,
-	 * because another writer may have closed the file by then.
-	 */
+	/* A later close of W must not submit this again: another writer may have closed by then. */
 	if (submits)
 		upload_submitted(u, w, l ? l->number : 0);
 	if (err)
@@ -429,10 +410,7 @@ void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 			l->ticket = park_add(s->fs->park, req, PARK_CLOSE, LAUNCH_CLOSE_MS);
 		save_file(s, u, SAVE_BYTES, NULL, launch_saved, l);
 	} else if (req && (err || upload_is_lost(u, w))) {
-		/*
-		 * EBUSY means that another process has removed, replaced or renamed the file before
-		 * the launch began.
-		 */
+		/* EBUSY: another process has taken the file (upload.h) before the launch. */
 		save_soon(s, u);
 		fuse_reply_err(req, err ? -err : EBUSY);
 	} else if (req) {
@@ -476,10 +454,7 @@ static char *process_text(pid_t process)
 		     : text_print("process %d", (int)process);
 }
 
-/*
- * Explain in NAME.error that PROCESS has taken the file from its writer. NAME is the old name of
- * the file.
- */
+/* In NAME.error of the old name, explain that PROCESS has taken the file from its writer. */
 static void launch_show_loss(struct submit *s, const struct name_loss *loss, pid_t process)
 {
 	char *who cleanup_free = NULL, *whom cleanup_free = NULL, *text cleanup_free = NULL;
@@ -496,9 +471,9 @@ static void launch_show_loss(struct submit *s, const struct name_loss *loss, pid
 }
 
 /*
- * PROCESS takes a file from its writers by removing, replacing or renaming the file with the
- * request TICKET. Return the process whose own handles keep the file: PROCESS while the request
- * waits; 0 after a timeout, because PROCESS may have opened the file again since.
+ * PROCESS takes a file from its writers with the request TICKET. Return the process whose own
+ * handles keep the file: PROCESS while the request waits; else 0, because PROCESS may have opened
+ * the file again.
  */
 static pid_t launch_keeper(const struct submit *s, pid_t process, uint64_t ticket)
 {

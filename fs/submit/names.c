@@ -12,10 +12,10 @@
 
 struct name {
 	char *text;
-	struct upload *file; /* a reference; NULL if no file has the name */
-	unsigned launching;  /* number of launches of this name that are in progress */
+	struct upload *file; /* a reference, or NULL */
+	unsigned launching;  /* launches that are in progress */
 	uint64_t number;     /* number of the newest launch that has a result */
-	char *error;	     /* text of NAME.error, or NULL */
+	char *error;	     /* NAME.error, or NULL */
 	int64_t error_time;
 	struct file_owner error_owner;
 	UT_hash_handle hh, by_file;
@@ -26,7 +26,7 @@ struct names {
 	struct name *table;
 	struct name *files; /* the names that have a file, hashed by the file */
 	uint64_t number;    /* number of the launch that began last */
-	uint64_t tags;	    /* the last number that was appended to a tag to make it unique */
+	uint64_t tags;	    /* the last number that was appended to make a tag unique */
 	int64_t changed;
 };
 
@@ -68,10 +68,7 @@ static void free_name(struct names *all, struct name *n)
 	free(n);
 }
 
-/*
- * Called when N's file or NAME.error has changed. Record the time. If N has neither of them, and no
- * launch is in progress, free N.
- */
+/* Called after a change of N. Record the time, and free N if nothing is left. */
 static void show(struct names *all, struct name *n)
 {
 	all->changed = loop_time_ns();
@@ -85,7 +82,7 @@ static uint64_t begin(struct names *all, struct name *n)
 	return ++all->number;
 }
 
-/* End launch NUMBER of N. Return false if a newer launch of N already has a result. */
+/* End launch NUMBER. Return false if a newer launch of N already has a result. */
 static bool end(struct name *n, uint64_t number)
 {
 	n->launching--;
@@ -95,7 +92,7 @@ static bool end(struct name *n, uint64_t number)
 	return true;
 }
 
-/* Make N the name of the file U. Take ownership of the reference to U. */
+/* Take ownership of the reference to U. */
 static void attach(struct names *all, struct name *n, struct upload *u)
 {
 	n->file = u;
@@ -105,9 +102,9 @@ static void attach(struct names *all, struct name *n, struct upload *u)
 }
 
 /*
- * Take the file of N from its writers, except those that PROCESS has opened. The caller then
- * changes the name without releasing the lock. Otherwise another process could open, write and
- * close the file in between. Its close would succeed, but kxfs would never launch its contents.
+ * Take N's file from its writers, except those that PROCESS has opened. The caller then changes the
+ * name under the same lock. Otherwise a close in between would succeed, but kxfs would never launch
+ * its contents.
  */
 static void displace(struct names *all, struct name *n, pid_t process, struct name_loss *ret)
 {
@@ -120,7 +117,7 @@ static void displace(struct names *all, struct name *n, pid_t process, struct na
 	memcpy(ret->name, n->text, strlen(n->text) + 1);
 }
 
-/* Remove the file from N and return it. The caller gets the reference. */
+/* Remove the file from N. The caller gets the reference. */
 static struct upload *detach(struct names *all, struct name *n)
 {
 	struct upload *u = n->file;
@@ -203,10 +200,7 @@ int names_make(struct names *all, struct uploads *files, const char *name, mode_
 		return -ENOSPC;
 	if (find(all, name) && find(all, name)->file)
 		return -EEXIST;
-	/*
-	 * A file that was renamed, or that was removed while a process has it open, may still have
-	 * NAME as its tag. Inode numbers are made from tags.
-	 */
+	/* A renamed or removed file may still have the tag NAME. Tags must be unique for st_ino. */
 	snprintf(tag, sizeof(tag), "%s", name);
 	while (uploads_have_tag(files, tag))
 		snprintf(tag, sizeof(tag), "%s\n%ju", name, (uintmax_t)++all->tags);
@@ -233,10 +227,7 @@ bool names_of(struct names *all, const struct upload *u, char ret[NAME_MAX + 1])
 	return n;
 }
 
-/*
- * Do what names_move does. Return the file that has lost its name, or NULL. The caller gets the
- * reference.
- */
+/* Do what names_move does. The caller gets the reference to the file that lost its name. */
 static struct upload *move(struct names *all, struct upload *u, const char *to, pid_t process,
 			   struct name_loss *ret)
 {
@@ -309,7 +300,7 @@ void names_refused(struct names *all, const char *name, uint64_t number, const c
 	char *clean cleanup_free = spec_utf8_clean_copy(error, "\n\t");
 	size_t len = strnlen(clean, NAMES_MAX_ERROR - strlen("...\n"));
 	const char *after = len > 0 && clean[len - 1] == '\n' ? "" : "\n";
-	/* The text is clean UTF-8, has at most NAMES_MAX_ERROR bytes, and ends with a newline. */
+	/* at most NAMES_MAX_ERROR bytes, with a newline at the end */
 	char *text cleanup_free =
 		text_print("%.*s%s", (int)len, clean, clean[len] ? "...\n" : after);
 	struct name *n;
@@ -382,7 +373,7 @@ int submit_name_check(const char *name)
 
 	if (strlen(name) > max)
 		return -ENAMETOOLONG;
-	/* A name may begin with dots. The rest must be a valid file name. */
+	/* A name may begin with dots; the rest must be a valid file name. */
 	if (!spec_name_is_file(name + strspn(name, ".")))
 		return -EINVAL;
 	return submit_name_kind(name, base) == SUBMIT_NAME_FILE ? 0 : -EPERM;

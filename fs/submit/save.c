@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes, reads and syncs files; see save.h. */
+/* The queue to the disk; see save.h. */
 #include "fs/submit/save.h"
 
 #include <errno.h>
@@ -124,10 +124,7 @@ void save_soon(struct submit *s, struct upload *u)
 static int found_file(void *data, int at, const char *name, unsigned char type)
 {
 	const struct submit *s = data;
-	/*
-	 * If a file has a submitting name, an earlier mount has launched or refused the file. So a
-	 * rename must not launch the file again.
-	 */
+	/* an earlier mount has launched or refused a file with a submitting name */
 	enum content_state state = spec_name_submits(name) ? CONTENT_LAUNCHED
 				   : s->dry		   ? CONTENT_NEW
 							   : CONTENT_FOUND;

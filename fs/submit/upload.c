@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files of submit/ and dryrun/ with their bytes; see upload.h. This source file is long because
- * one lock protects the names, the contents and the states of all uploads, and only this source
- * file changes them.
+ * Files with their bytes; see upload.h. This source file is long because one lock protects the
+ * names, the contents and the states of all uploads, and only this file changes them.
  */
 #include "fs/submit/upload.h"
 
@@ -24,85 +23,72 @@ struct uploads {
 	struct lock *lock; /* constant, like DIR_FD and US */
 	int dir_fd;
 	struct file_owner us;
-	uint64_t scratch;    /* bytes of all scratch files */
-	uint64_t memory;     /* bytes of all contents in memory */
-	uint64_t versions;   /* the newest version of any contents */
-	struct upload *list; /* all files, also those without a name */
+	uint64_t scratch;    /* bytes of scratch files */
+	uint64_t memory;     /* bytes of contents in memory */
+	uint64_t versions;   /* the newest version */
+	struct upload *list; /* also files without a name */
 };
 
-/* The contents that a file shows, or that only one handle uses. Under the lock. */
+/* The contents that a file shows, or that one handle has. Under the lock. */
 struct content {
 	/*
-	 * References: one if the file shows these contents, and one for each handle that has them.
-	 * If there is more than one reference, the contents must not change.
+	 * one for the file, one for each handle; contents with several references must not change
 	 */
 	unsigned refs;
 	char *bytes;
-	size_t room; /* the allocated size of BYTES; included in all->memory */
+	size_t room; /* allocated size of BYTES; counted in all->memory */
 	uint64_t size;
-	uint64_t version; /* unique among all contents of the directory */
+	uint64_t version; /* unique in the directory */
 	enum content_state state;
 	int flaw;
 };
 
-/* Attributes of a file that are saved with its bytes. */
 struct attr {
 	mode_t mode;
 	struct file_owner owner;
-	int64_t atime, mtime, ctime; /* times in ns */
+	int64_t atime, mtime, ctime; /* in ns */
 };
 
-/* What kind of name a file has. */
 enum upload_name { UPLOAD_UNNAMED, UPLOAD_SCRATCH, UPLOAD_SUBMITS };
 
 /*
- * Whether all changes of a file are on disk.
+ * Whether all changes of a file are on disk:
  *
- *	state     | meaning                                     | next
- *	SAVED     | the disk has everything                     | a change: CHANGED
- *	CHANGED   | the disk lacks a change                     | a save is queued: REQUESTED
- *	REQUESTED | the disk lacks a change, a save is queued   | the save begins: SAVING
- *	SAVING    | the save is running                         | done: SAVED; failed, or a change: CHANGED
- *
- * A file without a name is SAVED.
+ *	state     | meaning                                   | next
+ *	SAVED     | the disk has everything, or the file has  | a change: CHANGED
+ *	          | no name                                   |
+ *	CHANGED   | the disk lacks a change                   | a save is queued: REQUESTED
+ *	REQUESTED | the disk lacks a change, a save is queued | the save begins: SAVING
+ *	SAVING    | the save is running                       | done: SAVED; else: CHANGED
  */
 enum upload_disk { UPLOAD_SAVED, UPLOAD_CHANGED, UPLOAD_REQUESTED, UPLOAD_SAVING };
 
-/* A file. All members are under the lock, except where a comment says otherwise. */
+/* Members are under the lock, except where noted. */
 struct upload {
 	struct uploads *all;	    /* constant, like TAG */
 	struct upload *prev, *next; /* in ALL->list */
 	char *tag;
-	unsigned refs; /* references: names, nodes, handles, launches, saves */
-	/*
-	 * The number of calls of upload_open minus the number of calls of upload_close. While this
-	 * is not 0, the bytes stay in memory.
-	 */
+	unsigned refs; /* of names, nodes, handles, launches, saves */
+	/* upload_open calls minus upload_close calls; the bytes may be freed only at 0 */
 	unsigned n_open;
-	unsigned taken; /* how often another process has taken the file from its writers */
+	unsigned taken; /* see upload_taken */
 	enum upload_name named;
 	struct content *shown;
-	bool loaded; /* true if SHOWN has its bytes; false if it has only its size */
+	bool loaded; /* false if SHOWN has only its size */
 	/* the contents that changed last, if a handle has them; NULL if SHOWN changed last */
 	const struct content *latest;
-	uint64_t charged; /* how many bytes of all->scratch are for this file */
+	uint64_t charged; /* part of all->scratch */
 	struct attr attr;
 	struct upload_writer *writers;
 	enum upload_disk disk;
-	/*
-	 * The next members are not under the lock. Only the queue, and the code that runs before
-	 * the mount is up, use them.
-	 */
-	ino_t ino; /* inode number of the file on disk; 0 if it is not on disk */
+	/* Not under the lock: used only by the queue, and before the mount is up. */
+	ino_t ino; /* 0 if the file is not on disk */
 	char name[NAME_MAX + 1];
 };
 
 /* --- under the lock --- */
 
-/*
- * Update all->scratch after a change of U. all->scratch counts the bytes of scratch files, and
- * those of removed files that are still open.
- */
+/* Update all->scratch, which counts scratch files, and removed files that are still open. */
 static void charge(struct upload *u)
 {
 	bool counts = u->named ? u->named == UPLOAD_SCRATCH : u->n_open > 0;
@@ -131,7 +117,7 @@ static void content_set_room(struct uploads *all, struct content *c, size_t room
 		free(take_ptr(c->bytes));
 }
 
-/* Resize C to SIZE bytes; new bytes are zero. */
+/* New bytes are zero. */
 static void content_resize(struct uploads *all, struct content *c, uint64_t size)
 {
 	if (size > c->room)
@@ -157,7 +143,7 @@ static void content_unref(struct uploads *all, struct content *c)
 	free(c);
 }
 
-/* If U is not open and all its changes are on disk, free its bytes in memory. */
+/* If U is closed and saved, free its bytes in memory. */
 static void unload(struct upload *u)
 {
 	if (u->n_open > 0 || u->disk != UPLOAD_SAVED || !u->loaded)
@@ -166,7 +152,6 @@ static void unload(struct upload *u)
 	content_set_room(u->all, u->shown, 0);
 }
 
-/* Record that the disk lacks a change of U. */
 static void set_changed(struct upload *u)
 {
 	if (u->disk != UPLOAD_REQUESTED)
@@ -180,38 +165,31 @@ static void touch(struct upload *u, bool bytes)
 		u->attr.mtime = u->attr.ctime;
 }
 
-/*
- * Return the contents that the writer W reads: W's own contents if it has any, otherwise the
- * contents that U shows. W may be NULL.
- */
+/* Return the contents that W reads; W may be NULL. */
 static struct content *content_of(const struct upload *u, const struct upload_writer *w)
 {
 	return w && w->content ? w->content : u->shown;
 }
 
 /*
- * Return the address of the pointer to the contents that W changes. This is the pointer in W if W
- * has contents of its own, or if U has a submitting name; otherwise it is the pointer in U. If the
- * pointer in W is NULL, W gets contents of its own with this change. W is NULL if a change is made
- * without a handle.
+ * Return the address of the pointer to the contents that W changes: in U if U has no submitting
+ * name and W has no contents of its own, otherwise in W. A NULL pointer in W means that W gets its
+ * own contents with this change. W is NULL for a change without a handle.
  */
 static struct content **slot_to_change(struct upload *u, struct upload_writer *w)
 {
 	return w && (w->content || u->named == UPLOAD_SUBMITS) ? &w->content : &u->shown;
 }
 
-/*
- * True if a change must make new contents at *AT, because *AT is NULL, or because others also use
- * the contents.
- */
+/* True if a change must make new contents, because *AT is NULL or shared. */
 static bool is_copied(struct content *const *at)
 {
 	return !*at || (*at)->refs > 1;
 }
 
 /*
- * Return the contents that W may change. If others also use W's contents, first replace them by a
- * copy, or by empty contents if FRESH is true. W is NULL if a change is made without a handle.
+ * Return the contents that W may change; W is NULL for a change without a handle. First replace
+ * shared contents by a copy, or by empty contents if FRESH is true.
  */
 static struct content *content_to_change(struct upload *u, struct upload_writer *w, bool fresh)
 {
@@ -229,7 +207,7 @@ static struct content *content_to_change(struct upload *u, struct upload_writer 
 	return c;
 }
 
-/* Record that the bytes of C have changed. If the flaw of C no longer applies, clear it. */
+/* The bytes of C have changed; clear a flaw that no longer applies. */
 static void changed(struct upload *u, struct content *c)
 {
 	c->version = ++u->all->versions;
@@ -244,10 +222,7 @@ static void changed(struct upload *u, struct content *c)
 	charge(u);
 }
 
-/*
- * Check if the contents that W changes may have SIZE bytes. Return 0 if they may; otherwise -EFBIG
- * or -ENOSPC.
- */
+/* Return 0, or -EFBIG or -ENOSPC if the contents that W changes can't have SIZE bytes. */
 static int check_bounds(struct upload *u, struct upload_writer *w, uint64_t size)
 {
 	const struct uploads *all = u->all;
@@ -299,10 +274,7 @@ void upload_set_name(struct upload *u, const char *name)
 		   : spec_name_submits(name) ? UPLOAD_SUBMITS
 					     : UPLOAD_SCRATCH;
 	charge(u);
-	/*
-	 * If a scratch file gets a submitting name, each handle with unsubmitted changes gets
-	 * contents of its own.
-	 */
+	/* U gets a submitting name: give unsubmitted changes contents of their own. */
 	DL_FOREACH(u->writers, w)
 		if (u->named == UPLOAD_SUBMITS && w->dirty && !w->content) {
 			w->content = u->shown;
@@ -541,7 +513,7 @@ uint64_t upload_replace(struct upload *u, uint64_t version, const char *text)
 	lock_scope(u->all->lock);
 	touch(u, true);
 	set_changed(u);
-	/* The disk has TEXT now. If the file shows newer contents, the next save writes these. */
+	/* If the file shows newer contents than TEXT, the next save writes them. */
 	if (u->shown->version != version)
 		return 0;
 	c = content_to_change(u, NULL, true);
@@ -620,7 +592,7 @@ void upload_stat(struct upload *u, const struct upload_writer *w, struct stat *s
 	st->st_ctim = spec_time_spec(u->attr.ctime);
 }
 
-/* True if this process is a member of the group GID, and so may give files to this group. */
+/* A member of the group GID may give files to this group. */
 static bool is_our_group(gid_t gid)
 {
 	gid_t groups[256];
@@ -771,9 +743,9 @@ bool upload_is_saved(struct upload *u)
 	return u->disk == UPLOAD_SAVED;
 }
 
-/* A copy of what one save writes. */
+/* what one save writes */
 struct upload_snapshot {
-	char *bytes; /* malloc'ed; NULL if only the attributes have changed */
+	char *bytes; /* malloc'ed; NULL if only attributes have changed */
 	uint64_t size;
 	struct attr attr;
 };
@@ -781,10 +753,7 @@ struct upload_snapshot {
 static bool take_snapshot(struct upload *u, struct upload_snapshot *ret)
 {
 	lock_scope(u->all->lock);
-	/*
-	 * Don't save a file that has no name any more. On disk, its old name may belong to another
-	 * file by now.
-	 */
+	/* On disk, the old name of a removed file may belong to another file by now. */
 	if (!u->named)
 		u->disk = UPLOAD_SAVED;
 	if (u->disk == UPLOAD_SAVED)
@@ -796,7 +765,7 @@ static bool take_snapshot(struct upload *u, struct upload_snapshot *ret)
 	return true;
 }
 
-/* Open U's file on disk; create it if it is missing. Return a descriptor or a negative errno. */
+/* Return a descriptor or a negative errno. Create the file if it is missing. */
 static int open_file(struct upload *u)
 {
 	int flags = u->ino ? O_RDWR : O_RDWR | O_CREAT | O_EXCL;
@@ -829,7 +798,7 @@ static int save_snapshot(struct upload *u, const struct upload_snapshot *p)
 		err = disk_truncate(fd, p->size);
 	if (!err && (st.st_mode & 07777) != p->attr.mode)
 		err = disk_chmod(fd, "", p->attr.mode);
-	/* Only root can change owners on disk. Otherwise kxfs keeps the owner only in memory. */
+	/* Only root can change owners on disk. Otherwise kxfs keeps owners only in memory. */
 	if (!err && geteuid() == 0 &&
 	    (st.st_uid != p->attr.owner.uid || st.st_gid != p->attr.owner.gid))
 		err = disk_chown(fd, p->attr.owner.uid, p->attr.owner.gid);
@@ -888,10 +857,7 @@ int upload_load(struct upload *u, uint64_t *ret_version, char digest[UPLOAD_DIGE
 	return 0;
 }
 
-/*
- * True if U has a name in the tree. Since the queue keeps the order of all changes, U then also has
- * a name on disk.
- */
+/* True if U has a name. The queue keeps the order of changes, so U then has one on disk, too. */
 static bool is_named(struct upload *u)
 {
 	lock_scope(u->all->lock);
@@ -930,7 +896,7 @@ int upload_save_name(struct upload *u, const char *name)
 	struct stat st;
 	int err = u->ino ? disk_stat(u->all->dir_fd, u->name, &st) : 0;
 
-	/* Don't remove U's old name if it belongs to another file on disk by now. */
+	/* Don't remove U's old name if another file has it on disk by now. */
 	if (!name && (err == -ENOENT || (!err && u->ino && st.st_ino != u->ino)))
 		return 0;
 	if (!err && name && !is_named(u))
@@ -939,7 +905,7 @@ int upload_save_name(struct upload *u, const char *name)
 		err = disk_rename(u->all->dir_fd, u->name, u->all->dir_fd, name);
 	else if (!err && u->ino)
 		err = disk_unlink(u->all->dir_fd, u->name);
-	/* If U is not on disk yet, the file that it replaces may be. */
+	/* U is not on disk yet, but the file that it replaces may be. */
 	if (!err && !u->ino && name) {
 		err = disk_unlink(u->all->dir_fd, name);
 		if (err == -ENOENT)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads /proc; see writer.h. All of this runs on the FUSE thread, so it must not send a request to
- * our own mount. The fdinfo of a descriptor has the inode number of its file. A statx of the
- * descriptor shows whether the file is in our mount. The kernel answers this statx from memory.
+ * Reads /proc; see writer.h. This runs on the FUSE thread, so it must not send a request to our own
+ * mount. The fdinfo of a descriptor has the inode number of its file. A statx of the descriptor,
+ * which the kernel answers from memory, shows whether the file is in our mount.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include "backend/base/file.h"
 #include "fs/submit/writer.h"
 
-/* Find the line that begins with "KEY:". Return the text after the colon and blanks, or NULL. */
+/* Return the text after "KEY:" and blanks, or NULL. */
 static const char *writer_line(const char *text, const char *key)
 {
 	size_t len = strlen(key);
@@ -65,10 +65,7 @@ int writer_parse_fdinfo(const char *text, struct writer_fd *ret)
 	return 0;
 }
 
-/*
- * Read a text file of /proc into BUF, NUL-terminated. If the text does not fit, truncate it. Return
- * 0 or a negative errno.
- */
+/* Read a file of /proc into BUF, NUL-terminated, and truncate it if necessary. */
 static int writer_read(int dir, const char *path, char *buf, size_t size)
 {
 	int fd cleanup_fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -95,7 +92,7 @@ void writer_command(pid_t pid, char *ret, size_t size)
 
 pid_t writer_process(pid_t tid, bool *ret_in_exec)
 {
-	/* BUF is large because a long list of groups may precede the line VmExe. */
+	/* a long list of groups may precede the line VmExe */
 	char path[64], buf[16384] = "";
 
 	if (ret_in_exec)
@@ -111,10 +108,10 @@ pid_t writer_process(pid_t tid, bool *ret_in_exec)
 }
 
 /*
- * True if the file of the descriptor NAME in the directory FDS is on the filesystem of MOUNTPOINT.
- * Also true if kxfs can't find that out. Inode numbers don't suffice: they are hashes of names, so
- * two mounts of kxfs have the same ones. With AT_STATX_DONT_SYNC and an empty mask, the kernel
- * sends no request to a filesystem.
+ * True if the descriptor NAME in the directory FDS is on the filesystem of MOUNTPOINT, or if that
+ * is unknown. Inode numbers don't suffice, because they are hashes of names: two mounts have the
+ * same ones. With AT_STATX_DONT_SYNC and an empty mask, the kernel sends no request to a
+ * filesystem.
  */
 static bool writer_same_mount(int fds, const char *name, const char *mountpoint)
 {
@@ -153,7 +150,7 @@ int writer_holds(pid_t pid, uint64_t ino, const char *mountpoint)
 			return -E2BIG;
 		err = writer_read(dirfd(infos), d->d_name, buf, sizeof(buf));
 		if (err == -ENOENT)
-			continue; /* another thread has closed the descriptor */
+			continue;
 		if (err < 0)
 			return err;
 		err = writer_parse_fdinfo(buf, &fd);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file `changes`. It begins with a line for each job in jobs/, followed by the line "TIME -
- * SYNC". After that, it gets a line for each change. Each open file has a buffer of lines, which
- * the I/O thread fills. While the buffer is full, kxfs drops lines, and later reports their number
- * in a line "TIME - LOST N".
+ * The file `changes`: a line for each job in jobs/, the line "TIME - SYNC", then a line for each
+ * change. Each open file has a buffer of lines, which the I/O thread fills. While it is full, kxfs
+ * drops lines, and later reports their number in a line "TIME - LOST N".
  */
 #include "fs/tree/tree.h"
 
@@ -13,7 +12,7 @@
 #include "spec/base/time.h"
 #include "spec/job/status.h"
 
-/* The most bytes that kxfs buffers for a slow reader, in addition to the lines up to SYNC. */
+/* the most bytes buffered for a slow reader, beyond the lines up to SYNC */
 #define CHANGES_MAX (1u << 20)
 
 #define CHANGES_TARGET ".kxfs/.live/changes"
@@ -22,11 +21,11 @@ struct changes {
 	struct stream stream;
 	struct backend *backend;
 	char *text;
-	size_t head; /* number of bytes of TEXT that have been read */
+	size_t head; /* bytes of TEXT that have been read */
 	size_t len, room;
-	uint64_t base; /* offset of TEXT's first byte in the file */
-	size_t bound;  /* the largest number of buffered bytes */
-	uint64_t lost; /* the number of lines that were dropped since the last buffered line */
+	uint64_t base; /* file offset of TEXT's first byte */
+	size_t bound;  /* the most bytes to buffer */
+	uint64_t lost; /* lines dropped since the last buffered line */
 };
 
 static struct changes *changes_of(struct stream *s)
@@ -46,7 +45,6 @@ static void changes_append(struct changes *c, const char *line)
 	c->len += n;
 }
 
-/* Append the line "TIME - WORD", or "TIME - WORD N" if N is not 0. */
 static void changes_add_word(struct changes *c, const char *word, uint64_t n)
 {
 	char time[32], line[96];
@@ -95,14 +93,13 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 	struct changes *c = changes_of(s);
 
 	/*
-	 * A read at OFF means that the reader no longer needs the bytes before OFF. Exception:
-	 * head(1) seeks back to the end of its last line, so OFF may be smaller than at the last
-	 * read.
+	 * The reader usually no longer needs the bytes before OFF. But OFF may be smaller than at
+	 * the last read: head(1) seeks back to the end of its last line.
 	 */
 	if (off < c->base || off > c->base + c->len)
 		return -ESPIPE;
 	c->head = off - c->base;
-	/* Free the bytes that were read, but in large chunks, because shells read byte by byte. */
+	/* Free read bytes only in large chunks, because shells read byte by byte. */
 	if (c->head >= 65536 && c->head >= c->len / 2) {
 		c->len -= c->head;
 		c->base += c->head;
@@ -119,7 +116,7 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 	return (ssize_t)size;
 }
 
-/* True if the change from OLD to JOB needs a line. A change of a job in history/ needs none. */
+/* True if the change needs a line; in history/ no change does. */
 static bool changes_differ(const struct spec_job *old, const struct spec_job *job)
 {
 	bool was = old && !old->history, is = job && !job->history;
@@ -157,8 +154,7 @@ bool changes_job_event(struct stream *s, const struct spec_job *old, const struc
 	}
 	changes_add_lost(c);
 	/*
-	 * The job's id may have changed, because a new job has taken the old id. In that case,
-	 * report the old id as gone, and report the job under its new id.
+	 * If a new job has taken the id, report the old id as gone, and the job under its new id.
 	 */
 	renamed = old && !old->history && job && !streq(old->id, job->id);
 	if (renamed)

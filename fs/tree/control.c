@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The directory .kxfs/ with files about the daemon: info, metrics, log, help, and the hidden
- * .live/changes.
- */
+/* The directory .kxfs/: info, metrics, log, help, and the hidden .live/changes. */
 #include <errno.h>
 
 #include "backend/base/diag.h"
@@ -14,7 +11,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-/* The text of .kxfs/help. A test compares the file names in it with the tree. */
+/* A test compares the file names in this text with the tree. */
 static const char help_text[] =
 	"submit/                 copy an AppDef here (*.yaml, *.yml, *.json) to run it\n"
 	"  NAME                  the file as it was written\n"
@@ -59,7 +56,6 @@ static const char help_text[] =
 	"\n"
 	"Manuals: kxfs(1), kxfs-layout(5), kxfs-submit(7), kxfs-status(5), appdef(5).\n";
 
-/* Set *RET to the text that WRITE prints, malloc'ed. */
 static int control_text(const struct tree *t, void (*write)(const struct tree *, FILE *),
 			char **ret, size_t *ret_len)
 {
@@ -71,9 +67,8 @@ static int control_text(const struct tree *t, void (*write)(const struct tree *,
 }
 
 /*
- * Return the text for .kxfs/info that describes whether /proc shows the processes that write in
- * submit/. If kxfs is process 1, it has a pid namespace of its own, so /proc does not show these
- * processes.
+ * Return the text for .kxfs/info on whether /proc shows the processes that write in submit/. If
+ * kxfs is process 1, it has its own pid namespace, and can't see them.
  */
 static const char *control_writers(const struct tree *t)
 {
@@ -137,7 +132,7 @@ static int control_metrics(struct fs *fs, struct node *node, char **ret, size_t 
 
 static int control_log(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
-	/* Log a removal of the state directory now, because users look here for the reason. */
+	/* Log a removal of the state directory now: users look here for the reason. */
 	job_ref_state_is_gone(tree_of(node));
 	*ret = diag_text(ret_len);
 	return 0;

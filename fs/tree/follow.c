@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file `follow` (see job.h). The pool reads its log, one step at a time. So a log on a hanging
+ * The file `follow` (see job.h). The pool reads the log one step at a time, so a log on a hanging
  * disk delays only its own readers.
  *
- *	state | phase                                          | ends when                     | next
- *	RESTS | nothing; the reader gets the bytes that were   | the reader needs the next log | OPENS
- *	      | read, or waits for more                        | the next bytes are on disk    | READS
- *	OPENS | the pool closes the log, opens the next one,   | done, or failed               | RESTS
- *	      | and reads its beginning                        |                               |
- *	READS | the pool reads the next bytes                  | done, or failed               | RESTS
+ *	state | phase                                    | ends when                     | next
+ *	RESTS | the reader gets bytes, or waits for more | the reader needs the next log | OPENS
+ *	      |                                          | the next bytes are on disk    | READS
+ *	OPENS | the pool opens the next log, and reads   | done, or failed               | RESTS
+ *	READS | the pool reads the next bytes            | done, or failed               | RESTS
  *
- * An event only means that something has changed. Whenever follow answers a reader, it checks the
- * state of the log (log_peek) and of the job again. So it misses no change while the pool works. It
- * considers a log finished when log_peek reports the end, and the reader has all bytes up to the
- * end.
+ * An event only means that something has changed. To answer a reader, follow checks the log
+ * (log_peek) and the job again, so it misses no change while the pool works. A log is finished when
+ * log_peek reports the end, and the reader has all bytes up to it.
  */
 #include "fs/tree/job.h"
 
@@ -22,7 +20,7 @@
 #include "backend/base/work.h"
 #include "spec/base/mem.h"
 
-/* The largest number of bytes that the pool reads in one step. */
+/* the most bytes that the pool reads in one step */
 #define FOLLOW_STEP (256u << 10)
 
 enum follow_state { FOLLOW_RESTS, FOLLOW_OPENS, FOLLOW_READS };
@@ -31,23 +29,20 @@ struct tail_follow {
 	struct stream stream;
 	struct backend *backend;
 	char *uid;
-	char *replica; /* name of the replica's directory; "" for the follow of a job */
+	char *replica; /* "" for the follow of a job */
 	enum follow_state state;
-	/* key of the log opened last; NULL before the first open, and for the merged log */
+	/* key of the last opened log; NULL before the first open, and for the merged log */
 	char *key;
-	/*
-	 * Offset in the file `follow` at which the log KEY starts. In the state OPENS, this is
-	 * already the offset at which the next log starts.
-	 */
+	/* offset in `follow` at which the log starts; in OPENS, at which the next log starts */
 	uint64_t base;
 
 	/* In OPENS and READS, the pool owns the members below. */
 	struct work work;
 	const struct spec_job *job; /* OPENS: the job of the next log */
 	const char *next;	    /* OPENS: the key of the next log */
-	struct log *log;	    /* NULL if none is open */
-	struct log_stat st;	    /* status of LOG at the last step */
-	/* The last step read N bytes at the offset AT of LOG into BYTES, which is NULL at first. */
+	struct log *log;
+	struct log_stat st; /* status of LOG at the last step */
+	/* the last step read N bytes at offset AT of LOG into BYTES */
 	uint64_t at;
 	size_t n;
 	char *bytes;
@@ -60,7 +55,7 @@ static struct tail_follow *follow_of(struct stream *s)
 
 /* --- on the pool --- */
 
-/* Read the status of LOG, and up to FOLLOW_STEP bytes at f->at. */
+/* Read LOG's status, and up to FOLLOW_STEP bytes at f->at. */
 static int follow_step(struct tail_follow *f)
 {
 	ssize_t got;
@@ -72,7 +67,7 @@ static int follow_step(struct tail_follow *f)
 	f->bytes = mem_grow(f->bytes, f->n, 1);
 	got = log_read(f->log, f->bytes, f->n, f->at);
 	f->n = (size_t)max_of(got, (ssize_t)0);
-	/* If log_read returns 0, the log was truncated: it is shorter than log_stat reported. */
+	/* 0 means that the log was truncated since log_stat */
 	return got < 0 ? (int)got : got == 0 ? -ENODATA : 0;
 }
 
@@ -108,7 +103,7 @@ static void follow_done(void *data)
 	stream_unhold(&f->stream);
 }
 
-/* Enter STATE, and start its work on the pool, which reads at the offset AT of the log. */
+/* Enter STATE: let the pool read at the offset AT of the log. */
 static int follow_begin(struct tail_follow *f, enum follow_state state, uint64_t at)
 {
 	f->state = state;
@@ -121,9 +116,8 @@ static int follow_begin(struct tail_follow *f, enum follow_state state, uint64_t
 }
 
 /*
- * Find the next log of the replica R. If KEY is NULL, this is the log of the first attempt.
- * Otherwise it is the log of the attempt that follows the attempt with the log KEY. Return the key
- * of the next log, or NULL if it does not exist yet. Set *LAST to true if R gets no more attempts.
+ * Return the key of R's log after the log KEY, or of R's first log if KEY is NULL; NULL if it does
+ * not exist yet. *LAST becomes true if R gets no more attempts.
  */
 static const char *follow_next_key(const struct spec_replica *r, const char *key, bool *last)
 {
@@ -141,9 +135,8 @@ static const char *follow_next_key(const struct spec_replica *r, const char *key
 }
 
 /*
- * True if the log KEY may still grow because the state of JOB is stale. The state is stale if the
- * cluster has not confirmed it since this mount began, or since the connection broke. If KEY is
- * NULL, check all logs of JOB.
+ * True if the log KEY (NULL for any log) may still grow because JOB's state is stale: the cluster
+ * has not confirmed it since the mount began, or since the connection broke.
  */
 static bool may_grow(const struct spec_job *job, const char *key)
 {
@@ -158,9 +151,8 @@ static bool may_grow(const struct spec_job *job, const char *key)
 }
 
 /*
- * Start to open the next log. The reader has all SIZE bytes of the current log, if there is one.
- * Return -EINPROGRESS if the next log is being opened, -EAGAIN if it does not exist yet, or 0 if
- * there will be no next log.
+ * Start to open the next log, after the reader got all SIZE bytes of the current one. Return
+ * -EINPROGRESS, or -EAGAIN if the next log does not exist yet, or 0 if there will be none.
  */
 static int follow_switch(struct tail_follow *f, uint64_t size)
 {
@@ -179,13 +171,10 @@ static int follow_switch(struct tail_follow *f, uint64_t size)
 		r = spec_job_replica(job, f->replica);
 		key = r ? follow_next_key(r, f->key, &last) : NULL;
 		if (!key)
-			/* A replica that has finished, or a job in history/, gets no more logs. */
+			/* a finished replica, or a job in history/, gets no more logs */
 			return !r || last || job->history ? 0 : -EAGAIN;
 	} else if (f->log) {
-		/*
-		 * An empty merged log counts as ended. So end the file only if the job can't print
-		 * any more.
-		 */
+		/* an empty merged log counts as ended, but its job may still print output */
 		return job->history || spec_job_is_over(job) ? 0 : -EAGAIN;
 	}
 	f->base += size;
@@ -235,10 +224,7 @@ static void follow_stop(struct stream *s)
 	struct tail_follow *f = follow_of(s);
 	struct loop *loop = s->fs->loop;
 
-	/*
-	 * Close the log on the pool, because closing may wait for the disk. When the mount ends,
-	 * the pool no longer exists, so close the log here.
-	 */
+	/* Closing may wait for the disk, so use the pool, unless it has ended with the mount. */
 	if (f->log && loop_is_here(loop))
 		loop_work(loop, unref_work, NULL, f->log);
 	else

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The directory of a job, jobs/ID or history/ID. It contains the files of the job, logs/, and a
- * directory ROLE-K for each replica. The directory of a replica contains its state, status and
- * usage, its newest log, the logs of its earlier attempts (log.0 is the oldest), and the logs of
- * its other containers.
- */
+/* The directory of a job, jobs/ID or history/ID, and those of its replicas, ROLE-K. */
 #include <errno.h>
 
 #include "fs/tree/job.h"
@@ -32,7 +27,7 @@ static const struct node_class logs_link_class = {
 static int logs_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(dir);
-	/* The link to the log of trainer-0 is trainer-0.log. */
+	/* the link to the log of trainer-0 is trainer-0.log */
 	const char *dot = strrchr(name, '.');
 	char *replica cleanup_free =
 		dot && streq(dot, ".log") ? mem_copy(name, (size_t)(dot - name)) : NULL;
@@ -66,7 +61,6 @@ static const struct node_class logs_class = {
 
 /* --- a replica --- */
 
-/* Render a text that depends only on R and the snapshot of its job. */
 typedef void (*replica_text_fn)(const struct spec_job *job, const struct spec_replica *r,
 				char **ret, size_t *ret_len);
 
@@ -89,7 +83,7 @@ static void replica_state(const struct spec_job *job, const struct spec_replica 
 	*ret_len = strlen(*ret);
 }
 
-/* Render `pod`: the name of the pod, for example for `kubectl exec -it $(cat .../pod) -- sh`. */
+/* for example: kubectl exec -it $(cat .../pod) -- sh */
 static void replica_pod(const struct spec_job *job, const struct spec_replica *r, char **ret,
 			size_t *ret_len)
 {
@@ -133,19 +127,13 @@ static const struct node_entry_def replica_table[] = {
 	{0},
 };
 
-/*
- * True if the first log of R has not begun yet, but will begin. The directory shows `log` even
- * then, so that `tail -f` works right after a submission.
- */
+/* True if R's first log will begin. `log` exists already, so that `tail -f` works early. */
 static bool replica_log_is_due(const struct spec_replica *r)
 {
 	return !r->finished && (r->n_logs == 0 || *r->logs[0].container);
 }
 
-/*
- * Return a new reference to the node of the log file NAME of R, or NULL if R has no such file. NAME
- * may also be `stamped`, which is `log` with timestamps.
- */
+/* Return a new reference to R's log file NAME, or NULL. `stamped` is `log` with timestamps. */
 static struct node *replica_find_log(struct fs *fs, struct node *dir, const struct spec_replica *r,
 				     const char *name)
 {
@@ -160,8 +148,7 @@ static struct node *replica_find_log(struct fs *fs, struct node *dir, const stru
 
 		end = spec_replica_logs_end(r, first);
 		/*
-		 * A number at the end of NAME is the number of the attempt. A NAME without a number
-		 * refers to the newest attempt.
+		 * a number at the end of NAME is an attempt; without it, NAME is the newest attempt
 		 */
 		i = dot && dot[1] >= '0' && dot[1] <= '9' ? strtoul(dot + 1, NULL, 10)
 							  : end - first - 1;
@@ -230,10 +217,7 @@ static bool job_has_appdef(void *ref, struct node *dir)
 	return job && job->has_appdef;
 }
 
-/*
- * True if the job has the file `events`. Local jobs and jobs in history/ do not have it. If the
- * cluster refuses access to events, no job has it.
- */
+/* Local jobs and jobs in history/ have no `events`. Nor has any job if the cluster refuses. */
 static bool job_has_events(void *ref, struct node *dir)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(dir);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The file `wait`, the directory .live/, and the links to the files in it. A read of `wait` returns
- * when the job has a final state.
- */
+/* The file `wait`, the directory .live/, and the links to its files (see job.h). */
 #include "fs/tree/job.h"
 
 #include <errno.h>
@@ -16,7 +13,7 @@ struct live_wait {
 	struct stream stream;
 	struct backend *backend;
 	char *uid;
-	const char *text; /* what the reader has got; NULL if it has got nothing yet */
+	const char *text; /* the text that the reader gets; NULL until the first read returns */
 };
 
 static void wait_stop(struct stream *s)
@@ -28,14 +25,14 @@ static ssize_t wait_read(struct stream *s, const char **ret, size_t size, uint64
 {
 	struct live_wait *w = container_of(s, struct live_wait, stream);
 	const struct spec_job *job cleanup_job = backend_job_by_uid(w->backend, w->uid);
-	/* If the job no longer exists, a user has removed it. */
+	/* a job that no longer exists was removed by a user */
 	enum spec_state state = job ? job->state : SPEC_CANCELLED;
 	const char *text = w->text ? w->text : spec_status_state(state);
 	size_t len = strlen(text);
 
 	/*
-	 * `wait` blocks until `why` and `log` are complete, because a process usually reads one of
-	 * these next. In history/ they don't change any more.
+	 * Block until `why` and `log` are complete, because a process usually reads one of them
+	 * next. In history/ they don't change any more.
 	 */
 	if (!w->text && job && !job->history &&
 	    (!spec_state_is_final(state) || job->unexplained || job->fetching))
@@ -100,10 +97,7 @@ const struct node_dir_class live_files_class = {
 
 /* --- the links to the files in .live/ --- */
 
-/*
- * A link in live/ leads to ../.live/. Any other link is in the directory that contains .live/, and
- * leads to .live/.
- */
+/* A link in live/ leads to ../.live/, a link beside .live/ to .live/. */
 static int live_readlink(struct fs *fs, struct node *node, char **ret)
 {
 	bool listed = streq(node_name(node->parent), "live");

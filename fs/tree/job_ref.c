@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Common code of all files in a job's directory. It finds the job, sets the times of files, and
- * handles removals.
- */
+/* Common code of all files in a job's directory: finding the job, times, removals. */
 #include "fs/tree/job_ref.h"
 
 #include <errno.h>
@@ -70,7 +67,7 @@ int job_ref_getattr(struct fs *fs, struct node *node, struct stat *st)
 	if (!job)
 		return -ENOENT;
 	node_set_times(st, job->changed, job->created);
-	/* The kernel may cache the times only after the job has finished. */
+	/* The times of a finished job no longer change, so the kernel may cache them. */
 	node_set_live(node, !job->finished);
 	return 0;
 }
@@ -127,9 +124,8 @@ void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *na
 
 	if (!err) {
 		/*
-		 * The kernel has marked the inode of the directory as dead, and fails lookups in
-		 * it, although the directory still exists. So the next lookup of the directory must
-		 * return a new node.
+		 * The kernel now fails all lookups in the directory, although it still exists. So
+		 * the next lookup of the directory must make a new node.
 		 */
 		node_forget_name(fs, node);
 		node_put(fs, node);
@@ -137,7 +133,6 @@ void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *na
 	fuse_reply_err(req, -err);
 }
 
-/* True if -o cancel allows this mount to end or control JOB. */
 static bool allows_end(const struct tree *t, const struct spec_job *job)
 {
 	return job->own ? t->may_end_own : job->mine ? t->may_end_mine : t->may_end_others;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The texts of a job: state, status, status.json, why, usage, manifest.yaml, app.yaml, events, ctl.
- */
+/* The texts in a job's directory: state, status, why, usage, manifest.yaml, events, ctl ... */
 #include <errno.h>
 
 #include "backend/base/diag.h"
@@ -14,20 +12,14 @@
 
 /* --- the cache --- */
 
-/*
- * The number of texts in the cache. It is enough for a user who watches some jobs. Each text keeps
- * a snapshot in memory.
- */
+/* Enough for a user who watches some jobs. Each slot keeps a snapshot in memory. */
 #define RENDERED_SLOTS 16
-/* The largest text that is cached, in bytes. */
+/* the largest cached text, in bytes */
 #define RENDERED_MAX (64u << 10)
 
 struct rendered {
 	struct {
-		/*
-		 * The snapshot that was rendered, or NULL if the slot is empty. Holding a reference
-		 * ensures that no other snapshot gets the same address.
-		 */
+		/* NULL if empty; the reference prevents another snapshot at the same address */
 		const struct spec_job *job;
 		rendered_fn fn;
 		char *text;
@@ -83,7 +75,6 @@ static int job_render_state(struct fs *fs, struct node *node, char **ret, size_t
 	return 0;
 }
 
-/* Render a file whose text depends only on the snapshot. */
 static int job_render(const struct node *node, rendered_fn text, char **ret, size_t *ret_len)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(node);
@@ -103,7 +94,7 @@ JOB_RENDER(job_render_status, spec_status_yaml)
 JOB_RENDER(job_render_json, spec_status_json)
 JOB_RENDER(job_render_usage, spec_status_usage)
 
-/* Render `why`. It is not cached, because its advice also depends on what this mount may do. */
+/* Not cached, because the advice in `why` also depends on what this mount may do. */
 static int job_render_why(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(node);
@@ -114,13 +105,11 @@ static int job_render_why(struct fs *fs, struct node *node, char **ret, size_t *
 	return 0;
 }
 
-/* Return which text of the backend NODE shows: app.yaml or manifest.yaml. */
 static enum backend_text job_backend_which(const struct node *node)
 {
 	return node->class == &job_appdef_text.class ? BACKEND_APPDEF : BACKEND_MANIFEST;
 }
 
-/* Get a text from the backend, which may read it from disk. */
 static int job_backend_text(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(node);
@@ -134,10 +123,7 @@ static int job_backend_text(struct fs *fs, struct node *node, char **ret, size_t
 	return err;
 }
 
-/*
- * Get the text of `events`, and the time of its last line. This time becomes the mtime of the file.
- * The time of the job's last change would be wrong, because events don't change the job.
- */
+/* *RET_CHANGED, the last event's time, becomes the mtime: events don't change the job. */
 static int job_events(const struct node *node, char **ret, size_t *ret_len, int64_t *ret_changed)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(node);
@@ -187,10 +173,7 @@ static int job_backend_getattr(struct fs *fs, struct node *node, struct stat *st
 	if (err)
 		return err;
 	node_set_times(st, which == BACKEND_APPDEF ? job->created : job->changed, job->created);
-	/*
-	 * The text may contain secrets, so only users who could read the submitted file may read
-	 * the text.
-	 */
+	/* The text may contain secrets: only readers of the submitted file may read it. */
 	st->st_mode &= ~(mode_t)(S_IRGRP | S_IROTH) | readable;
 	st->st_size = (off_t)len;
 	return 0;
@@ -228,7 +211,7 @@ JOB_TEXT(job_appdef_text, job_backend_text, job_backend_getattr, NULL, true);
 
 /* --- ctl: a read lists the possible actions, a write requests one of them --- */
 
-/* The deadline of a write to ctl. backend_control should answer earlier, within 5 s. */
+/* deadline of a write to ctl; backend_control should answer within 5 s */
 #define JOB_CTL_MS 10000
 
 static int job_render_ctl(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
@@ -241,10 +224,7 @@ static int job_render_ctl(struct fs *fs, struct node *node, char **ret, size_t *
 	return 0;
 }
 
-/*
- * Parse the action in BUF. Ignore white space around it. Return the enum spec_action, and set *RET
- * as spec_action_parse does; or return -EINVAL.
- */
+/* Return the enum spec_action in BUF, or -EINVAL. Set *RET as spec_action_parse does. */
 static int job_ctl_parse(const char *buf, size_t size, char **ret)
 {
 	char word[SPEC_MAX_NAME + 32];
@@ -261,10 +241,7 @@ static int job_ctl_parse(const char *buf, size_t size, char **ret)
 	return spec_action_parse(word, ret);
 }
 
-/*
- * Return 0 if this mount allows ACTION for the job of NODE; otherwise a negative errno. A negative
- * ACTION is an error of job_ctl_parse: return it.
- */
+/* Return 0 if this mount allows ACTION (job_ctl_parse) for NODE's job, else a negative errno. */
 static int job_ctl_check(const struct node *node, int action)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(node);
@@ -277,7 +254,7 @@ static int job_ctl_check(const struct node *node, int action)
 	}
 	if (!job)
 		return -ENOENT;
-	/* -o cancel does not restrict `release`, because a release does not end a job. */
+	/* -o cancel does not restrict `release`, which does not end a job. */
 	return action == SPEC_RELEASE ? 0 : job_ref_may_end(job_ref_of(node)->tree, job);
 }
 

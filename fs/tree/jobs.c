@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The directories jobs/ and history/, which contain a directory for each job. rmdir of a directory
- * in jobs/ cancels the job. rmdir of a directory in history/ deletes the job's files for good.
- */
+/* jobs/ and history/: rmdir in jobs/ cancels a job, rmdir in history/ deletes its files. */
 #include <errno.h>
 
 #include "fs/tree/job.h"
@@ -12,7 +9,7 @@
 
 /*
  * Deadline of a rmdir. While a rmdir waits, other processes can't use the directory jobs/ or
- * history/. After the deadline, the rmdir fails, but the request to the backend continues.
+ * history/. After the deadline only the rmdir fails: the request to the backend continues.
  */
 #define JOBS_RMDIR_MS 3000
 
@@ -30,7 +27,6 @@ static int jobs_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
-/* Return the files that DIR contains besides the directories of its jobs. */
 static const struct node_entry_def *jobs_files(const struct node *dir)
 {
 	static const struct node_entry_def none[] = {{0}};
@@ -52,9 +48,8 @@ static bool jobs_is_file(const struct node *dir, const char *name, size_t len)
 }
 
 /*
- * Return a new reference to the job whose directory in DIR has the name NAME, or NULL. The name is
- * usually the job's id. If DIR has a file with the same name as the id, "-" is appended to the name
- * of the job's directory. An id never ends with "-".
+ * Return a new reference to the job whose directory in DIR is called NAME, or NULL. NAME is the
+ * job's id, with "-" appended if DIR has a file of that name. An id never ends with "-".
  */
 static const struct spec_job *jobs_find(const struct node *dir, const char *name)
 {
@@ -125,7 +120,7 @@ static void jobs_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 		backend_forget(t->backend, job->id, job->uid, job_request_done, r);
 }
 
-/* Let unlink of a file in history/ succeed without an effect, so that `rm -r` of history/ works. */
+/* Succeed without an effect, so that `rm -r` of history/ works. */
 static void jobs_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name)
 {
 	fuse_reply_err(req, jobs_is_file(dir, name, strlen(name)) ? 0 : EPERM);

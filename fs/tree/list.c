@@ -1,37 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files list and list.jsonl. In the root, they list the jobs of jobs/; in history/, those of
- * history/. Their texts are cached. An open renders the text again only if a job has changed, or if
- * an age in the text is out of date. Rendering 100 000 jobs takes seconds. Meanwhile other requests
- * are served. FUSE thread.
+ * The files list and list.jsonl, in the root for jobs/ and in history/. Their texts are cached. An
+ * open renders a text again only if a job has changed, or an age in the text is out of date.
+ * Rendering 100 000 jobs takes seconds; meanwhile other requests are served. FUSE thread.
  */
 #include <pthread.h>
 
 #include "fs/tree/job_ref.h"
 #include "fs/vfs/serve.h"
 
-/* An open requests the positions of jobs in at most this many queues. */
+/* the most queues whose positions an open requests */
 #define QUEUES_MAX 64
 
 struct list_text {
 	/*
-	 * One waiting job of each queue that has waiting jobs. For each of these jobs, an open
-	 * makes the backend request the positions of all jobs in the job's queue.
+	 * One waiting job of each queue. An open passes it to backend_wanted, so that the backend
+	 * requests the positions of all jobs in that queue.
 	 */
 	const struct spec_job *waiting[QUEUES_MAX];
 	size_t n_waiting;
-	struct spec_text *text; /* NULL before the first open */
-	uint64_t revision;	/* the backend_revision of the jobs in TEXT */
-	int64_t stale_since;	/* the backend_stale_since of the jobs in TEXT */
-	int64_t made, until;	/* TEXT is valid from MADE to UNTIL, in ns */
+	struct spec_text *text;
+	uint64_t revision;
+	int64_t stale_since;
+	int64_t made, until; /* TEXT is valid from MADE to UNTIL, in ns */
 };
 
 struct list_file {
 	struct list_text now;
-	/*
-	 * A thread holds this mutex, but not the session lock, while it renders. The mutex is not a
-	 * struct lock, because a struct lock forbids rendering.
-	 */
+	/* held while rendering, without the session lock; a struct lock forbids rendering */
 	pthread_mutex_t rendering;
 	struct spec_list *list; /* under RENDERING */
 };
@@ -78,17 +74,14 @@ void lists_free(struct lists *lists)
 	free(lists);
 }
 
-/* Render LIST into T. The ages of the jobs are those at the time T->made. */
+/* Render LIST into T, with the ages at the time T->made. */
 static void list_make(struct spec_list *list, struct backend *b, enum backend_place place,
 		      struct list_text *t)
 {
 	const struct spec_job **jobs cleanup_free = NULL;
 	size_t n = 0;
 
-	/*
-	 * Read the revision before the jobs. If a job changes in between, the text has an old
-	 * revision, and the next open renders it again.
-	 */
+	/* Read the revision first: if a job changes meanwhile, the next open renders again. */
 	t->revision = backend_revision(b, place);
 	backend_jobs(b, place, &jobs, &n);
 	t->text = spec_list_text(list, jobs, n, t->stale_since, t->made, &t->until);
@@ -121,10 +114,7 @@ static struct list_file *list_of(const struct node *node)
 	return &tree_of(node)->lists->all[class->place][class->form];
 }
 
-/*
- * Render the text of NODE again if it is out of date. Return 0, or -ETIMEDOUT if too many requests
- * wait for a disk.
- */
+/* Render NODE's text again if it is out of date. Return 0 or a negative errno. */
 static int list_refresh(const struct node *node)
 {
 	const struct list_class *class = list_class_of(node);

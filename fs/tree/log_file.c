@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files of logs: `log` shows the output as it was printed, `stamped` with timestamps. A file
- * grows with the output, its size is exact, and a read at its end returns 0 bytes. Opening a file
- * waits until all output so far has arrived. Opening fails with EACCES if the cluster does not
- * allow the user to read the log.
+ * The files of logs: `log` is the output as it was printed, `stamped` has timestamps. The size is
+ * exact, and a read at the end returns 0 bytes. An open waits until all output so far has arrived.
+ * It fails with EACCES if the cluster does not allow the user to read the log.
  *
- * Read-ahead: for a process that reads a log sequentially, a thread of the pool reads or renders
- * the next bytes into a ring buffer. Meanwhile the kernel copies the previous bytes to the process.
- * Output never changes, so buffered bytes remain valid. The ring has the bytes of the log from
- * offset BEGIN to offset END. The FUSE thread answers from the ring, and advances BEGIN. A work
- * item on the pool appends bytes, and advances END. Neither touches the bytes of the other, so both
- * copy without the lock. If the pool is not reading the requested bytes yet, the FUSE thread reads
- * them itself instead of waiting.
+ * Read-ahead: for a sequential reader, the pool reads or renders the next bytes into a ring buffer,
+ * while the kernel copies the previous ones. Output never changes, so buffered bytes remain valid.
+ * The ring has the bytes of the log from BEGIN to END. The FUSE thread answers from the ring and
+ * advances BEGIN; a work item on the pool appends bytes and advances END. Neither touches the
+ * other's bytes, so both copy without the lock. If the pool is not reading the requested bytes yet,
+ * the FUSE thread reads them itself instead of waiting.
  *
  *	fill    | phase                          | ends when                            | next
  *	NONE    | nothing                        | a reader finds space in the ring     | WANTED
@@ -31,22 +29,19 @@
 #include "fs/vfs/serve.h"
 #include "spec/base/mem.h"
 
-/* How long an open may wait for all output so far to arrive, in ms. */
+/* how long an open may wait for output, in ms */
 #define LOG_OPEN_MS 10000
-/* The st_blksize of a log. cat, cp and others request this many bytes per read. */
+/* the st_blksize of a log: cat, cp and others request as much per read */
 #define LOG_READ (1 << 20)
 
 /* --- read-ahead --- */
 
-/*
- * Size of a ring in bytes. It is a power of two, so the offset in the ring is the offset in the log
- * modulo the size.
- */
+/* A power of two: the offset in the ring is the offset in the log modulo this size. */
 #define AHEAD_RING  (4u << 20)
-#define AHEAD_STEP  (256u << 10) /* bytes read in one step */
-#define AHEAD_STEPS 32		 /* yield the thread to other work after this many steps */
-#define AHEAD_AFTER (256u << 10) /* start the read-ahead after this many sequential bytes */
-#define AHEAD_MAX   8		 /* the most files that have a ring at the same time */
+#define AHEAD_STEP  (256u << 10) /* bytes per step */
+#define AHEAD_STEPS 32		 /* steps until the thread yields to other work */
+#define AHEAD_AFTER (256u << 10) /* start after this many sequential bytes */
+#define AHEAD_MAX   8		 /* the most rings at the same time */
 
 enum fill { FILL_NONE, FILL_WANTED, FILL_READING };
 
@@ -54,27 +49,21 @@ struct ahead {
 	struct tree *tree;
 	struct log *log;
 	/* FUSE thread: */
-	uint64_t next; /* offset of the end of the last read */
-	uint64_t run;  /* the number of bytes that were read sequentially up to NEXT */
+	uint64_t next; /* end of the last read */
+	uint64_t run;  /* bytes read sequentially up to NEXT */
 
-	/*
-	 * The ring; NULL if there is none. Only the FUSE thread sets this pointer, and only while
-	 * FILL is FILL_NONE.
-	 */
+	/* the ring, or NULL; the FUSE thread sets it, and only in FILL_NONE */
 	char *ring;
 	struct lock lock;
-	pthread_cond_t step; /* signals the end of a step */
+	pthread_cond_t step;
 	/* Under the lock: */
-	unsigned refs; /* references: one for the open file, and one for each work item */
+	unsigned refs; /* one for the open file, one for each work item */
 	uint64_t begin, end;
 	enum fill fill;
 	bool closed;
 };
 
-/*
- * Make a struct ahead, which reads LOG for an open file. Take ownership of LOG. This runs on the
- * FUSE thread, like all functions here except those on the pool.
- */
+/* Make a reader of LOG, which it owns, for an open file. FUSE thread. */
 static struct ahead *ahead_new(struct tree *t, struct log *log)
 {
 	struct ahead *a = new0(struct ahead);
@@ -109,10 +98,7 @@ static void ahead_unref(void *data)
 	free(a);
 }
 
-/*
- * Close A, which may be NULL. If a thread of the pool is reading for A now, that thread frees A
- * after its step.
- */
+/* Close A, which may be NULL. If the pool is reading for A now, it frees A after its step. */
 static void ahead_close(struct ahead *a)
 {
 	if (!a)
@@ -126,10 +112,7 @@ static void ahead_close(struct ahead *a)
 
 /* --- on the pool --- */
 
-/*
- * Return true if the ring has space for a step. Set *RET_AT and *RET_N to the offset and the size
- * of the step.
- */
+/* If the ring has space for a step, return true with the step's offset and size. */
 static bool ahead_take_step(struct ahead *a, uint64_t *ret_at, size_t *ret_n)
 {
 	uint64_t room;
@@ -147,9 +130,9 @@ static bool ahead_take_step(struct ahead *a, uint64_t *ret_at, size_t *ret_n)
 }
 
 /*
- * End a step that has requested N bytes and got GOT bytes. If GOT is N, enter the state NEXT. If
- * GOT is less than N, enter FILL_NONE instead: either the log has no more bytes now, or GOT is an
- * error, which the reader gets from its own read. Return false if the new state is FILL_NONE.
+ * End a step that requested N bytes and got GOT. If GOT is N, enter NEXT. Otherwise enter FILL_NONE
+ * and return false: the log has no more bytes now, or GOT is an error, which the reader's own read
+ * returns.
  */
 static bool ahead_end_step(struct ahead *a, size_t n, ssize_t got, enum fill next)
 {
@@ -182,7 +165,7 @@ static void ahead_fill(void *data)
 	} while (more && left > 0);
 	if (more)
 		ahead_post(a);
-	/* Drop the reference here, on the pool, because closing the log may wait for the disk. */
+	/* Unref on the pool, because closing the log may wait for the disk. */
 	ahead_unref(a);
 }
 
@@ -193,10 +176,7 @@ static void ahead_on_post(void *data)
 	loop_work(a->tree->fs->loop, ahead_fill, NULL, a);
 }
 
-/*
- * Let the pool run the work that fills A's ring. The caller must have set the state FILL_WANTED,
- * and counted a reference for the work item.
- */
+/* The caller has set FILL_WANTED, and counted a reference for the work item. */
 static void ahead_post(struct ahead *a)
 {
 	loop_post(a->tree->fs->loop, ahead_on_post, a);
@@ -204,7 +184,7 @@ static void ahead_post(struct ahead *a)
 
 /* --- requests --- */
 
-/* If the ring of A has space, and no work is queued or running, queue work that fills the ring. */
+/* Let the pool fill A's ring, unless the ring is full or already being filled. */
 static void ahead_want(struct ahead *a)
 {
 	{
@@ -218,10 +198,9 @@ static void ahead_want(struct ahead *a)
 }
 
 /*
- * True if the ring has the SIZE bytes at the offset OFF. If a thread is reading these bytes now,
- * wait for them. If the work is still queued, don't wait, because all threads of the pool may be
- * waiting for a slow disk. In that case return false, and let the work begin after the requested
- * bytes.
+ * True if the ring has the SIZE bytes at OFF. If a thread is reading them now, wait. If the work is
+ * only queued, return false, and let it begin after these bytes: all threads of the pool may be
+ * waiting for a slow disk.
  */
 static bool ahead_has(struct ahead *a, size_t size, uint64_t off)
 {
@@ -253,7 +232,7 @@ static bool ahead_has(struct ahead *a, size_t size, uint64_t off)
 	return false;
 }
 
-/* Called at the end of the log. Free the ring, unless the pool is filling it. */
+/* At the end of the log, free the ring, unless the pool is filling it. */
 static void ahead_rest(struct ahead *a)
 {
 	{
@@ -265,10 +244,7 @@ static void ahead_rest(struct ahead *a)
 	ahead_drop_ring(a);
 }
 
-/*
- * Called after a process has read many bytes up to the offset AT sequentially. Fill the ring from
- * this offset on. Make the ring if there is none.
- */
+/* After a long sequential read up to AT, fill the ring from AT on. */
 static void ahead_begin(struct ahead *a, uint64_t at)
 {
 	if (!a->ring) {
@@ -278,7 +254,7 @@ static void ahead_begin(struct ahead *a, uint64_t at)
 			atomic_fetch_sub(&a->tree->aheads, 1);
 			return;
 		}
-		/* The kernel copies faster from a huge page. */
+		/* the kernel copies faster from a huge page */
 		madvise(a->ring, AHEAD_RING, MADV_HUGEPAGE);
 	}
 	{
@@ -291,7 +267,6 @@ static void ahead_begin(struct ahead *a, uint64_t at)
 	ahead_want(a);
 }
 
-/* Answer REQ, which requests SIZE bytes at OFF. */
 static void ahead_read(struct ahead *a, fuse_req_t req, size_t size, uint64_t off)
 {
 	char *buf;
@@ -331,13 +306,13 @@ struct log_node {
 	struct node node;
 	bool merged;
 	enum log_form form;
-	/* key of the log; NULL for the merged log, and for a first log that has not begun */
+	/* NULL for the merged log, and for a first log that has not begun */
 	char *key;
 };
 
 struct log_handle {
 	struct handle handle;
-	struct ahead *ahead; /* reads the log; NULL until the log has begun */
+	struct ahead *ahead; /* NULL until the log has begun */
 };
 
 static void log_handle_free(struct handle *h)
@@ -348,10 +323,7 @@ static void log_handle_free(struct handle *h)
 	free(lh);
 }
 
-/*
- * True if the log of LN has begun, and the output of its job was not dropped. If the log has begun
- * since the last call, also set LN's key. FUSE thread.
- */
+/* True if LN's log has begun, and its output was not dropped. Set LN's key if it is new. */
 static bool log_file_begun(struct log_node *ln, const struct spec_job *job)
 {
 	const struct spec_replica *r;
@@ -367,10 +339,7 @@ static bool log_file_begun(struct log_node *ln, const struct spec_job *job)
 	return true;
 }
 
-/*
- * Open the log of NODE, and set *RET to a struct ahead that reads it. If the log has not begun,
- * leave *RET unchanged. Return 0 or a negative errno.
- */
+/* Open NODE's log, and set *RET to its reader. If the log has not begun, don't change *RET. */
 static int log_file_find(struct node *node, struct ahead **ret)
 {
 	struct log_node *ln = container_of(node, struct log_node, node);
@@ -390,17 +359,14 @@ static int log_file_find(struct node *node, struct ahead **ret)
 	serve_disk_end(t->fs);
 	if (err)
 		return err;
-	if (*ret) /* another read of the same open file has opened the log */
+	if (*ret) /* another read of the same open file was faster */
 		log_unref(log);
 	else
 		*ret = ahead_new(t, log);
 	return 0;
 }
 
-/*
- * Set the size and times of the log. Return 0 even if the log can't be read or was removed, so that
- * `rm -r` can remove its name. An open of the log returns the error.
- */
+/* Succeed even without a log, so that `rm -r` can remove its name. An open returns the error. */
 static int log_file_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
 	struct log_node *ln = container_of(node, struct log_node, node);
@@ -424,7 +390,6 @@ static int log_file_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
-/* An open that waits until all output so far has arrived. */
 struct log_open {
 	struct fs *fs;
 	uint64_t ticket;
@@ -440,10 +405,7 @@ static void log_file_arrived(void *data)
 
 	if (req && err)
 		fuse_reply_err(req, err);
-	/*
-	 * Reply with the handle. If the open was refused, interrupted or timed out, free the
-	 * handle.
-	 */
+	/* If the open was refused, interrupted or timed out, free the handle. */
 	if (req && !err)
 		handle_reply(o->fs, req, &o->fi);
 	else
@@ -482,7 +444,7 @@ static void log_file_read(struct fs *fs, fuse_req_t req, struct node *node, size
 	struct log_handle *lh = handle_of(fi);
 	int err = 0;
 
-	/* The log may have begun after the file was opened. */
+	/* the log may have begun after the open */
 	if (!lh->ahead)
 		err = log_file_find(node, &lh->ahead);
 	if (!err && lh->ahead && log_is_denied(lh->ahead->log))
@@ -520,10 +482,7 @@ static struct node *log_node_new(struct fs *fs, struct node *dir, const char *ta
 	struct node *node = node_get(fs, dir, &log_file_class, tag, &fresh);
 	struct log_node *ln = container_of(node, struct log_node, node);
 
-	/*
-	 * Set these members only in a new node. A handler that waits for a disk may be using them
-	 * in an existing node.
-	 */
+	/* in an existing node, a handler that waits for a disk may be using these members */
 	if (fresh) {
 		ln->merged = merged;
 		ln->form = form;
@@ -547,8 +506,7 @@ struct node *log_node_get(struct fs *fs, struct node *dir, const char *name, con
 		return log_node_new(fs, dir, form == LOG_PLAIN ? "log@first" : "stamped@first", key,
 				    false, form);
 	/*
-	 * The tag contains the key. So `log` becomes a new file when a new attempt starts, and the
-	 * inode of the old attempt's log does not change.
+	 * The key makes `log` a new file at each attempt; the old attempt's inode does not change.
 	 */
 	tag = text_print("%s@%s", name, key);
 	return log_node_new(fs, dir, tag, key, false, form);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files queues/NAME/status. Such a file shows what the cluster reports about a queue, and how
- * many jobs of this mount are in the queue. The mtime of queues/NAME is the time at which the
- * report or the number of jobs last changed.
+ * The files queues/NAME/status: what the cluster reports about a queue, and how many jobs of this
+ * mount are in it. The mtime is the last change of one of these.
  */
 #include "fs/tree/tree.h"
 
@@ -28,7 +27,6 @@ static int queue_render(struct fs *fs, struct node *node, char **ret, size_t *re
 	return backend_queue_text(b, name, ret, ret_len);
 }
 
-/* Set the times in ST to those of the queue NAME. Return 0 or a negative errno. */
 static int queue_times(struct backend *b, const char *name, struct stat *st)
 {
 	struct spec_queue_view *queue cleanup(spec_queue_view_unrefp) = backend_queue(b, name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Wakes the open blocking files when the backend reports an event. I/O thread. */
+/* Wakes the open streams that a backend event concerns. I/O thread. */
 #include "fs/tree/tree.h"
 
 #include "fs/tree/job.h"

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct fs has the objects that all operations of one FUSE session share. These objects do not
- * depend on what the tree shows. fs_new makes them; fs_close and fs_free free them.
+ * The objects that all operations of one FUSE session share.
  *
- * The objects of this folder: A node (node.h) is a position in the tree that the kernel has looked
- * up; its class defines the operations. A handle (handle.h) is an open file. A listing has the
- * names of an open directory. A parked request (park.h) waits for an event. A text (text.h) is
- * rendered when its file is opened. A stream (stream.h) blocks its readers. struct fs owns the
- * tables of nodes, handles, parked requests and streams.
+ * A node (node.h) is a position in the tree that the kernel has looked up; its class defines the
+ * operations. A handle (handle.h) is an open file. A listing has the names of an open directory. A
+ * parked request (park.h) waits for an event. A text (text.h) is rendered when its file is opened.
+ * A stream (stream.h) blocks its readers.
  *
- * Threads: Nodes and listings belong to the FUSE thread, streams to the I/O thread. The table of
- * handles has a lock, and so has the table of parked requests. park.c also runs a thread, which
- * answers interrupts and deadlines.
- *
- * This folder never inspects what a node represents: the node's object is an opaque pointer.
+ * Nodes and listings belong to the FUSE thread, streams to the I/O thread. The tables of handles
+ * and of parked requests have locks. park.c runs a thread that answers interrupts and deadlines.
  */
 #pragma once
 
@@ -31,47 +26,43 @@ struct park;
 struct serve;
 struct streams;
 
-/* Default attributes of nodes. */
 struct fs_config {
 	uid_t uid;
 	gid_t gid;
 	mode_t umask;
-	const char *disk; /* path of the file system whose usage statfs reports; borrowed */
+	const char *disk; /* a path on the file system whose usage statfs reports; borrowed */
 };
 
 struct fs {
 	struct fs_config config;
-	int64_t started; /* default time of all files, in ns */
+	/* in ns since 1970; the default time of all files */
+	int64_t started;
 	struct loop *loop;
 	struct park *park;
 	struct serve *serve;
 	struct node_table *nodes;
 	struct handles *handles;
 	struct streams *streams;
-	uint64_t requests; /* number of requests that have arrived; FUSE thread */
+	uint64_t requests; /* FUSE thread */
 	/*
-	 * 0 if /proc showed every process that wrote a file in submit/. Otherwise the reason why it
-	 * did not show the last hidden one: EACCES if that process belongs to another user, ESRCH
-	 * if it is in another pid namespace.
+	 * 0 if /proc showed every process that wrote to submit/ or dryrun/. Otherwise the reason
+	 * for the last hidden one: EACCES for another user, ESRCH for another pid namespace.
 	 */
 	atomic_int unseen;
 };
 
-/*
- * Make a session. Its root node has the class ROOT and represents OBJECT. LOOP is borrowed and does
- * not need to run yet.
- */
+/* Make a session whose root node represents OBJECT. LOOP is borrowed and need not run yet. */
 struct fs *fs_new(struct loop *loop, const struct fs_config *config, const struct node_class *root,
 		  void *object);
 /*
- * Wait until all serving threads have ended, then free all handles, streams and nodes. Call this
- * after the I/O thread has stopped, and before freeing the objects that the nodes represent.
+ * Wait until all serving threads have ended, then free handles, streams and nodes. Call this after
+ * the I/O thread has stopped, and before freeing the objects that nodes represent.
  */
 void fs_close(struct fs *fs);
-void fs_free(struct fs *fs); /* Call this after fs_close; NULL is allowed. */
+void fs_free(struct fs *fs); /* after fs_close; NULL is allowed */
 
-/* How long the kernel may cache names and attributes, in seconds (rule T5). */
+/* How long the kernel may cache names and attributes, in s (rule T5). */
 #define FS_TIMEOUT 1.0
 
-/* The FUSE operations of the session (ops.c). The session's user data is the struct fs. */
+/* The FUSE operations (ops.c). The session's user data is the struct fs. */
 extern const struct fuse_lowlevel_ops fs_ops;

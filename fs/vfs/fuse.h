@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * libfuse's low-level API, in the version that kxfs uses. Include this file instead of libfuse's
- * own headers.
- */
+/* libfuse's low-level API. Include this file instead of libfuse's own headers. */
 #pragma once
 
 #define FUSE_USE_VERSION 310

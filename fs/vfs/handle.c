@@ -8,7 +8,7 @@
 #include "fs/vfs/handle.h"
 #include "spec/base/mem.h"
 
-/* The headers of Linux before 5.16 do not define this flag, and kernels before 5.16 ignore it. */
+/* Linux headers before 5.16 lack this flag; older kernels ignore it. */
 #ifndef FOPEN_NOFLUSH
 #define FOPEN_NOFLUSH (1 << 5)
 #endif
@@ -57,7 +57,7 @@ void handle_close(struct fs *fs, struct fuse_file_info *fi)
 	h->free(h);
 }
 
-/* Build the kernel's reply here, because libfuse before 3.11 does not support FOPEN_NOFLUSH. */
+/* libfuse before 3.11 does not support FOPEN_NOFLUSH, so build the kernel's reply here. */
 int handle_reply_open(fuse_req_t req, const struct fuse_file_info *fi, bool flushed)
 {
 	struct fuse_open_out out = {

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The table of nodes, indexed by key. A node is freed when neither the kernel, nor a child node,
- * nor a running operation refers to it. Everything here runs on the FUSE thread, so there is no
- * lock.
- */
+/* The table of nodes, indexed by key; see node.h. */
 #include <errno.h>
 #include <utlist.h>
 
@@ -18,10 +14,7 @@ struct node_table {
 	struct node *root;
 };
 
-/*
- * Return the inode number for KEY. Two keys may get the same number. This does no harm, because
- * only programs like find -samefile compare inode numbers.
- */
+/* Two keys may get the same number. Only programs like find -samefile compare numbers. */
 static uint64_t node_hash(const char *key)
 {
 	const uint64_t h = spec_fnv1a(SPEC_FNV1A_INIT, key, strlen(key));
@@ -73,11 +66,7 @@ struct node *node_get(struct fs *fs, struct node *parent, const struct node_clas
 
 	HASH_FIND_STR(fs->nodes->by_key, key, node);
 	if (node && (node->class != class || node->parent != parent)) {
-		/*
-		 * The existing node is out of date: its name now refers to another kind of object,
-		 * or a new directory of the same name has replaced its parent. Open files keep the
-		 * old node.
-		 */
+		/* The old node has another class, or its parent was removed and made again. */
 		node_forget_name(fs, node);
 		node = NULL;
 	}
@@ -158,7 +147,6 @@ void node_set_times(struct stat *st, int64_t mtime, int64_t ctime)
 	st->st_ctim = spec_time_spec(ctime);
 }
 
-/* Set ST to the default attributes (see node_getattr). */
 static void node_stat(struct fs *fs, const struct node *node, struct stat *st)
 {
 	memset(st, 0, sizeof(*st));
@@ -191,7 +179,6 @@ int node_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return err;
 }
 
-/* Return the object that the node of the entry E in DIR represents. */
 static void *node_entry_object(const struct node_entry_def *e, const struct node *dir)
 {
 	return e->object ? e->object : dir->object;
@@ -247,7 +234,7 @@ struct node_table *node_table_new(const struct node_class *root, void *object)
 	return t;
 }
 
-/* Also free nodes whose LOOKUPS is not 0, because the kernel sends no FORGETs at an unmount. */
+/* Nodes may still have lookups, because the kernel sends no FORGETs at an unmount. */
 void node_table_free(struct node_table *t)
 {
 	struct node *node, *next;
@@ -259,29 +246,23 @@ void node_table_free(struct node_table *t)
 	free(t);
 }
 
-/*
- * Complete E, the kernel's entry for NODE: set nodeid and cache timeouts, and count the lookup. The
- * caller has already set the attributes in E.
- */
+/* Set nodeid and cache timeouts in E, and count the lookup. The caller has set the attributes. */
 static void node_give(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 {
 	e->ino = node == fs->nodes->root ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)node;
 	e->generation = 1;
-	/* The two timeouts differ: the times of a running job change, but its name does not. */
+	/* The times of a running job change, but its name does not. */
 	e->entry_timeout = node->class->live ? 0 : FS_TIMEOUT;
 	e->attr_timeout = node->live ? 0 : FS_TIMEOUT;
 	node_looked_up(node);
 }
 
-/* Fill E with NODE's type and inode number. The kernel requests other attributes when needed. */
+/* Fill E with only the type and the inode number. The kernel requests the rest when needed. */
 static void node_give_bare(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 {
 	memset(e, 0, sizeof(*e));
 	node_stat(fs, node, &e->attr);
-	/*
-	 * The kernel uses this size even if attr_timeout is 0. If this size were smaller than the
-	 * last size, the kernel would truncate mappings of the file in other processes.
-	 */
+	/* The kernel uses this size. If it shrank, mappings in processes would be truncated. */
 	e->attr.st_size = node->size;
 	node_give(fs, node, e);
 	e->attr_timeout = 0;
@@ -311,10 +292,7 @@ int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 		return 0;
 	}
 	err = node_entry(fs, node, e);
-	/*
-	 * Let the kernel cache the attributes of directories, but not of files: readers depend on a
-	 * file's current size.
-	 */
+	/* Readers depend on the current size of a file, so cache only directories. */
 	if (!err && S_ISDIR(e->attr.st_mode) && !node->class->live)
 		e->attr_timeout = FS_TIMEOUT;
 	return err;

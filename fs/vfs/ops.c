@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The session, and its FUSE operations. Each operation finds the node and calls the same operation
- * of the node's class. If the class does not have this operation, the kernel gets the answer that
- * node.h names. No operation waits (rule T1). fs_ops deliberately omits extended attributes and
+ * The FUSE operations. Each finds the node and calls the operation of the node's class; node.h
+ * describes what happens if the class has none. kxfs has no operations for extended attributes and
  * locks, so that the kernel handles these itself.
  */
 #include <errno.h>
@@ -55,7 +54,6 @@ void fs_free(struct fs *fs)
 	free(fs);
 }
 
-/* Return the session of REQ, and count the request. FUSE thread. */
 static struct fs *fs_of_request(fuse_req_t req)
 {
 	struct fs *fs = fuse_req_userdata(req);
@@ -69,18 +67,14 @@ static void ops_init(void *data, struct fuse_conn_info *conn)
 {
 	conn->want |= conn->capable & (FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_READDIRPLUS);
 	/*
-	 * Always send attributes with a directory listing. The kernel's AUTO heuristic would stop
-	 * requesting them after the first part of a long listing, because ls reads all names before
-	 * it requests the first attribute.
+	 * Always send attributes with a listing. The kernel's AUTO heuristic would stop requesting
+	 * them after the first part of a long listing, because ls reads all names before the first
+	 * attribute.
 	 */
 	conn->want &= ~(FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
 			FUSE_CAP_AUTO_INVAL_DATA);
 }
 
-/*
- * Find the entry NAME of DIR, and set *RET to a new reference to its node. Return 0 or a negative
- * errno.
- */
 static int ops_find(struct fs *fs, struct node *dir, const char *name, struct node **ret)
 {
 	if (strlen(name) > NAME_MAX)
@@ -172,11 +166,7 @@ static void ops_readlink(fuse_req_t req, fuse_ino_t ino)
 		fuse_reply_readlink(req, target);
 }
 
-/*
- * Define the function ops_OP, which calls OP of the node's class. If the class does not have OP,
- * the function replies ERR. PARAMS is the parameter list of libfuse's operation. The last arguments
- * of the macro are the arguments of the class's OP.
- */
+/* Define ops_OP. It calls OP of the node's class, or replies ERR if the class has no OP. */
 #define OPS_OF_CLASS(op, err, params, ...)                                                         \
 	static void ops_##op params                                                                \
 	{                                                                                          \
@@ -201,7 +191,6 @@ OPS_OF_CLASS(rename, EPERM,
 	      const char *newname, unsigned flags),
 	     name, node_of(fs, newparent), newname, flags)
 
-/* Users can't make directories, links or devices anywhere in the tree. */
 static void ops_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
 	fuse_reply_err(req, EPERM);
@@ -269,7 +258,7 @@ static void ops_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
 		node->class->poll(fs, req, node, fi, ph);
 		return;
 	}
-	/* Don't reply ENOSYS: that would disable poll for the whole mount. */
+	/* ENOSYS would disable poll for the whole mount. */
 	if (ph)
 		fuse_pollhandle_destroy(ph);
 	fuse_reply_poll(req, POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM);
@@ -280,7 +269,7 @@ static void ops_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
 struct dir_handle {
 	struct handle handle;
 	struct listing *listing;
-	bool read; /* true after the first read; a later read at offset 0 is a rewinddir(3) */
+	bool read; /* true after the first read; then offset 0 is a rewinddir(3) */
 };
 
 static void ops_free_dir(struct handle *h)
@@ -319,9 +308,8 @@ static void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *f
 }
 
 /*
- * Append entry number I of DIR, whose name is NAME, to BUF, which has space for ROOM bytes. Return
- * the size of the entry in BUF, or 0 if it does not fit. If the entry has been removed since the
- * listing was made, return 0 and set *GONE.
+ * Append entry I of DIR, called NAME, to BUF, which has ROOM bytes. Return its size, or 0 if it
+ * does not fit. If the entry was removed since the listing was made, return 0 and set *GONE.
  */
 static size_t ops_add_entry(struct fs *fs, fuse_req_t req, struct node *dir, const char *name,
 			    size_t i, char *buf, size_t room, bool *gone)
@@ -333,7 +321,7 @@ static size_t ops_add_entry(struct fs *fs, fuse_req_t req, struct node *dir, con
 	*gone = false;
 	if (need > room)
 		return 0;
-	if (i < 2) { /* "." and "..": the kernel uses only inode number and type */
+	if (i < 2) { /* "." and "..": the kernel uses only these attributes */
 		e.attr.st_ino = i == 1 && dir->parent ? dir->parent->ino : dir->ino;
 		e.attr.st_mode = S_IFDIR;
 		return fuse_add_direntry_plus(req, buf, room, name, &e, i + 1);
@@ -353,10 +341,7 @@ static void ops_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t o
 	const char *name;
 	size_t used = 0;
 
-	/*
-	 * For rewinddir(3), list the names again, because they may have changed. If this fails
-	 * because the directory was removed, keep the old names.
-	 */
+	/* For rewinddir(3), list again; if the directory was removed, keep the old names. */
 	if (off == 0 && dir->read && ops_list(fs, node_of(fs, ino), &again) == 0) {
 		listing_free(dir->listing);
 		dir->listing = again;

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of parked requests, indexed by ticket. One leaf lock guards the table. The thread that
- * removes a request from the table, or marks a held request as answered, answers it. So each
- * request is answered exactly once.
+ * The table of parked requests, indexed by ticket. The thread that removes a request from the
+ * table, or marks a held request as answered, answers it.
  *
- * libfuse reports an interrupt on the FUSE thread, while libfuse holds a lock of the request. So
- * the interrupt handler only queues the answer, and park's own thread sends it. Park's thread also
- * ticks while a request with a deadline is parked. This thread never waits for a disk, so a hanging
- * disk can't delay its answers.
+ * libfuse reports an interrupt on the FUSE thread, with a lock of the request held. So the
+ * interrupt handler only queues the answer, and park's own thread sends it. fuse_req_interrupt_func
+ * requires this order: remove the request under park's lock, unlock, clear the interrupt function,
+ * reply.
  *
- * A deadline is a number of ticks instead of a time, because nobody can answer a request while the
- * machine is suspended. A suspension of any length counts as at most one tick.
+ * A deadline is a number of ticks, because nobody can answer while the machine is suspended. A
+ * suspension of any length counts as at most one tick.
  */
 #include <errno.h>
 #include <linux/fuse.h>
@@ -25,55 +24,48 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-/* How often park's thread checks deadlines, and requests that wait for a disk. */
 #define PARK_TICK_MS 50
-/*
- * A request that waits for a disk gets ETIMEDOUT after this many ticks (10 s). From its second tick
- * on, it counts as hanging.
- */
+/* Ticks until a held request gets ETIMEDOUT (10 s). */
 #define PARK_HELD_TICKS (10000 / PARK_TICK_MS)
 
 struct parked {
 	uint64_t ticket;
 	fuse_req_t req;
-	/* the kernel's number of a held request, for a reply through FD; 0 for other requests */
+	/* the kernel's number of a held request; 0 for other requests */
 	uint64_t unique;
 	int fd;
 	struct park *park;
 	enum park_kind kind;
-	unsigned ticks; /* ticks until the deadline; 0 if there is no deadline. Under the lock */
-	/*
-	 * Set right before the request is inserted into the table. From then on, an interrupt
-	 * queues an answer. Before that, an interrupt only sets EARLY. FUSE thread.
-	 */
+	unsigned ticks; /* until the deadline; 0 if there is none. Under the lock */
+	/* false until the insertion; meanwhile an interrupt only sets EARLY. FUSE thread */
 	bool live;
-	bool early;    /* true if an interrupt arrived before LIVE was set. FUSE thread */
+	bool early;
 	bool answered; /* true if park has answered this held request. Under the lock */
 	UT_hash_handle hh;
 };
 
-/* An answer that park's thread sends, unless another thread answers the request first. */
+/* An answer for park's thread to send. */
 struct park_answer {
-	uint64_t ticket; /* if 0, call park->hangs instead of sending an answer */
+	uint64_t ticket; /* if 0, call park->hangs instead of answering */
 	int err;
 	struct park_answer *prev, *next;
 };
 
 struct park {
-	uint64_t next; /* the next ticket; FUSE thread */
+	uint64_t next; /* the next ticket. FUSE thread */
 	void (*hangs)(void *data);
 	void *hangs_data;
 	pthread_t thread;
 	bool started;
 	struct lock lock;
-	pthread_cond_t wakeup; /* wakes park's thread */
+	pthread_cond_t wakeup;
 	/* Under the lock: */
 	struct parked *table;
 	struct park_answer *answers;
 	size_t count[PARK_N_KINDS];
-	bool ticking; /* true if a request with a deadline is parked */
-	bool ended;   /* true after park_end: no more requests can be parked */
-	bool over;    /* true if park's thread must end */
+	bool ticking;
+	bool ended; /* true after park_end */
+	bool over;
 };
 
 struct park *park_new(void)
@@ -90,7 +82,6 @@ struct park *park_new(void)
 	return park;
 }
 
-/* Return the request of TICKET, or NULL if it is not in the table. Call this under the lock. */
 static struct parked *park_find(struct park *park, uint64_t ticket)
 {
 	struct parked *p;
@@ -99,20 +90,13 @@ static struct parked *park_find(struct park *park, uint64_t ticket)
 	return p;
 }
 
-/*
- * Remove P from the table. Afterwards only the caller may answer the request. Call this under the
- * lock.
- */
 static void park_remove(struct park *park, struct parked *p)
 {
 	HASH_DEL(park->table, p);
 	park->count[p->kind]--;
 }
 
-/*
- * Free P and return its FUSE request. This waits until a running interrupt callback has returned,
- * so the caller must not hold a lock.
- */
+/* Return the FUSE request and free P. This waits for interrupt callbacks, so hold no lock. */
 static fuse_req_t park_release(struct parked *p)
 {
 	fuse_req_t req = p->req;
@@ -124,9 +108,9 @@ static fuse_req_t park_release(struct parked *p)
 }
 
 /*
- * Answer the request of TICKET with ERR, unless it was already answered. If it is held, its handler
- * still owns the libfuse request, and may free it at any moment. So leave it in the table, and
- * reply directly to the FUSE device; the kernel then rejects the handler's own answer.
+ * Answer the request of TICKET with ERR, unless it was answered. The handler of a held request may
+ * free the libfuse request at any moment. So leave a held request in the table, and reply to the
+ * FUSE device; the kernel then rejects the handler's own answer.
  */
 static void park_answer(struct park *park, uint64_t ticket, int err)
 {
@@ -172,7 +156,7 @@ bool park_waits(struct park *park, uint64_t ticket)
 	return park_find(park, ticket);
 }
 
-/* Queue the answer ERR to the request of TICKET; park's thread sends it. Call under the lock. */
+/* Let park's thread answer TICKET with ERR. The caller holds the lock. */
 static void park_note(struct park *park, uint64_t ticket, int err)
 {
 	struct park_answer *a = new0(struct park_answer);
@@ -183,10 +167,7 @@ static void park_note(struct park *park, uint64_t ticket, int err)
 	pthread_cond_signal(&park->wakeup);
 }
 
-/*
- * libfuse calls this on the FUSE thread, with the request's lock held. So this only queues the
- * answer. P can't be freed meanwhile, because park_release waits until this function has returned.
- */
+/* libfuse holds the request's lock here. park_release waits for this call, so P stays valid. */
 static void park_on_interrupt(fuse_req_t req, void *data)
 {
 	struct parked *p = data;
@@ -199,10 +180,7 @@ static void park_on_interrupt(fuse_req_t req, void *data)
 	park_note(p->park, p->ticket, EINTR);
 }
 
-/*
- * Count one tick for all parked requests, and queue ETIMEDOUT for those that expire. Call this
- * under the lock.
- */
+/* Count a tick, and queue ETIMEDOUT for requests that expire. The caller holds the lock. */
 static void park_tick(struct park *park)
 {
 	struct parked *p, *next;
@@ -228,10 +206,7 @@ static struct timespec park_tick_after_now(void)
 	return spec_time_spec(spec_time_of(t) + PARK_TICK_MS * 1000000L);
 }
 
-/*
- * Wait until an answer is queued, and return it. Count ticks while waiting. Return NULL if the
- * thread must end.
- */
+/* Return the next queued answer, or NULL if the thread must end. Count ticks while waiting. */
 static struct park_answer *park_wait(struct park *park, struct timespec *next_tick)
 {
 	struct park_answer *a;
@@ -300,10 +275,7 @@ void park_free(struct park *park)
 	free(park);
 }
 
-/*
- * Insert P into the table. From then on, another thread may free P at any time. Return false if the
- * mount is ending.
- */
+/* Insert P, which another thread may then free. Return false if the mount is ending. */
 static bool park_insert(struct park *park, struct parked *p)
 {
 	lock_scope(&park->lock);
@@ -317,8 +289,8 @@ static bool park_insert(struct park *park, struct parked *p)
 }
 
 /*
- * Park REQ as P. The caller has set TICKS, UNIQUE and FD in P. Return the ticket, or 0 if REQ was
- * answered immediately. Exception: for a held REQ, whose handler must claim it, return the ticket.
+ * Park REQ as P. The caller has set TICKS, UNIQUE and FD. Return 0 if REQ was answered immediately,
+ * but the ticket of a held REQ, because its handler must claim it.
  */
 static uint64_t park_one(struct park *park, struct parked *p, fuse_req_t req, enum park_kind kind)
 {
@@ -330,9 +302,8 @@ static uint64_t park_one(struct park *park, struct parked *p, fuse_req_t req, en
 	p->park = park;
 	p->kind = kind;
 	/*
-	 * Only the thread that holds the session lock processes interrupts, and this thread holds
-	 * it. So if an interrupt has already arrived, libfuse calls park_on_interrupt here. For a
-	 * later interrupt, libfuse calls it only after park_one has returned.
+	 * This thread holds the session lock, and only its holder processes interrupts. So libfuse
+	 * calls park_on_interrupt either here, or after park_one has returned.
 	 */
 	fuse_req_interrupt_func(req, park_on_interrupt, p);
 	early = p->early;
@@ -367,7 +338,7 @@ void park_when_held(struct park *park, void (*hangs)(void *data), void *data)
 	park->hangs_data = data;
 }
 
-/* Make park_one refuse requests. Return the ticket of an unanswered request, or 0. */
+/* Refuse new requests. Return the ticket of an unanswered request, or 0. */
 static uint64_t park_unanswered(struct park *park)
 {
 	const struct parked *p;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A parked request is a FUSE request that waits for an event. The FUSE thread parks the request.
- * Later the awaited event, an interrupt, the deadline or the end of the mount claims and answers
- * it. Only the first of these can claim the request, so it is answered exactly once (rules T1, T6).
- * A parked request has a ticket, a number that is never reused. So an event that arrives after the
- * answer does no harm.
+ * A parked request is a FUSE request that waits for an event. The event, an interrupt, the deadline
+ * or the end of the mount claims the request and answers it. Only the first of these succeeds, so
+ * each request is answered exactly once (rules T1, T6). A ticket identifies a parked request and is
+ * never reused, so a late event does no harm.
  *
  *	ticket = park_add(park, req, PARK_READ, 0);	// FUSE thread, no lock held
  *	... pass TICKET to the code that will answer; if it can answer now, claim immediately
@@ -12,9 +11,6 @@
  *	req = park_claim(park, ticket);			// any thread, no lock held
  *	if (req)
  *		fuse_reply_...(req, ...);
- *
- * fuse_req_interrupt_func requires this order: remove the request from the table under park's lock,
- * unlock, clear the interrupt function, reply. park_claim does everything except the reply.
  */
 #pragma once
 
@@ -28,55 +24,43 @@ enum park_kind { PARK_READ, PARK_OPEN, PARK_CLOSE, PARK_WRITE, PARK_DIR, PARK_DI
 
 struct park *park_new(void);
 /*
- * Start park's thread, which answers interrupts and deadlines. It never waits for a disk or the I/O
- * thread, so they can't delay these answers. Return 0 or a negative errno. Call this before parking
- * any request.
+ * Start the thread that answers interrupts and deadlines. It never waits for a disk or the I/O
+ * thread. Call this before parking any request. Return 0 or a negative errno.
  */
 int park_start(struct park *park);
-/* End park's thread, and wait for it. Call this before freeing the FUSE session. */
+/* End this thread, and wait for it. Call this before freeing the FUSE session. */
 void park_stop(struct park *park);
-/* Call this when no request is parked any more. NULL is allowed. */
+/* No request may be parked any more. NULL is allowed. */
 void park_free(struct park *park);
 
 /*
- * Park REQ and return its ticket. Until park_claim is called, park answers REQ with EINTR at an
- * interrupt, with ETIMEDOUT after DEADLINE_MS (0 for no deadline), and with ENOTCONN when the mount
- * ends. If REQ has already been interrupted, or the mount is ending, answer REQ now and return 0.
- * park_claim returns NULL for the ticket 0. Deadlines do not include time for which the machine is
- * suspended. FUSE thread.
+ * Park REQ and return its ticket. Until park_claim, an interrupt answers REQ with EINTR, the
+ * deadline with ETIMEDOUT, and the end of the mount with ENOTCONN. If REQ was already interrupted,
+ * or the mount is ending, answer REQ and return 0; park_claim(0) returns NULL. Time for which the
+ * machine is suspended does not count towards DEADLINE_MS; 0 means no deadline. FUSE thread.
  */
 uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsigned deadline_ms);
 
 /*
- * Park REQ while its handler waits for a disk. This is like park_add with a deadline of 10 s, but
- * the handler still owns REQ. So park does not answer through libfuse: it writes a reply to request
- * number UNIQUE to the FUSE device FD. When the handler continues, park_claim returns REQ in any
- * case, and the handler answers it. If park has already replied, the handler's answer fails with
- * -ENOENT. FUSE thread.
+ * Park REQ while its handler waits for a disk, with a deadline of 10 s. The handler still owns REQ,
+ * so park writes its own reply, to request number UNIQUE, directly to the FUSE device FD. Later
+ * park_claim always returns REQ, and the handler answers it. That fails with -ENOENT if park has
+ * replied. FUSE thread.
  */
 uint64_t park_hold(struct park *park, fuse_req_t req, int fd, uint64_t unique);
 /*
- * Make park's thread call HANGS(DATA) once a tick while at least one request has been held
- * (park_hold) for longer than one tick. Call this before the first park_hold.
+ * At each tick, let park's thread call HANGS(DATA) if a held request is older than one tick and has
+ * not reached its deadline. Call this before the first park_hold.
  */
 void park_when_held(struct park *park, void (*hangs)(void *data), void *data);
 
-/*
- * Return the request of TICKET; the caller must answer it now. Return NULL if the request has
- * already been answered.
- */
+/* Return the request of TICKET, which the caller answers now; NULL if it was answered already. */
 fuse_req_t park_claim(struct park *park, uint64_t ticket);
 
-/*
- * True if the request of TICKET has not been answered yet. Another thread may answer it before the
- * caller acts.
- */
+/* True if TICKET's request is still parked. Another thread may answer it at any time. */
 bool park_waits(struct park *park, uint64_t ticket);
 
-/*
- * Answer all parked requests with ENOTCONN. From now on, park_add and park_hold answer with
- * ENOTCONN immediately. Any thread.
- */
+/* Answer all parked and all later requests with ENOTCONN. Any thread. */
 void park_end(struct park *park);
 
 size_t park_count(struct park *park, enum park_kind kind);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The threads that serve a session; see serve.h. When a request waits long for a disk, park's
- * thread calls serve_stalled, which starts another serving thread unless one is free. A thread that
- * finishes its request exits if another one is serving.
+ * thread starts another serving thread, unless one is free. A thread that has finished its request
+ * exits if another one is serving.
  *
- * Once park has answered a request, the kernel may send a FORGET or a RELEASE for the request's
- * node, although the handler still uses the node or an open file of it. So kxfs keeps such messages
- * until the handler has returned.
+ * Once park has answered a request, the kernel may send a FORGET or RELEASE for what the handler
+ * still uses. kxfs keeps such messages until the handler has returned.
  */
 #include "fs/vfs/serve.h"
 
@@ -20,7 +19,7 @@
 #include "fs/vfs/park.h"
 #include "spec/base/mem.h"
 
-/* The largest number of requests that wait for a disk at the same time. Each occupies a thread. */
+/* The most requests that wait for a disk at the same time. Each occupies a thread. */
 #define SERVE_MOST 32
 
 struct kept {
@@ -33,11 +32,11 @@ struct server {
 	pthread_t thread;
 	struct server *prev, *next; /* under the lock */
 	fuse_req_t req;		    /* the request in progress */
-	uint64_t unique, nodeid;    /* number and node of that request */
-	uint64_t ticket;	    /* ticket of that request, while ON_DISK */
+	uint64_t unique, nodeid;    /* number and node of REQ */
+	uint64_t ticket;	    /* of REQ, while ON_DISK */
 	/* true if the handler waits for a disk; written under both locks */
 	bool on_disk;
-	/* FORGETs and RELEASEs to process after the handler has returned; under the session lock */
+	/* FORGETs and RELEASEs to process after the handler; under the session lock */
 	struct kept *kept;
 	char *buffer;
 	size_t buffer_size;
@@ -46,17 +45,14 @@ struct server {
 struct serve {
 	struct fs *fs;
 	struct fuse_session *se;
-	int err; /* the error that ended the session; 0 if there was none */
-	/*
-	 * The session lock. It is not a struct lock, because the thread that holds it calls
-	 * callbacks, replies to requests and renders texts. A struct lock forbids all of these.
-	 */
+	int err; /* the error that ended the session, or 0 */
+	/* the session lock; not a struct lock, because its holder replies and renders */
 	pthread_mutex_t session;
 	struct lock lock;
 	pthread_cond_t ended;
 	/* Under the lock: */
 	struct server *servers;
-	unsigned n, on_disk; /* the number of servers, and the number of servers with ON_DISK */
+	unsigned n, on_disk; /* the number of servers, and of those with ON_DISK */
 };
 
 static _Thread_local struct server *server_here;
@@ -84,7 +80,6 @@ void serve_free(struct serve *s)
 
 /* --- requests --- */
 
-/* True if the kernel's message BUF is a FORGET or a RELEASE of node ID. */
 static bool lets_go_of(const struct fuse_buf *buf, uint64_t id)
 {
 	const struct fuse_in_header *in = buf->mem;
@@ -103,8 +98,8 @@ static bool lets_go_of(const struct fuse_buf *buf, uint64_t id)
 }
 
 /*
- * If BUF is a FORGET or a RELEASE of a node that a server still uses, keep a copy of BUF until that
- * server has finished, and return true. Otherwise return false. The caller holds the session lock.
+ * If BUF is a FORGET or RELEASE of a node that a server still uses, keep a copy for that server,
+ * and return true. The caller holds the session lock.
  */
 static bool keep(struct serve *s, const struct fuse_buf *buf)
 {
@@ -147,8 +142,8 @@ static void handle(struct server *me, const struct fuse_buf *buf)
 }
 
 /*
- * Return true if this thread must continue to serve. Return false if another thread is serving, or
- * if the session has ended. In both of these cases, also remove this thread from the list.
+ * True if this thread must continue to serve. If another thread is serving, or the session has
+ * ended, remove this thread from the list and return false.
  */
 static bool stay(struct server *me)
 {
@@ -190,10 +185,7 @@ static void *server_run(void *data)
 	return NULL;
 }
 
-/*
- * Start one more serving thread. Return 0 or a negative errno: -EBUSY if a thread is free to serve,
- * or if there are too many threads.
- */
+/* Start a serving thread. Return -EBUSY if one is free to serve, or if there are too many. */
 static int server_start(struct serve *s)
 {
 	struct server *me = new0(struct server);
@@ -250,7 +242,7 @@ void serve_disk_end(struct fs *fs)
 	me->on_disk = false;
 }
 
-/* Called on park's thread when a request waits long for a disk. Let another thread serve. */
+/* Called on park's thread. */
 static void serve_stalled(void *data)
 {
 	server_start(data);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The common code of all streams. It passes requests from the FUSE thread to the I/O thread, queues
- * the waiting reads, answers them after an event, and answers poll().
- */
+/* The common code of all streams; see stream.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -24,8 +21,8 @@ struct stream_read {
 };
 
 struct streams {
-	struct stream *list; /* all streams; I/O thread */
-	size_t count;	     /* number of open streams; atomic */
+	struct stream *list; /* I/O thread */
+	size_t count;	     /* of open streams; atomic */
 };
 
 struct streams *streams_new(void)
@@ -63,7 +60,7 @@ size_t streams_count(struct fs *fs)
 
 /* --- I/O thread --- */
 
-/* True if kxfs could immediately answer a read that begins at the end of the last read. */
+/* True if kxfs could now answer a read that continues the last one. */
 static bool stream_is_ready(struct stream *s)
 {
 	ssize_t n = s->class->read(s, NULL, 1, s->pos);
@@ -71,7 +68,6 @@ static bool stream_is_ready(struct stream *s)
 	return n != -EAGAIN && n != -EINPROGRESS;
 }
 
-/* Answer the waiting reads in order, up to the first one for which no bytes are available yet. */
 static void stream_serve(struct stream *s)
 {
 	struct stream_read *r, *next;
@@ -84,10 +80,7 @@ static void stream_serve(struct stream *s)
 		if (n == -EINPROGRESS || (n == -EAGAIN && !r->nonblock))
 			return;
 		DL_DELETE(s->reads, r);
-		/*
-		 * Claim the request before taking bytes from the class, so that an interrupted read
-		 * loses no bytes.
-		 */
+		/* Claim before taking bytes, so that an interrupted read loses none. */
 		req = park_claim(s->fs->park, r->ticket);
 		if (req && n > 0)
 			n = s->class->read(s, &bytes, r->size, r->off);
@@ -130,7 +123,6 @@ void stream_hold(struct stream *s)
 	s->held++;
 }
 
-/* If S is closed and not held, free it. */
 static void stream_end(struct stream *s)
 {
 	if (!s->closed || s->held > 0)
@@ -161,7 +153,7 @@ static void stream_on_read(void *data)
 	struct stream_read *r = data;
 	struct stream_read *old, *next;
 
-	/* Remove reads that were already answered with EINTR, so that they can't accumulate. */
+	/* Remove reads that were answered with EINTR, so that they can't accumulate. */
 	DL_FOREACH_SAFE(r->s->reads, old, next) {
 		if (park_waits(r->s->fs->park, old->ticket))
 			continue;

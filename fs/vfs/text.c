@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rendered texts. An open file's handle owns the text or a reference. FUSE thread only. */
+/* Rendered texts; see text.h. */
 #include "backend/base/loop.h"
 #include "fs/vfs/handle.h"
 #include "fs/vfs/text.h"
@@ -9,7 +9,7 @@ struct text_handle {
 	struct handle handle;
 	const char *text;
 	size_t len;
-	char *own; /* the text, if only this handle uses it; NULL if SHARED owns the text */
+	char *own; /* the text, unless SHARED owns it */
 	struct spec_text *shared;
 };
 
