@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the daemon's own messages in one ring of text, where new lines overwrite the oldest ones.
- * The ring is a global variable, because any code must be able to report a message.
+ * A ring of text, where new lines overwrite the oldest. It is global, because any code may report a
+ * message.
  */
 #include "backend/base/diag.h"
 
@@ -13,8 +13,8 @@
 #include "spec/base/mem.h"
 #include "spec/base/utf8.h"
 
-#define DIAG_RING (128u << 10) /* bytes of text in the ring */
-/* Bytes of the buffer for one message. A longer message is truncated, and ends in "...". */
+#define DIAG_RING (128u << 10)
+/* Longer messages are truncated, and end in "...". */
 #define DIAG_MESSAGE 1024
 
 static atomic_int diag_level_max = DIAG_INFO;
@@ -22,7 +22,7 @@ static atomic_bool diag_stderr = true;
 
 static struct lock diag_lock = LOCK_INIT;
 static char diag_ring[DIAG_RING];
-static size_t diag_start; /* offset in the ring at which the oldest line begins */
+static size_t diag_start; /* offset of the oldest line */
 static size_t diag_len;
 
 static const char *const diag_names[] = {"error", "warning", "info", "debug"};
@@ -52,7 +52,6 @@ static void diag_escape(char *text, char *ret)
 	spec_utf8_clean(ret, text, "");
 }
 
-/* Append LINE to the ring. If the ring is full, first remove the oldest lines. */
 static void diag_append(const char *line, size_t len)
 {
 	char c = '\n';

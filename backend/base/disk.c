@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Accesses the state directory. Each function except disk_list makes one system call, and repeats
- * this call after EINTR.
- */
+/* Accesses the state directory. Each function except disk_list makes one system call. */
 #include "backend/base/disk.h"
 #include "spec/base/time.h"
 
 #include <errno.h>
 #include <fcntl.h>
 
-#define ENTRIES 4096 /* bytes of directory entries per read */
+#define ENTRIES 4096
 
-/*
- * Repeat CALL until it does not fail with EINTR. The result is the value of CALL, or a negative
- * errno if CALL has failed.
- */
+/* Evaluate CALL until it does not fail with EINTR. The result is its value, or a negative errno. */
 #define retry(call)                                                                                \
 	({                                                                                         \
 		__typeof__(call) r_;                                                               \
@@ -114,10 +108,7 @@ int disk_touch(int at, const char *path, int64_t mtime_ns)
 		     : retry(futimens(at, mtime_ns < 0 ? NULL : times));
 }
 
-/*
- * Use getdents(2): opendir(3) would allocate 32 KiB and make three more system calls. That matters
- * because kxfs lists the directories of all jobs when it starts.
- */
+/* Cheaper than opendir(3). kxfs lists the directories of all jobs when it starts. */
 int disk_list(int at, const char *path, disk_name_fn fn, void *data)
 {
 	cleanup_fd int fd = disk_open(at, path, O_RDONLY | O_DIRECTORY);

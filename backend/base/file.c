@@ -2,14 +2,10 @@
 /*
  * Reads and writes whole files.
  *
- * To replace a small file atomically, kxfs writes and syncs a temporary file, renames it to the
- * file's name, and syncs the directory.
- *
- * To create a small file that does not exist yet, kxfs also writes a temporary file, but renames it
- * before the syncs. Then kxfs syncs the file, and the directory. The first sync commits the rename
- * in the same transaction of the file system's journal, so the second sync has nothing left to do.
- *
- * kxfs continues reads and writes that were interrupted or partial.
+ * file_write replaces a file atomically: it writes and syncs a temporary file, renames the file,
+ * and syncs the directory. file_make creates a file: it renames the temporary file before it syncs
+ * the file and the directory. The first sync commits the rename in the same transaction of the file
+ * system's journal, so the second sync has nothing to do.
  */
 #include "backend/base/file.h"
 
@@ -38,7 +34,7 @@ static int write_all(int fd, const char *p, size_t n, off_t off)
 		if (written < 0)
 			return (int)written;
 		if (written == 0)
-			/* do not repeat a write of 0 bytes for ever */
+			/* don't retry a write of 0 bytes forever */
 			return -EIO;
 		p += written;
 		n -= (size_t)written;
@@ -100,7 +96,7 @@ int file_read_fd(int fd, size_t max, char **ret, size_t *ret_len)
 	n = file_read_sure(fd, text, (size_t)st.st_size, 0);
 	if (n < 0)
 		return (int)n;
-	/* N may be smaller than ST_SIZE, because the file may have been truncated meanwhile. */
+	/* The file may have been truncated since disk_stat. */
 	text[n] = '\0';
 	*ret = take_ptr(text);
 	*ret_len = (size_t)n;
@@ -129,9 +125,9 @@ static int open_dir(const char *dir)
 }
 
 /*
- * Create the temporary file NAME, which the caller writes and then renames. Return a descriptor or
- * a negative errno. If NAME exists, do not truncate the file, but unlink NAME: after a crash of the
- * machine during a rename, NAME and the final name may refer to the same file.
+ * Create the temporary file NAME, and return its descriptor or a negative errno. If NAME exists,
+ * unlink it instead of truncating it: after a crash of the machine during a rename, NAME and the
+ * final name may refer to the same file.
  */
 static int open_new(int at, const char *name)
 {
@@ -149,7 +145,7 @@ bool file_is_full(int err)
 	return err == -ENOSPC || err == -EDQUOT;
 }
 
-/* Set the contents of FILE. If REPLACE, FILE may exist, so sync the text before the rename. */
+/* If REPLACE, FILE may exist, so sync the text before the rename. */
 static int write_file(const char *dir, const char *file, const char *text, size_t len, bool replace)
 {
 	cleanup_fd int at = open_dir(dir);
@@ -189,7 +185,7 @@ int file_make(const char *dir, const char *file, const char *text, size_t len)
 	return write_file(dir, file, text, len, false);
 }
 
-/* Set RET to the name of the file that reserves space for FILE. */
+/* Set RET to the name of the reservation for FILE. */
 static void room_name(const char *file, char ret[64])
 {
 	snprintf(ret, 64, ".%s.room", file);
@@ -224,7 +220,7 @@ void file_free_room(const char *dir, const char *file)
 	(void)disk_unlink(AT_FDCWD, path);
 }
 
-/* Write TEXT into the file that file_keep_room created, and rename this file to FILE. */
+/* Write TEXT into the reservation for FILE, and rename the reservation to FILE. */
 static int write_into_room(int at, const char *file, const char *text, size_t len)
 {
 	cleanup_fd int fd = -1;
@@ -280,10 +276,7 @@ int file_sync_dir(const char *dir)
 	return fd < 0 ? fd : disk_sync(fd);
 }
 
-/*
- * Rename FROM to the first unused name of TO, TO.1, TO.2 and so on. renameat2 with RENAME_NOREPLACE
- * would do this atomically, but NFS does not support it.
- */
+/* Rename FROM to the first unused name of TO, TO.1 and so on. On NFS, RENAME_NOREPLACE fails. */
 static int move_aside(const char *from, const char *to, char **ret)
 {
 	for (unsigned i = 0; i < ASIDE_MAX; i++) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each thread counts the locks that it holds. In a debug build, an assertion fails as soon as a
- * thread takes a second lock, or calls a function that must not run under a lock. Without this,
- * such mistakes would show only as rare deadlocks.
+ * Each thread counts the locks that it holds. Debug builds assert that a thread takes no second
+ * lock, because such mistakes would otherwise show only as rare deadlocks.
  */
 #include "backend/base/lock.h"
 

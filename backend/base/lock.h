@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The only type of lock in kxfs. A thread holds at most one lock at a time (rule T4). While a
- * thread holds a lock, the thread calls no function that may wait, reply, call back, parse or
- * render. Debug builds assert this. Public: fs/ also uses this header.
+ * The only type of lock in kxfs. A thread holds at most one lock, and meanwhile calls nothing that
+ * may wait, reply or call back (rule T4). Public: fs/ also uses this header.
  *
  *	struct lock l = LOCK_INIT;
  *	{
@@ -26,14 +25,12 @@ struct lock {
 		PTHREAD_MUTEX_INITIALIZER                                                          \
 	}
 
-/* The number of locks that this thread holds: 0 or 1. Only lock.c writes it. */
+/* The number of locks that this thread holds. Only lock.c writes it. */
 extern _Thread_local int lock_held;
 
 void lock_take(struct lock *l);
 void lock_drop(struct lock *l);
-/*
- * Assert that this thread holds no lock. Every function that must not run under a lock calls this.
- */
+/* Functions that must not run under a lock call this to assert that this thread holds no lock. */
 void lock_assert_none(void);
 
 static inline void lock_scope_end(struct lock **l)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lookup's thread and the loop share a lookup. The loop runs the lookup's timer. The thread or
- * the loop frees the lookup, whichever finishes last. One global table contains all lookups whose
- * thread still exists: a thread that hangs may outlive its loop.
+ * Runs lookups on their own threads. The thread and the loop share a struct asked, which the last
+ * of them frees. One global table has all lookups whose thread exists, because a thread that hangs
+ * may outlive its loop.
  *
  *	state  | what is in progress       | what ends it            | next
  *	asked  | the thread, and the timer | the thread has answered | over: DONE with the question
@@ -17,7 +17,7 @@
 #include "backend/base/thread.h"
 #include "spec/base/mem.h"
 
-/* The largest number of lookup threads. Each costs memory. */
+/* The largest number of threads. Each costs memory. */
 #define LOOKUP_MAX 256
 
 enum lookup_state {
@@ -31,12 +31,12 @@ struct asked {
 	struct loop *loop;
 	char *key;
 	struct loop_timer timer;
-	enum lookup_state state; /* under the lock */
+	enum lookup_state state; /* protected by LOCK */
 	struct asked *prev, *next;
 };
 
 static struct lock lock = LOCK_INIT;
-/* The lookups that have a thread. LOCK protects this list and N_ALL. */
+/* The lookups that have a thread. LOCK protects ALL and N_ALL. */
 static struct asked *all;
 static unsigned n_all;
 
@@ -49,7 +49,7 @@ static void asked_free(struct asked *a)
 	free(a);
 }
 
-/* Call the owner's DONE. QUESTION is NULL if there is no answer. */
+/* QUESTION is NULL if there is no answer. */
 static void finish(const struct lookup *l, void *question)
 {
 	l->done(l->data, question);
@@ -69,7 +69,7 @@ static void on_looked(void *data)
 static void on_late(void *data)
 {
 	struct asked *a = data;
-	struct lookup l = a->l; /* a copy: once STATE is HANGS, the thread may free A */
+	struct lookup l = a->l; /* once STATE is HANGS, the thread may free A */
 
 	{
 		lock_scope(&lock);
@@ -100,10 +100,7 @@ static void *look(void *data)
 	return NULL;
 }
 
-/*
- * Add A to the table of lookups that have a thread. Return false if the table is full, or if
- * another lookup of the same key hangs.
- */
+/* Return false if the table is full, or another lookup of the same key hangs. */
 static bool admit(struct asked *a)
 {
 	struct asked *other;
@@ -137,7 +134,6 @@ void lookup_start(struct loop *loop, const struct lookup *l)
 		DL_DELETE(all, a);
 		n_all--;
 	}
-	/* There is no answer. */
 	a->l.free(take_ptr(a->l.question));
 	loop_post(loop, on_looked, a);
 }

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lookups that may hang: a user's path may be on a file server that does not answer, and a
- * directory service may have to resolve a user's name. Each lookup has its own thread and a
- * timeout. If the thread hangs, kxfs abandons it, so that it delays neither other lookups nor the
- * end of the process. While a lookup hangs, other lookups of the same key fail immediately.
- *
- *         static void look(void *question)                // lookup's thread; uses only QUESTION
- *         static void looked(void *data, void *question)  // I/O thread
+ * Lookups that may hang, such as a path on a file server that does not answer, or a user name in a
+ * directory service. Each lookup has its own thread and a timeout. A hanging thread is abandoned,
+ * and delays neither other lookups nor the end of the process. While a lookup hangs, other lookups
+ * of the same key fail immediately.
  */
 #pragma once
 
@@ -14,23 +11,17 @@
 #include "backend/base/work.h"
 
 struct lookup {
-	/*
-	 * Identifies what is looked up: a path, or "user 1000". If a lookup hangs, further lookups
-	 * of the same key would hang, too. Copied.
-	 */
+	/* What is looked up, such as a path or "user 1000". Copied. */
 	const char *key;
-	unsigned ms; /* time limit for the answer, in ms */
-	/*
-	 * Put the answer into QUESTION. This function may hang for ever. No other thread uses
-	 * QUESTION until DONE is called.
-	 */
+	unsigned ms; /* timeout */
+	/* Put the answer into QUESTION. Runs on the lookup's thread, and may hang forever. */
 	loop_fn look;
-	void *question; /* the lookup owns it from lookup_start on */
-	loop_fn free;	/* frees a question; called on any thread */
+	void *question; /* owned by the lookup */
+	loop_fn free;	/* called on any thread */
 	/*
-	 * Called once on the I/O thread, never from within lookup_start. QUESTION contains the
-	 * answer, and is freed after this call. QUESTION is NULL if no answer arrived within MS, if
-	 * another lookup of KEY hangs already, or if too many lookups hang.
+	 * Called once on the I/O thread, never within lookup_start. QUESTION has the answer, and is
+	 * freed after this call. QUESTION is NULL if no answer arrived within MS, if another lookup
+	 * of KEY hangs, or if there are too many lookups.
 	 */
 	void (*done)(void *data, void *question);
 	void *data;
@@ -38,5 +29,5 @@ struct lookup {
 	struct group *group;
 };
 
-/* Start lookup L, which is copied. I/O thread. */
+/* Start a copy of L. I/O thread. */
 void lookup_start(struct loop *loop, const struct lookup *l);

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The I/O thread. Posted functions wait in a list under a lock. An async handle wakes the loop,
- * which takes the whole list and runs the functions. Timers are in a heap; one libuv timer wakes
- * the loop when the first of them expires. Watches of descriptors and of signals are in lists, so
- * that loop_stop can release those that remain. libuv closes a handle only in a later round of the
- * loop, so the handle's close callback frees its memory.
+ * The I/O thread, and the pool. Any thread may post functions; an async handle wakes the loop to
+ * run them. Timers are in a heap; one libuv timer expires with the first of them.
  *
- * The pool runs calls that may wait for a disk. When a call has returned, its thread posts the
- * call's DONE function to the loop. kxfs does not use libuv's own pool, because four calls that
- * hang would block all of its threads. kxfs's pool starts a thread when a call waits and no thread
- * is idle, up to POOL_USUAL threads. If all of them hang, it starts more threads, one at a time, up
- * to POOL_MOST. It ends these extra threads when they are idle.
+ * Pool threads run calls that may wait for a disk. In libuv's own pool, four calls that hang would
+ * block all threads. kxfs's pool starts more threads when all of its usual threads hang.
  *
  *	state    | what is in progress                        | what ends it            | next
  *	new      | no thread; posted functions are kept       | loop_start              | running
@@ -19,9 +13,9 @@
  *	waiting  | calls on the pool, and what they post      | none is left; 5 s       | closing
  *	closing  | all handles close                          | the loop is not alive   | new
  *
- * A loop is freed when loop_free has been called and all references (loop_ref) are dropped. A
- * thread that hangs while kxfs shuts down keeps its reference, because it may still post functions.
- * kxfs does not run these functions.
+ * A loop is freed when loop_free was called and all references (loop_ref) are dropped. A thread
+ * that hangs during shutdown keeps its reference, because it may still post functions. These
+ * functions don't run.
  */
 #include "backend/base/loop.h"
 
@@ -38,11 +32,11 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-/* loop_stop runs posted functions, and the functions that these post, for at most this long. */
+/* loop_stop runs posted functions, and the functions that these post, at most this long. */
 #define LOOP_DRAIN_MS 5000
-/* loop_stop waits at most this long for calls on the pool, because they may hang. */
+/* loop_stop waits at most this long for calls on the pool. */
 #define LOOP_HANG_MS 5000
-/* While a call waits for a thread of the pool, check at this interval whether all threads hang. */
+/* While a call waits for a pool thread, check at this interval whether all threads hang. */
 #define LOOP_CHECK_MS 100
 
 struct loop_post {
@@ -68,11 +62,11 @@ struct loop_signal_handle {
 
 struct loop {
 	struct lock lock;
-	struct loop_post *first; /* under the lock */
-	struct loop_post **last; /* under the lock */
-	bool awake;		 /* true if ASYNC is open, and can wake the loop; under the lock */
-	bool stop;		 /* under the lock */
-	unsigned refs;		 /* under the lock */
+	struct loop_post *first; /* protected by LOCK, as are the next four members */
+	struct loop_post **last;
+	bool awake; /* true if ASYNC can wake the loop */
+	bool stop;
+	unsigned refs;
 
 	pthread_t thread;
 	bool started;
@@ -85,9 +79,9 @@ struct loop {
 		size_t n, max;
 		uint64_t seq;
 		bool closed; /* true if timers can't be set any more */
-	} timers;	     /* this and all members below: only for the I/O thread */
+	} timers;	     /* this and the members below: I/O thread only */
 	struct pool *pool;
-	/* The number of calls that were given to the pool and whose DONE has not returned yet. */
+	/* Calls on the pool whose DONE has not returned yet. */
 	size_t working;
 	struct loop_timer check; /* checks whether the pool hangs */
 	struct loop_watch *watches;
@@ -122,7 +116,7 @@ static struct loop_post *loop_take_posts(struct loop *loop)
 	return posts;
 }
 
-/* Run all functions that were posted until now. Return false if there were none. */
+/* Run all functions posted until now. Return false if there were none. */
 static bool loop_run_posts(struct loop *loop)
 {
 	struct loop_post *post = loop_take_posts(loop);
@@ -181,7 +175,7 @@ static void timer_put(struct loop *loop, size_t i, struct loop_timer *t)
 	t->position = i + 1;
 }
 
-/* Put T at position I of the heap, and move it up or down until the heap is in order. */
+/* Put T at position I, and move it until the heap is in order. */
 static void timer_sift(struct loop *loop, size_t i, struct loop_timer *t)
 {
 	struct loop_timer **v = loop->timers.v;
@@ -214,10 +208,9 @@ static void timer_take(struct loop *loop, struct loop_timer *t)
 }
 
 /*
- * Run the expired timers, but not those that their callbacks set. Otherwise a timer that always
- * sets itself to 0 ms again would block the loop for ever. SEQ numbers the timers in the order in
- * which they were set. A timer that a callback sets expires now or later, and has a higher SEQ. So
- * in the heap, such a timer is after all timers that had expired before.
+ * Run the timers that have expired, but not those that their callbacks set. Otherwise a timer that
+ * always sets itself to 0 ms would block the loop. A timer set by a callback has a higher SEQ. In
+ * the heap, it is after all timers that had expired before.
  */
 static void loop_on_tick(uv_timer_t *uv)
 {
@@ -234,7 +227,6 @@ static void loop_on_tick(uv_timer_t *uv)
 	}
 }
 
-/* Called before the loop sleeps. Make libuv wake the loop when the first timer expires. */
 static void loop_on_prepare(uv_prepare_t *uv)
 {
 	struct loop *loop = container_of(uv, struct loop, prepare);
@@ -285,7 +277,7 @@ static void loop_on_watch(uv_poll_t *uv, int status, int events)
 {
 	struct loop_watch *watch = container_of(uv, struct loop_watch, uv);
 
-	/* Ignore STATUS: if FD has an error, FN gets this error when it reads from FD. */
+	/* Ignore STATUS: FN gets FD's error when it reads. */
 	watch->fn(watch->data);
 }
 
@@ -367,15 +359,9 @@ int loop_signal(struct loop *loop, int sig, loop_fn fn, void *data)
 
 /* --- the pool --- */
 
-/*
- * The usual number of threads, as in libuv's pool. More threads would not make a disk faster, and
- * each costs memory.
- */
+/* The usual number of threads, as in libuv's pool. More would not make a disk faster. */
 #define POOL_USUAL 4
-/*
- * The largest number of threads. If this many calls hang, assume that the whole disk hangs, so that
- * more threads would not help.
- */
+/* If this many calls hang, the whole disk probably hangs. */
 #define POOL_MOST 64
 
 struct loop_job {
@@ -387,18 +373,18 @@ struct loop_job {
 	struct loop_job *next;
 };
 
-/* The threads for calls that may wait for a disk. The last thread to end frees the pool. */
+/* The last thread to end frees the pool. */
 struct pool {
 	struct lock lock;
 	pthread_cond_t wake;
-	/* All members below are under the lock. */
+	/* LOCK protects the members below. */
 	struct {
 		struct loop_job *first, **last;
-	} queues[2];	  /* waiting calls; queues[true] has the calls with OF_MANY */
-	bool of_many;	  /* index in QUEUES of the queue that pool_take checks first */
-	unsigned waiting; /* number of waiting calls */
-	unsigned n, idle; /* numbers of threads, and of idle threads */
-	/* BEGUN: the number of calls started. SEEN: the value of BEGUN at the last pool_check. */
+	} queues[2];  /* waiting calls; queues[true] has calls with OF_MANY */
+	bool of_many; /* the queue that pool_take checks first */
+	unsigned waiting;
+	unsigned n, idle; /* number of threads, and of idle threads */
+	/* BEGUN: calls started so far. SEEN: BEGUN at the last pool_check. */
 	uint64_t begun, seen;
 	bool over;
 };
@@ -421,8 +407,8 @@ static void pool_free(struct pool *p)
 }
 
 /*
- * Wait for the next call and return it. Return NULL if this thread must end. In this case, also set
- * *LAST to true if the pool has ended, and no other thread of the pool is left.
+ * Return the next call, or NULL if this thread must end. *LAST: this was the ended pool's last
+ * thread.
  */
 static struct loop_job *pool_take(struct pool *p, bool *last)
 {
@@ -462,7 +448,6 @@ static void loop_on_done(void *data)
 	loop->working--;
 }
 
-/* Run the call J; called on a thread of the pool. */
 static void loop_on_work(struct loop_job *j)
 {
 	struct loop *loop = j->loop;
@@ -485,7 +470,7 @@ static void *pool_main(void *data)
 	return NULL;
 }
 
-/* Start a thread, which is already counted in P->N. If this fails, pool_check tries again. */
+/* Start a thread that is already counted in P->N. If this fails, pool_check retries. */
 static void start_thread(struct pool *p)
 {
 	if (thread_start(pool_main, p, NULL) == 0)
@@ -512,7 +497,7 @@ static void pool_add(struct pool *p, struct loop_job *job)
 
 /*
  * Called periodically while calls wait for a thread. If no call has started since the last check,
- * assume that all threads hang, and start another, up to POOL_MOST. Return false if no call waits.
+ * all threads probably hang, so start another. Return false if no call waits.
  */
 static bool pool_check(struct pool *p)
 {
@@ -626,7 +611,7 @@ static void loop_close_all(struct loop *loop)
 	uv_walk(&loop->uv, loop_close_left, loop);
 }
 
-/* Make loop_post stop using ASYNC, which is about to be closed. */
+/* Stop loop_post from using ASYNC, which is about to be closed. */
 static void loop_sleep(struct loop *loop)
 {
 	lock_scope(&loop->lock);
@@ -638,7 +623,7 @@ static void loop_on_late(void *data)
 	*(bool *)data = true;
 }
 
-/* Stop all timers. Then wait for the calls on the pool, but no longer than LOOP_HANG_MS. */
+/* Stop all timers. Then wait up to LOOP_HANG_MS for the calls on the pool. */
 static void loop_wait_for_work(struct loop *loop)
 {
 	struct loop_timer deadline;
@@ -650,7 +635,7 @@ static void loop_wait_for_work(struct loop *loop)
 	loop_timer_init(&deadline, loop, loop_on_late, &late);
 	timer_set(loop, &deadline, LOOP_HANG_MS);
 	timer_set(loop, &loop->check, LOOP_CHECK_MS);
-	/* Repeat until neither posts nor calls are left: a posted function may start more calls. */
+	/* A posted function may start more calls. */
 	while ((loop_run_posts(loop) || loop->working) && !late) {
 		loop_close_all(loop);
 		uv_run(&loop->uv, loop->working ? UV_RUN_ONCE : UV_RUN_NOWAIT);
@@ -671,7 +656,6 @@ static void *loop_main(void *data)
 	while (loop_run_posts(loop) && loop_now_ms() < deadline)
 		;
 	loop_wait_for_work(loop);
-	/* Close all open handles, and run the functions that are posted meanwhile. */
 	loop_sleep(loop);
 	do {
 		loop_close_all(loop);
@@ -681,10 +665,7 @@ static void *loop_main(void *data)
 	return NULL;
 }
 
-/*
- * Check that three descriptors are available for libuv's first loop. If libuv could open only the
- * first of them, it would call abort().
- */
+/* Check for three free descriptors: with only one, uv_loop_init would abort(). */
 static int loop_check_descriptors(void)
 {
 	cleanup_fd int first = eventfd(0, EFD_CLOEXEC);
@@ -714,7 +695,7 @@ int loop_start(struct loop *loop)
 	{
 		lock_scope(&loop->lock);
 		loop->awake = true;
-		/* Wake the loop, so that it runs the functions that were posted earlier. */
+		/* Run the functions that were posted before the start. */
 		uv_async_send(&loop->async);
 	}
 	err = thread_start(loop_main, loop, &loop->thread);

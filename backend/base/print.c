@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Prints double-quoted strings for YAML, and lines of Prometheus' text format. Readers of a tally
- * need no lock: a row is complete before N_ROWS includes it, and later only the row's count
- * changes.
+ * need no lock: a row is complete before N_ROWS includes it, and then only its count changes.
  */
 #include "backend/base/print.h"
 
@@ -11,7 +10,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/utf8.h"
 
-/* Print TEXT in double quotes, escaped so that it is valid in both formats. */
+/* Print TEXT in double quotes, with escapes that are valid in both formats. */
 static void print_quoted(FILE *out, const char *text)
 {
 	cleanup_free char *clean = spec_utf8_clean_copy(text, "\n");
@@ -58,7 +57,7 @@ static struct tally_row *need_row(struct tally *t, const char *const values[TALL
 	for (unsigned i = 0; i < n; i++) {
 		size_t same = 0;
 
-		/* Rows store truncated values, so compare only as many bytes as a row stores. */
+		/* Rows store truncated values. */
 		while (same < TALLY_LABELS &&
 		       strncmp(t->rows[i].values[same], values[same], TALLY_TEXT - 1) == 0)
 			same++;

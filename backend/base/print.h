@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text for people: lines of .kxfs/info (YAML) and .kxfs/metrics (Prometheus text), and the texts of
- * errors. Any thread.
+ * Prints lines of .kxfs/info (YAML) and .kxfs/metrics (Prometheus), and the texts of errors. Any
+ * thread.
  */
 #pragma once
 
@@ -12,26 +12,24 @@
 /* Print the line KEY: "TEXT", with TEXT escaped. */
 void print_text(FILE *out, const char *key, const char *text);
 
-/* A metric without labels. kxfs prints NAME with the prefix "kxfs_", and HELP with a full stop. */
+/* A metric without labels. kxfs adds the prefix "kxfs_" to NAME, and a full stop to HELP. */
 struct print_metric {
 	const char *name, *type, *help;
 	uint64_t value;
 };
 
-/* Print the N METRICS. */
 void print_metrics(FILE *out, const struct print_metric *metrics, size_t n);
-/* Print the HELP and TYPE lines of a metric. The caller then prints its samples. */
+/* Print the HELP and TYPE lines of a metric. The caller prints its samples. */
 void print_metric_head(FILE *out, const char *name, const char *type, const char *help);
 
 /*
  * A counter with labels whose values are known only at run time, such as a server's status codes.
- * It has one row for each combination of values. Rows are never removed, and there are at most
- * TALLY_ROWS. Only one thread may add to a tally. Any thread may print it at the same time, without
- * a lock. A zeroed tally is empty.
+ * Each combination of values has a row. Only one thread may add to a tally. Any thread may print it
+ * at the same time, without a lock. A zeroed tally is empty.
  */
 #define TALLY_ROWS   128
 #define TALLY_LABELS 3
-#define TALLY_TEXT   48 /* size of a stored value in bytes, with the NUL */
+#define TALLY_TEXT   48 /* of a stored value, with the NUL */
 
 struct tally_row {
 	char values[TALLY_LABELS][TALLY_TEXT];
@@ -44,24 +42,15 @@ struct tally {
 };
 
 /*
- * Add 1 to the row of VALUES. The value of an unused label is "". When all rows are used, count
- * each new combination as "other".
+ * Add 1 to the row of VALUES. An unused label is "". If all rows are used, add 1 to the last row,
+ * "other".
  */
 void tally_add(struct tally *t, const char *const values[TALLY_LABELS]);
-/*
- * Print the samples of the metric kxfs_NAME, without the HELP and TYPE lines. KEYS are the names of
- * the labels; the key of an unused label is NULL.
- */
+/* Print the samples of kxfs_NAME. KEYS are the names of the labels; NULL if unused. */
 void tally_print(const struct tally *t, FILE *out, const char *name,
 		 const char *const keys[TALLY_LABELS]);
 
-/*
- * Set *RET_TEXT to a malloc'ed text that describes the error and its remedy, without a newline.
- * Return ERR, so that callers can write "return refuse(-EINVAL, ret_text, ...)".
- */
+/* Set *RET_TEXT, malloc'ed, to the error and its remedy, without a newline. Return ERR. */
 int refuse(int err, char **ret_text, const char *fmt, ...) printf_like(3, 4);
-/*
- * Print TEXT to standard error, for the user who gave the command. TEXT may quote a server or a
- * plugin, so control characters are escaped. If TEXT is NULL, print the text of ERR.
- */
+/* Print TEXT or, if TEXT is NULL, the text of ERR to standard error. Escape control characters. */
 void refuse_print(int err, const char *text);

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The format of /proc/PID/stat is "PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ... UTIME
- * STIME CUTIME CSTIME ... STARTTIME ... RSS ... EXIT_CODE"; see proc(5).
- *
- * kxfs raises its limit of descriptors, but starts other programs with the old limit. So kxfs
- * stores the old limit first. When kxfs starts a program, a pipe shows whether the exec succeeded:
- * a successful exec closes the pipe.
+ * Reads /proc and the user database, and starts programs. The format of /proc/PID/stat is "PID
+ * (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ... UTIME STIME CUTIME CSTIME ... STARTTIME ...
+ * RSS ... EXIT_CODE"; see proc(5).
  */
 #include "backend/base/process.h"
 
@@ -21,19 +18,15 @@
 #include "spec/base/mem.h"
 
 /*
- * Bits of FLAGS, from the kernel's include/linux/sched.h: PF_EXITING and PF_SIGNALED. A thread has
- * PF_SIGNALED if a signal has ended the thread, but also if another thread has ended the thread by
- * calling exit or exec. EXIT_CODE, the status that wait(2) returns, distinguishes the two cases:
- * after a signal, its low seven bits are not 0. If the reader has no permission to trace the
- * process, the kernel shows 0 as EXIT_CODE.
+ * Bits of FLAGS: PF_EXITING and PF_SIGNALED of the kernel's include/linux/sched.h. A thread has
+ * PF_SIGNALED if a signal has ended it, but also if another thread has called exit or exec.
+ * EXIT_CODE, a status as of wait(2), distinguishes these cases. But the kernel shows 0 as EXIT_CODE
+ * to readers who may not trace the process.
  */
 #define FLAG_EXITING  0x4
 #define FLAG_SIGNALED 0x400
 
-/*
- * Return the signal that ended a process, 0 if no signal did, or PROCESS_HIDDEN. P points to the
- * parenthesis after NAME. EXIT_CODE is the 50th field after that.
- */
+/* P points to the parenthesis after NAME; EXIT_CODE is the 50th field after it. */
 static int ended_by(unsigned flags, const char *p)
 {
 	int status;
@@ -48,7 +41,7 @@ static int ended_by(unsigned flags, const char *p)
 
 int process_parse_stat(const char *text, struct process_stat *ret)
 {
-	/* NAME may contain any byte, even parentheses, so it ends at the last parenthesis. */
+	/* NAME may contain any byte, even parentheses. */
 	const char *p = strrchr(text, ')');
 	unsigned long user = 0, system = 0;
 	long waited_user = 0, waited_system = 0, pages = 0;
@@ -96,7 +89,7 @@ int process_stat(pid_t pid, struct process_stat *ret)
 	if (ret->signal == PROCESS_HIDDEN) {
 		/*
 		 * The kernel lets kxfs read this link only if it also shows kxfs the real
-		 * EXIT_CODE. In that case EXIT_CODE is really 0, so no signal ended the process.
+		 * EXIT_CODE. In this case EXIT_CODE is really 0, and no signal ended the process.
 		 */
 		snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 		if (readlink(path, &any, 1) >= 0 || errno != EACCES)
@@ -124,10 +117,7 @@ void process_boot(char ret[37])
 		*ret = '\0';
 }
 
-/*
- * The soft limit of descriptors before process_allow_descriptors raised it. 0 if
- * process_allow_descriptors was not called.
- */
+/* The soft limit before process_allow_descriptors raised it, or 0. */
 static _Atomic rlim_t given;
 
 rlim_t process_given_descriptors(void)
@@ -197,15 +187,14 @@ char *process_submitter(void)
 #define SELF	   "/proc/self/exe"
 #define SPAWN_NAME "plugin-start"
 
-/* The path of this program when it started; "" if unknown. Written only before threads start. */
+/* This program's path at its start; "" if unknown. Written only before threads start. */
 static char installed[PATH_MAX];
 
 /*
- * Return the path with which kxfs starts itself again. BUF has PATH_MAX bytes. Usually this path is
+ * Return the path with which kxfs starts itself again. BUF has PATH_MAX bytes. Usually this is
  * SELF, which is the running version even if a package manager has replaced the file. But pip moves
- * the old file to another directory before it deletes the file. There the old program can't find
- * its libraries, because it searches them relative to its own directory. In this case, return the
- * original path, where pip has installed the new version.
+ * the old file to another directory before deleting it, and there the old program does not find its
+ * libraries. In this case, return the original path, where pip has installed the new version.
  */
 static const char *self_path(char *buf)
 {
@@ -247,7 +236,7 @@ int spawn_self(char *const *argv, char *const *env, const int fds[3], pid_t *ret
 	char buf[PATH_MAX];
 	int err;
 
-	/* don't use sigfillset: it omits the signals that glibc uses itself */
+	/* sigfillset omits the signals that glibc uses itself */
 	memset(&all, 0xff, sizeof(all));
 	sigemptyset(&none);
 	posix_spawnattr_init(&attr);

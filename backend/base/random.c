@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Gets random bytes from getrandom(2), which returns all of them if at most 256 are requested. */
+/* Random bytes of getrandom(2), which returns all of them if at most 256 are requested. */
 #include "backend/base/random.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Starts threads, and waits for their results for a limited time. */
+/* Starts threads. Passes one result from a thread to another, with a time limit. */
 #include "backend/base/thread.h"
 
 #include <errno.h>

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The libuv loop under struct loop, for code that uses libuv directly: sockets of curl, pipes,
- * child processes. Private to backend/. I/O thread only.
- */
+/* The libuv loop of struct loop, for code that uses libuv directly. I/O thread only. */
 #pragma once
 
 #include <uv.h>

@@ -6,10 +6,7 @@
 
 /* --- groups --- */
 
-/*
- * Call FN if the group is still empty. If an operation has entered the group since this call was
- * posted, do nothing. group_leave posts this call again when the last operation leaves the group.
- */
+/* If an operation has entered the group meanwhile, group_leave posts this call again. */
 static void call_when_empty(void *data)
 {
 	struct group *g = data;
@@ -67,10 +64,7 @@ static void give(struct work *w, struct loop *loop)
 	(w->of_many ? loop_work_of_many : loop_work)(loop, run, done, w);
 }
 
-/*
- * Read W's members before calling W->DONE, which may free W. If W is the last work of its queue,
- * DONE may also free the queue.
- */
+/* Read W first: DONE may free W and, if W is the last work in its queue, the queue. */
 static void done(void *data)
 {
 	struct work *w = data;

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the credential of requests from three sources: the kubeconfig, the files that the
- * kubeconfig names (read on the pool), and a plugin. While a source is being refreshed, all new
- * requests wait for this refresh. After the server has refused the credential, or the plugin has
- * failed, kxfs reads the kubeconfig again together with the files.
+ * Makes the credential of requests from the kubeconfig, the files that the kubeconfig names, and a
+ * plugin. After the server has refused the credential, or the plugin has failed, kxfs reads the
+ * kubeconfig again together with the files.
  *
- *	files    | what is in progress                            | what ends it           | next
- *	KNOWN    | nothing                                        | the files must be read | READING
- *	READING  | the pool reads; requests wait                  | the pool is done; 10 s | KNOWN; LATE
- *	LATE     | the pool reads; requests get the last contents | the pool is done       | KNOWN
+ * files    | what is in progress                            | what ends it           | next
+ * KNOWN    | nothing                                        | the files must be read | READING
+ * READING  | the pool reads; requests wait                  | the pool is done; 10 s | KNOWN; LATE
+ * LATE     | the pool reads; requests get the last contents | the pool is done       | KNOWN
  *
- *	plugin   | what is in progress                            | what ends it           | next
- *	AWAY     | nothing                                        | a request needs it     | ASKED
- *	ASKED    | the plugin runs; requests wait                 | its answer; 60 s       | LEAVING (or AGAIN)
- *	LEAVING  | it has answered; its process has not ended     | the process ends       | AWAY
- *	         |                                                | a request needs it     | AGAIN
- *	AGAIN    | the same; requests wait for its next run       | the process ends       | AWAY, then ASKED
+ * plugin   | what is in progress                        | what ends it       | next
+ * AWAY     | nothing                                    | a request needs it | ASKED
+ * ASKED    | the plugin runs; requests wait             | its answer; 60 s   | LEAVING or AGAIN
+ * LEAVING  | it has answered; its process has not ended | the process ends   | AWAY
+ *          |                                            | a request needs it | AGAIN
+ * AGAIN    | the same; requests wait for its next run   | the process ends   | AWAY, then ASKED
  *
- * If a run of the plugin fails while a user waits for a request, AGAIN follows instead of LEAVING:
- * the user may have logged in during that run.
+ * If the plugin fails while a user waits for a request, AGAIN follows instead of LEAVING: the user
+ * may have logged in during that run.
  */
 #include "backend/client/credential.h"
 
@@ -32,21 +31,15 @@
 #include "spec/base/encode.h"
 #include "spec/base/mem.h"
 
-/*
- * After the plugin has answered, use the answer for at least ANSWER_MS, even if the answer expires
- * earlier. Cache a failure for FAILED_MS.
- */
+/* Use an answer at least this long, even if it expires earlier. Cache a failure for FAILED_MS. */
 #define ANSWER_MS 10000
 #define FAILED_MS 5000
-/* When the server refuses the credential, refresh the credential, but at most once in this time. */
+/* Refresh a refused credential at most once in this time. */
 #define REFUSED_MS 5000
-/* Read the files again after FILES_MS. Requests wait for this read, but at most FILES_LIMIT_MS. */
+/* Read the files again after FILES_MS. Requests wait for this at most FILES_LIMIT_MS. */
 #define FILES_MS       60000
 #define FILES_LIMIT_MS 10000
-/*
- * Renew the plugin's answer when a tenth of its lifetime is left. If that tenth is longer than
- * SKEW_NS, renew the answer SKEW_NS before it expires.
- */
+/* Renew an answer when a tenth of its lifetime is left, but at most SKEW_NS before it expires. */
 #define SKEW_NS	  60000000000
 #define TOKEN_MAX (256u << 10)
 #define PEM_MAX	  (1u << 20)
@@ -58,23 +51,20 @@ struct credential_waiter {
 	struct credential_waiter *prev, *next;
 };
 
-/*
- * The contents of the files. A member is NULL if the kubeconfig does not name its file. The pool
- * reads the certificate and its key one right after the other, so that they match.
- */
+/* The pool reads the certificate and its key one right after the other, so that they match. */
 struct credential_files {
-	char *token; /* without surrounding white space, and valid in a header line */
+	char *token; /* without surrounding white space; valid in a header line */
 	char *cert_pem, *key_pem;
 };
 
-/* One read of the files. Until the read has ended, only the pool uses these members, except CR. */
+/* One read of the files. Until it has ended, only the pool uses the members, except CR. */
 struct credential_reading {
 	struct credential *cr; /* NULL if the result is no longer needed */
 	const struct spec_connection *c;
 	/* LOAD of credential_set_load; NULL if the kubeconfig need not be read */
 	int (*load)(void *data, struct spec_connection *ret);
 	void *load_data;
-	/* true if LOAD has succeeded; FRESH and INFO then replace the old connection */
+	/* LOAD has succeeded; FRESH and INFO replace the old connection */
 	bool loaded;
 	struct spec_connection fresh;
 	char *info;
@@ -85,7 +75,7 @@ struct credential_reading {
 
 struct credential {
 	struct loop *loop;
-	/* the current connection: FRESH, or the one that was passed to credential_new */
+	/* FRESH, or the connection that was passed to credential_new */
 	const struct spec_connection *c;
 	struct spec_connection fresh;
 	int (*load)(void *data, struct spec_connection *ret); /* NULL if C never changes */
@@ -95,11 +85,11 @@ struct credential {
 	uint64_t tickets;
 	uint64_t refused_ms; /* when a refusal last led to a refresh; 0: never */
 
-	char *line, *cert, *key; /* the parts of the current credential */
+	char *line, *cert, *key; /* the current credential */
 	uint64_t generation;	 /* grows with each change of LINE, CERT or KEY */
 
 	enum { KNOWN, READING, LATE } files_state;
-	int files_err; /* the error of the last read of the files, or 0 */
+	int files_err; /* of the last read of the files */
 	char *files_text;
 	struct credential_files files;
 	uint64_t files_due_ms;
@@ -107,25 +97,24 @@ struct credential {
 	struct loop_timer limit;	    /* in READING */
 
 	enum { AWAY, ASKED, LEAVING, AGAIN } plugin_state;
-	int plugin_err; /* the error of the last run; 0 if ANSWER is usable */
+	int plugin_err; /* of the last run; 0 if ANSWER is usable */
 	char *plugin_text;
 	struct plugin *run; /* NULL in AWAY */
 	struct spec_credential answer;
-	int64_t renew_ns;   /* when ANSWER must be renewed, in ns; 0: never */
-	uint64_t plugin_ms; /* the plugin does not run again before this time, by loop_now_ms */
-	/* true if a user has made a request, and may have logged in, while the plugin ran */
+	int64_t renew_ns;   /* when ANSWER must be renewed; 0: never */
+	uint64_t plugin_ms; /* when the plugin may run again, by loop_now_ms */
+	/* a user made a request, and may have logged in, while the plugin ran */
 	bool urgent;
 
-	bool reload;	   /* true if the next read of the files also reads the kubeconfig */
-	bool files_known;  /* true if FILES has the contents of the last successful read */
-	bool answer_known; /* true if ANSWER is valid */
+	bool reload;	  /* the next read of the files also reads the kubeconfig */
+	bool files_known; /* FILES has the contents of the last successful read */
+	bool answer_known;
 };
 
 static void refresh(struct credential *cr);
 
 /* --- the result of the sources --- */
 
-/* Return the Authorization header line, malloc'ed; NULL if there is no token or password. */
 static char *make_line(const struct credential *cr)
 {
 	const struct spec_connection *c = cr->c;
@@ -197,10 +186,7 @@ static bool must_wait(const struct credential *cr)
 	       (cr->reload && cr->plugin_state == LEAVING && loop_now_ms() >= cr->files_due_ms);
 }
 
-/*
- * Reply to all callers that wait now, unless a refresh is still in progress. Do not reply to
- * callers that begin to wait during these replies.
- */
+/* Reply to all callers that wait now, unless a refresh is still in progress. */
 static void answer_all(struct credential *cr)
 {
 	uint64_t last = cr->tickets;
@@ -271,7 +257,7 @@ static int read_pem(const char *what, const char *file, char **ret, char **ret_t
 		       : refuse_file(ret_text, -EINVAL, what, file, "it is not PEM");
 }
 
-/* Read all files that C names. If C has a token, an unreadable token file is not an error. */
+/* If C has a token, an unreadable token file is not an error. */
 static int read_files(const struct spec_connection *c, struct credential_files *ret,
 		      char **ret_text)
 {
@@ -290,10 +276,7 @@ static int read_files(const struct spec_connection *c, struct credential_files *
 	return 0;
 }
 
-/*
- * Set *RET to the KUBERNETES_EXEC_INFO for the plugin of C. If C has no plugin, do not change *RET.
- * Return 0, or a negative errno with *RET_TEXT.
- */
+/* Set *RET to the KUBERNETES_EXEC_INFO for C's plugin, if any, or set *RET_TEXT on failure. */
 static int read_info(const struct spec_connection *c, char **ret, char **ret_text)
 {
 	cleanup_free char *ca = NULL;
@@ -319,10 +302,7 @@ static void read_work(void *data)
 	if (r->load) {
 		cleanup_free char *text = NULL;
 
-		/*
-		 * The kubeconfig may be incomplete or missing, or may name another server. In these
-		 * cases, keep the old connection.
-		 */
+		/* Ignore a kubeconfig that is incomplete or names another server. */
 		if (r->load(r->load_data, &r->fresh) == 0 && streq(r->fresh.server, r->c->server) &&
 		    read_info(&r->fresh, &r->info, &text) == 0) {
 			r->loaded = true;
@@ -334,10 +314,7 @@ static void read_work(void *data)
 
 /* --- files: on the I/O thread --- */
 
-/*
- * Call this when a read of the files has failed. If an earlier read has succeeded, continue to use
- * its contents. Otherwise make requests fail with ERR, and read the files again after FAILED_MS.
- */
+/* If an earlier read succeeded, keep its contents. Otherwise fail requests for FAILED_MS. */
 static void files_failed(struct credential *cr, int err, const char *text)
 {
 	if (cr->files_known || !files_any(cr->c))
@@ -351,8 +328,7 @@ static void take_files(struct credential *cr, struct credential_reading *r)
 {
 	if (r->loaded && cr->plugin_state != AWAY) {
 		/*
-		 * The plugin's process still uses the old connection, so keep this connection for
-		 * now. Read the kubeconfig again after the process has ended.
+		 * The plugin still uses the old connection. Read again after the plugin has ended.
 		 */
 		cr->reload = true;
 		cr->files_due_ms = 0;
@@ -365,7 +341,7 @@ static void take_files(struct credential *cr, struct credential_reading *r)
 		cr->c = &cr->fresh;
 		free(cr->info);
 		cr->info = take_ptr(r->info);
-		/* Forget the failure of the old connection's plugin. */
+		/* The failure was of the old connection's plugin. */
 		cr->plugin_err = 0;
 		cr->plugin_ms = 0;
 	}
@@ -421,10 +397,7 @@ static void read_is_late(void *data)
 	answer_all(cr);
 }
 
-/*
- * True if the files must be read now. If the kubeconfig must be read, too, this is false until the
- * plugin's process has ended: that process still uses the old connection.
- */
+/* A running plugin uses the old connection, so don't read the kubeconfig meanwhile. */
 static bool files_due(const struct credential *cr)
 {
 	if (cr->reload && cr->plugin_state != AWAY)
@@ -484,7 +457,7 @@ static void on_plugin_done(void *data, int err, struct spec_credential *answer, 
 	}
 	if (cr->plugin_state == AGAIN)
 		cr->plugin_ms = 0;
-	/* Read the kubeconfig again before the next run: the user may log in in another way. */
+	/* The user may log in in another way. */
 	if (err < 0 && cr->load) {
 		cr->reload = true;
 		cr->files_due_ms = cr->plugin_ms;
@@ -504,10 +477,7 @@ static void on_plugin_gone(void *data)
 	answer_all(cr);
 }
 
-/*
- * True if the plugin must run now. While the kubeconfig is being read, this is false, because the
- * kubeconfig may name another plugin.
- */
+/* A kubeconfig that is being read may name another plugin, so wait until it is read. */
 static bool plugin_due(const struct credential *cr)
 {
 	if (cr->files_state == READING && cr->reading->load)
@@ -576,10 +546,7 @@ bool credential_refused(struct credential *cr, uint64_t generation)
 		return true;
 	if (!files_any(cr->c) && !cr->c->exec.command && !cr->load)
 		return false;
-	/*
-	 * If the refusal of another request has just led to a refresh, do not begin another one. If
-	 * that refresh has not ended, return true, because its result may help this request.
-	 */
+	/* The result of a refresh that is in progress may help this request, too. */
 	if (cr->refused_ms && now - cr->refused_ms < REFUSED_MS)
 		return cr->reload || cr->files_state == READING ||
 		       (cr->c->exec.command && !cr->answer_known);
@@ -597,7 +564,7 @@ void credential_retry_now(struct credential *cr)
 	cr->urgent = cr->plugin_state == ASKED;
 	if (cr->plugin_err < 0) {
 		cr->plugin_ms = 0;
-		/* Read the kubeconfig again: the user may have changed it to log in. */
+		/* The user may have changed the kubeconfig to log in. */
 		cr->reload = cr->load;
 	}
 	if (cr->plugin_err < 0 || cr->files_err < 0)

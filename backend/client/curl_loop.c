@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connects curl to libuv. Curl's callbacks report which sockets to poll, and when to call curl
- * again. They only set libuv's handles. When a handle fires, this file calls
- * curl_multi_socket_action, and then collects the transfers that have ended.
+ * Connects curl to libuv. Curl's callbacks only set libuv's handles. When a handle fires, act()
+ * calls curl and collects the transfers that have ended.
  *
- * While bytes arrive without pause, curl always asks to be called again after 0 ms. A loop_timer
- * expires at most once in each round of the loop, so the rest of the loop continues meanwhile.
+ * While bytes arrive without pause, curl asks to be called after 0 ms. A loop_timer expires at most
+ * once in each round of the loop, so the rest of the loop continues meanwhile.
  */
 #include "backend/client/curl_loop.h"
 
@@ -19,9 +18,9 @@
 #include "backend/base/uv.h"
 #include "spec/base/mem.h"
 
-/* largest number of idle connections that are kept for later requests */
+/* idle connections that are kept for later requests */
 #define IDLE_CONNECTIONS 8L
-/* largest number of HTTP/2 streams on one connection; servers allow at least 100 */
+/* HTTP/2 streams on one connection; servers allow at least 100 */
 #define MAX_STREAMS 90
 #define AGAIN_MS    50
 /* Stop after this many reads in a row without a byte. Even such a read may make curl keep bytes. */
@@ -30,10 +29,10 @@
 struct curl_socket {
 	uv_poll_t poll;
 	curl_socket_t fd;
-	/* true if this socket is in AGAIN_LIST, so that curl will read from it again */
+	/* in AGAIN_LIST, so that curl will read from this socket again */
 	bool again;
-	uint64_t pass;	  /* the last pass of on_again in which curl has read from the socket */
-	unsigned n_quiet; /* number of reads by on_again, in a row, that delivered no byte */
+	uint64_t pass;	  /* the last pass of on_again that read from this socket */
+	unsigned n_quiet; /* reads of on_again, in a row, that delivered no byte */
 	struct curl_loop *l;
 	struct curl_socket *prev, *next;
 	struct curl_socket *again_prev, *again_next;
@@ -44,17 +43,17 @@ struct curl_loop {
 	struct group *group;
 	curl_loop_fn ended;
 	CURLM *curl;
-	/* true while a function of curl runs, which may call this file's callbacks */
+	/* a function of curl runs, and may call this file's callbacks */
 	bool inside;
 	bool closed;
-	unsigned n_open;	 /* number of sockets whose libuv handle is open or closing */
+	unsigned n_open;	 /* sockets whose libuv handle is open or closing */
 	struct loop_timer timer; /* expires when curl wants to be called */
-	/* runs on_again, which makes curl read again from sockets that had bytes */
+	/* runs on_again */
 	struct loop_timer again;
-	uint64_t n_chunks; /* number of received chunks of replies */
+	uint64_t n_chunks; /* received chunks of replies */
 	struct curl_socket *sockets;
 	struct curl_socket *again_list;
-	uint64_t pass; /* counts the passes of on_again */
+	uint64_t pass; /* number of passes of on_again */
 };
 
 /* --- after curl has worked --- */
@@ -112,9 +111,8 @@ static void on_again(void *data)
 	struct curl_socket *s;
 
 	/*
-	 * A read may close this socket and others, so do not keep a pointer to the next socket.
-	 * Instead, move each socket to the end of the list before curl reads from it, and always
-	 * take the first socket of the list.
+	 * A read may close other sockets, so keep no pointer to the next socket. Instead, move each
+	 * socket to the end of the list before reading from it.
 	 */
 	for (l->pass++; (s = l->again_list) && s->pass != l->pass;) {
 		uint64_t before = l->n_chunks;
@@ -123,7 +121,7 @@ static void on_again(void *data)
 		DL_APPEND2(l->again_list, s, again_prev, again_next);
 		s->pass = l->pass;
 		act(l, s->fd, CURL_CSELECT_IN);
-		/* Even if the read has closed S, its memory is still valid. */
+		/* S is still valid, even if the read has closed it. */
 		s->n_quiet = l->n_chunks == before ? s->n_quiet + 1 : 0;
 		if (s->n_quiet == AGAIN_READS)
 			read_no_more(s);
@@ -178,11 +176,10 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 	if (events & UV_WRITABLE)
 		flags |= CURL_CSELECT_OUT;
 	/*
-	 * With HTTP/2, curl may read bytes of one request while it serves another request on the
-	 * same connection. Curl may then keep these bytes until the socket gets more bytes, or
-	 * until one of curl's timers expires. (This was seen with curl 7.88. With 50 streams, curl
-	 * kept the bytes for 10 s in about one of six runs.) So after a moment, kxfs makes curl
-	 * read from the socket again, until reads deliver nothing. Idle sockets cost nothing.
+	 * With HTTP/2, curl may read bytes of one request while it serves another request of the
+	 * same connection. Curl may keep these bytes until the socket gets more bytes, or until a
+	 * timer expires: with curl 7.88 and 50 streams, for 10 s in one of six runs. So read again
+	 * after a moment, until reads deliver nothing. Idle sockets cost nothing.
 	 */
 	if (events & UV_READABLE)
 		read_again(s);
@@ -201,7 +198,7 @@ static void socket_closed(uv_handle_t *handle)
 
 static void socket_free(struct curl_socket *s)
 {
-	uv_poll_stop(&s->poll); /* Stop polling now, because curl will close the descriptor. */
+	uv_poll_stop(&s->poll); /* before curl closes the descriptor */
 	read_no_more(s);
 	DL_DELETE(s->l->sockets, s);
 	uv_close((uv_handle_t *)&s->poll, socket_closed);
@@ -213,17 +210,11 @@ static struct curl_socket *socket_new(struct curl_loop *l, curl_socket_t fd)
 	int err = uv_poll_init(loop_uv(l->loop), &s->poll, fd);
 
 	if (err < 0) {
-		/*
-		 * Without polling, the transfer on this socket would never end. This callback of
-		 * curl can't report an error for a single transfer, so abort.
-		 */
+		/* The transfer would never end, and this callback can't report an error for it. */
 		diag(DIAG_ERROR, "can't poll a socket: %s", uv_strerror(err));
 		abort();
 	}
-	/*
-	 * The sockets that http_easy.c opens are close-on-exec already. But FD may be the socket
-	 * with which the thread of curl's resolver reports its end.
-	 */
+	/* FD may be a socket of curl's resolver thread, which is not close-on-exec. */
 	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 	s->fd = fd;
 	s->l = l;
@@ -256,11 +247,10 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *data, void *
 /* --- life --- */
 
 /*
- * Other threads can wake a multi handle of curl through a pair of sockets. Make this pair
- * close-on-exec, so that a credential plugin does not inherit it. Curl does not report the numbers
- * of these sockets, so search for sockets that are local, non-blocking and not close-on-exec. No
- * other socket has all three properties: a socket that another thread is about to pass to a child
- * is blocking.
+ * Make the socket pair with which other threads can wake curl close-on-exec, so that a credential
+ * plugin does not inherit it. Curl does not report its numbers. No other socket is local,
+ * non-blocking and not close-on-exec: a socket that another thread is about to pass to a child is
+ * blocking.
  */
 static void close_wakeup_on_exec(void)
 {
@@ -309,10 +299,7 @@ void curl_loop_free(struct curl_loop *l)
 	if (!l)
 		return;
 	assert(!l->inside);
-	/*
-	 * Remove curl's callbacks. Otherwise curl would call these callbacks while it closes its
-	 * connections and descriptors.
-	 */
+	/* Otherwise curl would call back while it closes its connections. */
 	curl_multi_setopt(l->curl, CURLMOPT_SOCKETFUNCTION, NULL);
 	curl_multi_setopt(l->curl, CURLMOPT_TIMERFUNCTION, NULL);
 	while (l->sockets)
@@ -329,7 +316,7 @@ void curl_loop_add(struct curl_loop *l, CURL *easy, void *data)
 	assert(!l->inside);
 	curl_easy_setopt(easy, CURLOPT_PRIVATE, data);
 	if (curl_multi_add_handle(l->curl, easy) != CURLM_OK)
-		mem_out(); /* lack of memory is the only error that can occur here */
+		mem_out(); /* no other error can occur here */
 }
 
 static size_t take_none(char *bytes, size_t size, size_t n, void *data)
@@ -338,9 +325,9 @@ static size_t take_none(char *bytes, size_t size, size_t n, void *data)
 }
 
 /*
- * Curl may keep received bytes of a paused stream in memory, up to 64 MiB. If the stream is removed
- * while other streams use the same connection, curl 7.88 never frees these bytes. So before the
- * removal, let curl deliver these bytes to a function that discards them.
+ * Curl may keep bytes of a paused stream in memory. If other streams use the connection, curl 7.88
+ * never frees them when the stream is removed. So let curl deliver them to a function that discards
+ * them.
  */
 void curl_loop_remove(struct curl_loop *l, CURL *easy)
 {

@@ -1,27 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests to one server. A request gets a credential, then passes a transfer to curl. When the
- * transfer ends, the request is retried, or its done() is called. Each request has one timer. The
- * timer expires at the request's deadline, unless the table states otherwise:
+ * Requests to one server. Each request has one timer. The timer expires at the request's deadline,
+ * unless the table states otherwise:
  *
- *	state   | what is in progress               | what ends it                         | next
- *	NEW     | the timer, with 0 ms              | the timer                            | QUEUED
- *	QUEUED  | the request waits in its lane     | the lane may start a request         | ASKING
- *	ASKING  | credential_get                    | the credential; a failure            | RUNNING; OVER
- *	RUNNING | a transfer of curl; when the head | the first reply of 401               | QUEUED
- *	        | of a stream has arrived, the      | a failure, if a retry is allowed     | WAITING
- *	        | timer is its idle timeout         | any other end                        | OVER
- *	WAITING | the timer, until the retry        | the timer                            | QUEUED
- *	        |                                   | the server has recovered, and it has | QUEUED
- *	        |                                   | not itself asked for this pause      |
- *	OVER    | the request waits to be freed     | work(), which is posted              | (freed)
+ * state   | what is in progress               | what ends it                       | next
+ * NEW     | the timer, with 0 ms              | the timer                          | QUEUED
+ * QUEUED  | the request waits in its lane     | the lane may start a request       | ASKING
+ * ASKING  | credential_get                    | the credential; a failure          | RUNNING; OVER
+ * RUNNING | a transfer of curl; when the head | the first reply of 401             | QUEUED
+ *         | of a stream has arrived, the      | a failure, if a retry is allowed   | WAITING
+ *         | timer is its idle timeout         | any other end                      | OVER
+ * WAITING | the timer, until the retry        | the timer; the server is reachable | QUEUED
+ *         |                                   | again, and chose no pause itself   |
+ * OVER    | the request waits to be freed     | work(), which is posted            | (freed)
  *
  * The deadline, http_cancel and http_stop lead from every state to OVER.
  *
- * Code that runs within a callback of curl must not use curl's handles or free a request. So it
- * calls post_work, and later work() frees requests, passes the next request to curl, and closes
- * handles. http_stop waits until the group is empty: each request is in the group until it is
- * freed, and each curl_loop until its libuv handles have closed.
+ * Within a callback of curl, code must not use curl's handles or free a request. Such code calls
+ * post_work, and work() frees requests and starts others later. http_stop waits until the group is
+ * empty: it counts the requests and the curl_loops.
  *
  * This is one file because a request is one state machine: curl's callbacks, the timer and the
  * posted work all change its state.
@@ -43,47 +40,31 @@
 #define BODY_MAX    (64u << 10)
 #define BURST_MAX   (1u << 20)
 #define WAIT_MAX_MS 60000
-/*
- * The largest numbers of connections for calls and for streams. The limit of file descriptors may
- * allow fewer connections for streams.
- */
+/* The largest numbers of connections. The limit of file descriptors may allow fewer for streams. */
 #define CALL_SOCKETS   64
 #define STREAM_SOCKETS 16384
-/*
- * The largest number of HTTP/2 streams that are paused at the same time. For each of them, curl may
- * keep up to 32 MiB in memory.
- */
+/* The largest number of paused HTTP/2 streams. For each, curl may keep up to 32 MiB in memory. */
 #define PAUSED_MAX 8
-/*
- * The first version of curl in which a paused HTTP/2 stream does not stop the other streams of its
- * connection: 7.88.1.
- */
+/* Since curl 7.88.1, a paused HTTP/2 stream does not stop the other streams of its connection. */
 #define PAUSES_SINCE 0x075801
 
-/*
- * All calls share one budget of retries, so that a server in trouble does not get more retries when
- * there are more jobs.
- */
-#define BUDGET_MAX  32	/* largest number of retries that may follow each other without a pause */
-#define BUDGET_MS   500 /* the time after which one more retry is allowed */
+/* Shared by all calls, so that more jobs don't mean more retries for a server in trouble. */
+#define BUDGET_MAX  32	/* retries that may follow each other without a pause */
+#define BUDGET_MS   500 /* time after which one more retry is allowed */
 #define BACKOFF_MIN 250u
 #define BACKOFF_MAX 10000u
 
 /*
- * A queue of requests for one multi handle. With HTTP/2, requests can share a connection, but only
- * after the connection is established. So if a burst of requests finds all connections full, curl
- * would open a connection for each request. To avoid this, kxfs passes one request at a time to
- * curl. When this request has its connection, kxfs passes the next one. If the server is known to
- * support only HTTP/1.1, kxfs does not queue requests.
+ * A queue of requests for one multi handle. With HTTP/2, requests share only established
+ * connections, so curl would open a connection for each request of a burst. To avoid this, kxfs
+ * passes the next request to curl only when the one before has its connection. With HTTP/1.1,
+ * requests are not queued.
  */
 struct lane {
 	struct curl_loop *curl;
-	/*
-	 * True if requests can share connections, because the server supports HTTP/2. Before the
-	 * first reply, kxfs assumes this for a server with TLS.
-	 */
+	/* Requests can share connections (HTTP/2). Before the first reply, assumed for TLS. */
 	bool shares;
-	unsigned starting;	    /* number of requests that have no connection yet */
+	unsigned starting;	    /* requests that have no connection yet */
 	struct http_request *queue; /* requests that wait to start */
 };
 
@@ -91,28 +72,28 @@ struct http {
 	struct loop *loop;
 	struct credential *credential;
 	struct http_server server;
-	struct group group; /* all requests and curl_loops that exist */
-	bool begun;	    /* true if both lanes have their curl_loop */
+	struct group group; /* the requests and curl_loops */
+	bool begun;	    /* both lanes have their curl_loop */
 	bool work_posted;
 	bool stopping;
 	struct lane calls, streams;
-	struct http_request *requests; /* all requests that are not OVER */
+	struct http_request *requests; /* requests that are not OVER */
 	struct http_request *dead;     /* requests that are OVER and not freed yet */
 	struct http_request *resumed;  /* requests with a pending resume, sorted by RESUME_ROUND */
-	unsigned n_paused;	       /* number of paused streams of HTTP/2 */
-	uint64_t round;		       /* the number of calls of work() */
+	unsigned n_paused;	       /* paused HTTP/2 streams */
+	uint64_t round;		       /* number of calls of work() */
 	/*
-	 * ANSWERS: requests succeed. FAILING: the request that ended last has failed. RECOVERED:
-	 * after failures, a request has succeeded, and work() will notify the owner.
+	 * ANSWERS: requests succeed. FAILING: the last request failed. RECOVERED: a request has
+	 * succeeded after failures, and work() will notify the owner.
 	 */
 	enum { ANSWERS, FAILING, RECOVERED } answers_now;
-	bool heard;	      /* true if a reply has arrived */
-	char *trouble;	      /* the reason why a request is retried; NULL after a success */
+	bool heard;	      /* a reply has arrived */
+	char *trouble;	      /* why a request is retried; NULL after a success */
 	loop_fn on_recovered; /* may be NULL */
 	void *recovered_data;
-	unsigned tokens;       /* the number of retries allowed now */
-	uint64_t tokens_since; /* loop_now_ms when the last token was added */
-	struct tally answers;  /* counts of replies by verb, resource and code */
+	unsigned tokens;       /* retries allowed now */
+	uint64_t tokens_since; /* when the last token was added, by loop_now_ms */
+	struct tally answers;  /* by verb, resource and code */
 	atomic_ullong n_failed, n_retried;
 	atomic_uint n_connections;
 };
@@ -125,43 +106,37 @@ struct http_request {
 	char *path, *call_body; /* copies; CALL points to them */
 	enum state state;
 	struct loop_timer timer;
-	uint64_t deadline, due; /* times by loop_now_ms; DUE: when NEW or WAITING ends */
-	uint64_t ticket;	/* ticket of credential_get; 0 if none */
+	uint64_t deadline, due; /* by loop_now_ms; DUE: when NEW or WAITING ends */
+	uint64_t ticket;	/* of credential_get; 0 if none */
 	struct backoff backoff;
-	/* in WAITING: true if the server has chosen the time of the retry (Retry-After) */
+	/* in WAITING: the server has chosen the time of the retry (Retry-After) */
 	bool server_chose;
-	bool renewed; /* true if the request was retried with other credentials after a 401 */
-	/* true if a retry followed a reply that guarantees that the server did nothing */
+	bool renewed; /* retried with other credentials after a 401 */
+	/* retried after 429 or 503 (see struct http_reply) */
 	bool again;
-	bool paused; /* true if the owner accepts no bytes now (http_pause) */
+	bool paused; /* by http_pause */
 	/* The counters that include this request: STARTING of its lane, N_PAUSED of HTTP. */
 	enum { IN_STARTING = 1, IN_PAUSED = 2 } counted;
-	/*
-	 * The value of http.round when http_resume or http_yield was called. work() resumes the
-	 * transfer in the next round. 0: no resume is pending.
-	 */
+	/* http.round at http_resume or http_yield; work() resumes in the next round. 0: none. */
 	uint64_t resume_round;
 	struct http_request *prev, *next;
 	struct http_request *queue_prev, *queue_next;
 	struct http_request *resume_prev, *resume_next;
 
-	/* The members below are about the current transfer. */
+	/* The current transfer: */
 	struct http_easy easy;
-	uint64_t generation; /* the generation of its credential */
+	uint64_t generation; /* of the credential */
 	struct transfer {
-		bool sent;   /* true if bytes of the request may have been sent */
-		bool head;   /* true if the reply's head is complete */
-		bool shares; /* true if the reply came over HTTP/2 */
-		/*
-		 * True if head() or bytes() was called. A retry is then impossible, because the
-		 * owner would get the same data twice.
-		 */
+		bool sent;   /* bytes of the request may have been sent */
+		bool head;   /* the reply's head is complete */
+		bool shares; /* the reply came over HTTP/2 */
+		/* The owner got a part of the reply. A retry would deliver this part twice. */
 		bool passed_on;
 	} now;
-	size_t burst; /* bytes received since this request last let other requests proceed */
+	size_t burst; /* bytes received since other requests could proceed */
 	int status;
 	int64_t date; /* from the reply's head, or 0 */
-	int body_err; /* the error with which a callback of kxfs ended the transfer; 0: none */
+	int body_err; /* error of a callback that ended the transfer, or 0 */
 	uint64_t last_byte;
 	char *body;
 	size_t len, size;
@@ -188,10 +163,7 @@ static bool is_good(const struct http_request *rq)
 	return rq->now.head && rq->status / 100 == 2;
 }
 
-/*
- * Count the reply of the current transfer. Call this when the reply's head has arrived, or when it
- * is certain that no reply will arrive.
- */
+/* Count the reply of the current transfer, when its head has arrived or can't arrive any more. */
 static void count_answer(struct http_request *rq)
 {
 	struct http *http = rq->http;
@@ -209,7 +181,7 @@ static void count_answer(struct http_request *rq)
 
 /* --- the end of a request --- */
 
-/* End the current transfer. Do not call this within a callback of curl. */
+/* End the current transfer. Don't call this within a callback of curl. */
 static void drop_try(struct http_request *rq)
 {
 	if (!rq->easy.curl)
@@ -218,10 +190,7 @@ static void drop_try(struct http_request *rq)
 	http_easy_fini(&rq->easy);
 }
 
-/*
- * Call this when RQ has a connection, or no longer needs one. The next request of its lane can then
- * start.
- */
+/* RQ has a connection, or needs none any more. Let the next request of its lane start. */
 static void started(struct http_request *rq)
 {
 	if (!(rq->counted & IN_STARTING))
@@ -239,7 +208,6 @@ static void stop_waiting(struct http_request *rq)
 	rq->paused = false;
 }
 
-/* Cancel a pending resume of RQ. */
 static void resume_over(struct http_request *rq)
 {
 	if (rq->resume_round)
@@ -247,10 +215,7 @@ static void resume_over(struct http_request *rq)
 	rq->resume_round = 0;
 }
 
-/*
- * Set RQ to OVER, so that no callback of RQ's owner is called any more. RQ's memory remains valid
- * at least until control returns to the loop.
- */
+/* Give RQ's owner no more callbacks. RQ remains valid until control returns to the loop. */
 static void end_request(struct http_request *rq)
 {
 	struct http *http = rq->http;
@@ -325,7 +290,7 @@ static void too_late(struct http_request *rq)
 
 	if (rq->state == RUNNING && !rq->now.head)
 		count_answer(rq);
-	/* If RQ had no connection, report the same error as after curl's own connect timeout. */
+	/* Without a connection, return the same error as after curl's connect timeout. */
 	finish(rq, connects ? -EHOSTUNREACH : -ETIMEDOUT, text);
 }
 
@@ -338,9 +303,8 @@ static bool may_repeat(const struct http_request *rq)
 }
 
 /*
- * Called when curl is about to send the request. If a reused connection breaks before the reply,
- * curl sends the request once more on its own. Prevent this if the request must not be repeated,
- * such as a POST that the server may have carried out already.
+ * Called before curl sends the request. If a reused connection breaks, curl sends the request
+ * again. Prevent this for a request such as a POST, which the server may have carried out already.
  */
 static int before_sending(void *data, char *remote_ip, char *local_ip, int remote_port,
 			  int local_port)
@@ -354,10 +318,7 @@ static int before_sending(void *data, char *remote_ip, char *local_ip, int remot
 	return CURL_PREREQFUNC_OK;
 }
 
-/*
- * LINE has N bytes. If LINE is the header NAME, return the header's value, malloc'ed. Otherwise
- * return NULL.
- */
+/* If LINE, of N bytes, is the header NAME, return its value, malloc'ed. Otherwise return NULL. */
 static char *value_of(const char *line, size_t n, const char *name)
 {
 	size_t at = strlen(name);
@@ -371,10 +332,7 @@ static char *value_of(const char *line, size_t n, const char *name)
 	return mem_copy(line + at, n - at);
 }
 
-/*
- * Called for each header line. The head of the reply ends with an empty line. Ignore the heads of
- * 1xx replies, and trailers, which arrive after the body.
- */
+/* Ignore the heads of 1xx replies, and trailers after the body. An empty line ends the head. */
 static size_t on_header(char *line, size_t size, size_t n, void *data)
 {
 	struct http_request *rq = data;
@@ -403,7 +361,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *data)
 	count_answer(rq);
 	rq->last_byte = loop_now_ms();
 	if (is_good(rq)) {
-		/* From now on, a stream has no deadline, but it may have an idle timeout. */
+		/* A stream has no deadline after its head has arrived. */
 		if (rq->call.stream && rq->call.idle_ms)
 			arm(rq, rq->last_byte + rq->call.idle_ms);
 		else if (rq->call.stream)
@@ -416,7 +374,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *data)
 	return rq->state == OVER ? 0 : size * n;
 }
 
-/* Append bytes to the body that done() gets. Fail if the body would have more than MAX bytes. */
+/* Append bytes to the body for done(). Return -EFBIG if the body would exceed MAX bytes. */
 static int keep_bytes(struct http_request *rq, const char *bytes, size_t n, size_t max)
 {
 	size_t size = max_of(rq->size, (size_t)1024);
@@ -439,7 +397,7 @@ static int take_bytes(struct http_request *rq, const char *bytes, size_t n)
 {
 	const struct http_call *call = &rq->call;
 
-	/* Keep only the beginning of an error reply; that is enough to explain the error. */
+	/* The beginning of an error reply is enough to explain the error. */
 	if (!is_good(rq))
 		return keep_bytes(rq, bytes, min_of(n, BODY_MAX - rq->len), BODY_MAX);
 	if (!call->bytes)
@@ -463,10 +421,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *data)
 	rq->body_err = take_bytes(rq, bytes, size * n);
 	if (rq->body_err < 0 || rq->state == OVER)
 		return 0;
-	/*
-	 * Curl may deliver several MiB without a pause, and much more than it has read if the reply
-	 * is compressed. So let other requests proceed after each BURST_MAX bytes.
-	 */
+	/* Curl may deliver several MiB without a pause. Let other requests proceed meanwhile. */
 	rq->burst += size * n;
 	if (rq->burst >= BURST_MAX) {
 		rq->burst = 0;
@@ -489,11 +444,7 @@ static bool take_token(struct http *http, uint64_t now)
 	return true;
 }
 
-/*
- * Schedule a retry of RQ, which has failed for the reason WHY. Return false if RQ must not be
- * retried, or if its deadline or the budget does not allow a retry. ASKED is the server's
- * Retry-After in ms, or 0.
- */
+/* Retry RQ, if its deadline and the budget allow. ASKED is the server's Retry-After in ms, or 0. */
 static bool wait_to_retry(struct http_request *rq, unsigned asked, const char *why)
 {
 	uint64_t now = loop_now_ms();
@@ -557,16 +508,12 @@ static void on_credential(void *data, int err, const struct credential_parts *pa
 		send_try(rq, parts);
 }
 
-/* True if kxfs may pass another request of M to curl now. */
 static bool may_start(const struct lane *m)
 {
 	return !m->shares || m->starting == 0;
 }
 
-/*
- * Start a transfer of RQ if its lane may start a request now; otherwise queue RQ. Do not call this
- * within a callback of curl.
- */
+/* Start a transfer of RQ, or queue RQ. Don't call this within a callback of curl. */
 static void try_request(struct http_request *rq)
 {
 	struct lane *m = lane_of(rq);
@@ -582,9 +529,9 @@ static void try_request(struct http_request *rq)
 	m->starting++;
 	if (rq->call.urgent)
 		credential_retry_now(rq->http->credential);
-	rq->call.urgent = false; /* only the first transfer may refresh the credential urgently */
+	rq->call.urgent = false; /* only the first transfer is urgent */
 	rq->state = ASKING;
-	/* RQ may end in this call. Its memory remains valid until control returns to the loop. */
+	/* RQ may end in this call. It remains valid until control returns to the loop. */
 	ticket = credential_get(rq->http->credential, on_credential, rq);
 	if (ticket)
 		rq->ticket = ticket;
@@ -607,7 +554,6 @@ static void on_timer(void *data)
 		too_late(rq);
 }
 
-/* True if the reply to RQ guarantees that the server did nothing. */
 static bool did_nothing(const struct http_request *rq)
 {
 	return spec_reply_did_nothing(rq->status, rq->len ? rq->body : "", rq->len);
@@ -655,7 +601,7 @@ static void broken(struct http_request *rq, CURLcode code)
 	finish(rq, http_error_errno(code), text);
 }
 
-/* Called when curl has ended the current transfer of a request. DATA is the request. */
+/* Curl has ended the current transfer of the request DATA. */
 static void try_ended(void *data, CURLcode code)
 {
 	struct http_request *rq = data;
@@ -666,9 +612,9 @@ static void try_ended(void *data, CURLcode code)
 	if (code == CURLE_OK && !rq->now.head)
 		code = CURLE_GOT_NOTHING;
 	/*
-	 * If the server refuses a request before it has read the whole request, the server resets
-	 * the stream. The reset may truncate the reply. So accept a truncated reply if it
-	 * guarantees that the server did nothing.
+	 * If the server refuses a request before it has read all of it, the server resets the
+	 * stream, which may truncate the reply. Accept a truncated reply that guarantees that the
+	 * server did nothing.
 	 */
 	if (code == CURLE_OK || (rq->now.head && did_nothing(rq)))
 		answered(rq);
@@ -676,9 +622,9 @@ static void try_ended(void *data, CURLcode code)
 		broken(rq, code);
 }
 
-/* --- posted work, done outside of curl --- */
+/* --- posted work, outside of curl --- */
 
-/* Continue the transfer of RQ. In this call, curl delivers the bytes that it has kept for RQ. */
+/* Continue the transfer of RQ. Curl delivers the bytes that it has kept within this call. */
 static void resume_now(struct http_request *rq)
 {
 	CURLcode code;
@@ -687,10 +633,7 @@ static void resume_now(struct http_request *rq)
 	if (rq->state != RUNNING)
 		return;
 	code = curl_easy_pause(rq->easy.curl, CURLPAUSE_CONT);
-	/*
-	 * While the stream was paused, curl may have read more bytes of it from the socket. No
-	 * event reports these bytes, so make curl read again.
-	 */
+	/* Curl may have read more bytes of the stream, which no event reports. */
 	curl_loop_read_again(lane_of(rq)->curl);
 	/* If curl could not deliver the kept bytes, only CODE reports this. */
 	if (code != CURLE_OK && rq->state == RUNNING)
@@ -707,7 +650,7 @@ static void start_queued(struct lane *m)
 	}
 }
 
-/* Called when the server is reachable again: send waiting requests now, and notify the owner. */
+/* The server is reachable again. */
 static void recovered(struct http *http)
 {
 	struct http_request *rq;
@@ -731,7 +674,7 @@ static void work(void *data)
 		http->answers_now = ANSWERS;
 	http->round++;
 	while (!http->stopping && (rq = http->resumed) && rq->resume_round != http->round)
-		resume_now(rq); /* this may end RQ and other requests */
+		resume_now(rq); /* may end RQ and other requests */
 	while ((rq = http->dead)) {
 		DL_DELETE(http->dead, rq);
 		drop_try(rq);
@@ -769,7 +712,7 @@ struct http_request *http_send(struct http *http, const struct http_call *call)
 	if (http->stopping)
 		return NULL;
 	if (!http->begun) {
-		/* Let streams use up to half of the file descriptors that this process may open. */
+		/* Streams may use up to half of the file descriptors. */
 		rlim_t half = process_allow_descriptors() / 2;
 
 		lane_init(http, &http->calls, CALL_SOCKETS);
@@ -793,7 +736,7 @@ struct http_request *http_send(struct http *http, const struct http_call *call)
 
 void http_cancel(struct http_request *rq)
 {
-	if (rq->state != OVER) /* RQ is already OVER if its done() has called this function */
+	if (rq->state != OVER) /* RQ is OVER if its done() calls this */
 		end_request(rq);
 }
 

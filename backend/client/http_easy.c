@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One curl transfer: all options of its easy handle, the meanings of curl's error codes, and the
- * transfer's row in .kxfs/metrics. kxfs sets every option for which curl would use the user's
- * environment or files by default (proxies, .netrc, certificates).
+ * One curl transfer. kxfs sets every option for which curl would use the user's environment or
+ * files by default (proxies, .netrc, certificates).
  */
 #include "backend/client/http_easy.h"
 
@@ -14,18 +13,17 @@
 #include "spec/base/mem.h"
 
 /*
- * If a peer does not acknowledge bytes for DEAD_MS, or does not answer the probes of an idle
- * connection, kxfs considers the peer dead. TCP sends these probes, because curl_easy_upkeep does
- * nothing for multi handles.
+ * A peer is dead if it does not acknowledge bytes for DEAD_MS, or does not answer TCP's probes of
+ * an idle connection. (curl_easy_upkeep does nothing for multi handles.)
  */
 #define DEAD_MS	      30000
 #define PROBE_AFTER_S 20L
 #define PROBE_EACH_S  5L
-/* size of the buffer of a call or a stream; there may be a thousand such buffers */
+/* bytes for a call or a stream; there may be a thousand such buffers */
 #define BUFFER	    (16L << 10)
-#define LIST_BUFFER (128L << 10) /* the same for a list, which may have several MiB */
+#define LIST_BUFFER (128L << 10) /* a list may have several MiB */
 
-/* Set an option, unless CODE is already the error of an earlier option. */
+/* Set an option, unless CODE is the error of an earlier option. */
 #define SET(code, easy, option, value)                                                             \
 	((code) = (code) ? (code) : curl_easy_setopt((easy), (option), (value)))
 
@@ -61,7 +59,7 @@ static CURLcode easy_connection(CURL *e, const struct http_easy_config *c)
 
 	SET(code, e, CURLOPT_NOSIGNAL, 1L);
 #if KXFS_CURL_QUICK_EXIT
-	SET(code, e, CURLOPT_QUICK_EXIT, 1L); /* curl never waits for its resolver's thread */
+	SET(code, e, CURLOPT_QUICK_EXIT, 1L); /* don't wait for the resolver's thread */
 #endif
 #if KXFS_CURL_PROTOCOLS_STR
 	SET(code, e, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -76,10 +74,7 @@ static CURLcode easy_connection(CURL *e, const struct http_easy_config *c)
 	SET(code, e, CURLOPT_TCP_KEEPALIVE, 1L);
 	SET(code, e, CURLOPT_TCP_KEEPIDLE, PROBE_AFTER_S);
 	SET(code, e, CURLOPT_TCP_KEEPINTVL, PROBE_EACH_S);
-	/*
-	 * kxfs can't know in advance whether a server without TLS supports HTTP/2. So kxfs uses
-	 * HTTP/1.1 for such a server.
-	 */
+	/* Whether a server without TLS supports HTTP/2 is not known in advance, so use HTTP/1.1. */
 	SET(code, e, CURLOPT_HTTP_VERSION,
 	    s->tls && !c->call->alone ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
 	SET(code, e, CURLOPT_PIPEWAIT, 1L);
@@ -92,7 +87,7 @@ static CURLcode easy_connection(CURL *e, const struct http_easy_config *c)
 	return code;
 }
 
-/* Return TEXT as a blob. FLAGS must be CURL_BLOB_COPY unless TEXT outlives the easy handle. */
+/* FLAGS must be CURL_BLOB_COPY unless TEXT outlives the easy handle. */
 static struct curl_blob easy_blob(const char *text, unsigned flags)
 {
 	return (struct curl_blob){.data = (void *)(uintptr_t)text,
@@ -101,10 +96,9 @@ static struct curl_blob easy_blob(const char *text, unsigned flags)
 }
 
 /*
- * If the kubeconfig has a CA, curl trusts only this CA, even for an HTTPS proxy; kubectl does the
- * same. Requests share a connection only if they have the same client certificate. So after a
- * change of the certificate, new requests open new connections, and each old connection ends with
- * its last request.
+ * A CA of the kubeconfig is the only trusted CA, even for an HTTPS proxy, as in kubectl. Requests
+ * share a connection only if they have the same client certificate. So after a change of the
+ * certificate, new requests open new connections.
  */
 static CURLcode easy_tls(CURL *e, const struct http_easy_config *c)
 {
@@ -132,10 +126,7 @@ static CURLcode easy_tls(CURL *e, const struct http_easy_config *c)
 		blob = easy_blob(parts->key_pem, CURL_BLOB_COPY);
 		SET(code, e, CURLOPT_SSLKEY_BLOB, &blob);
 		SET(code, e, CURLOPT_SSLKEYTYPE, "PEM");
-		/*
-		 * Without this, OpenSSL asks on the terminal for the pass phrase of an encrypted
-		 * key.
-		 */
+		/* Otherwise OpenSSL asks on the terminal for the passphrase of an encrypted key. */
 		SET(code, e, CURLOPT_KEYPASSWD, "");
 	}
 	return code;
@@ -273,7 +264,7 @@ int http_error_errno(CURLcode code)
 	case CURLE_COULDNT_RESOLVE_HOST:
 	case CURLE_COULDNT_RESOLVE_PROXY:
 	case CURLE_COULDNT_CONNECT:
-	/* this is curl's connect timeout, because kxfs sets no other timeout of curl */
+	/* curl's connect timeout: kxfs sets no other timeout of curl */
 	case CURLE_OPERATION_TIMEDOUT:
 		return -EHOSTUNREACH;
 	default:
@@ -334,8 +325,8 @@ static const char *error_hint(CURLcode code, const struct http_server *s)
 	case CURLE_PROXY:
 		return "; check proxy-url in the kubeconfig, HTTPS_PROXY and NO_PROXY";
 	/*
-	 * Curl also uses this code for received data that it refuses. That is the case here,
-	 * because a real lack of memory ends the program.
+	 * Curl also returns this code for data that it refuses. A real lack of memory ends the
+	 * program.
 	 */
 	case CURLE_OUT_OF_MEMORY:
 		return "; the answer is not HTTP, its header is too long, or its compression "
@@ -355,7 +346,6 @@ char *http_error_text(CURLcode code, const char *words, const struct http_server
 
 #define PARTS 8
 
-/* A part of the path between two slashes. */
 struct tally_part {
 	const char *at;
 	int len;
@@ -398,9 +388,8 @@ static const char *verb_of(enum http_method method, const char *path, bool named
 }
 
 /*
- * Set *RET_VERB and RET_RESOURCE to the verb and the resource of a request, as RBAC rules name
- * them. PATH is /api/VERSION/REST or /apis/GROUP/VERSION/REST. REST is
- * [namespaces/NAME/]RESOURCE[/NAME[/PART]].
+ * Find the verb and the resource of a request, as RBAC rules name them. PATH is /api/VERSION/REST
+ * or /apis/GROUP/VERSION/REST. REST is [namespaces/NAME/]RESOURCE[/NAME[/PART]].
  */
 static void name_request(enum http_method method, const char *path, const char **ret_verb,
 			 char ret_resource[TALLY_TEXT])
@@ -413,7 +402,7 @@ static void name_request(enum http_method method, const char *path, const char *
 
 	if (at + 2 < n && part_is(&parts[at], "namespaces"))
 		at += 2;
-	if (at >= n) { /* the path is about the whole server, such as /version */
+	if (at >= n) { /* the whole server, such as /version */
 		*ret_verb = verb_of(method, path, true);
 		*ret_resource = '\0';
 		return;

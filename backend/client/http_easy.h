@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One curl transfer of a call: an easy handle with all options, the meanings of curl's error codes,
- * and the transfer's row in .kxfs/metrics. Private to backend/client/. I/O thread only.
+ * One curl transfer of a call: its easy handle, the meanings of curl's error codes, and its row in
+ * .kxfs/metrics. Private to backend/client/. I/O thread only.
  */
 #pragma once
 
@@ -14,51 +14,40 @@
 
 #define HTTP_CONNECT_MS 10000
 
-/* One curl transfer. Do not move this struct while CURL is not NULL. */
+/* Don't move this struct while CURL is not NULL. */
 struct http_easy {
 	CURL *curl;
 	struct curl_slist *headers, *connect_to;
-	char words[CURL_ERROR_SIZE]; /* curl's error text if the transfer has failed; else "" */
+	char words[CURL_ERROR_SIZE]; /* curl's error text, or "" */
 };
 
 struct http_easy_config {
 	const struct http_call *call;
 	const struct http_server *server;
 	const struct credential_parts *parts;
-	/*
-	 * The counter of open connections. It must outlive the transfer's connection, which may
-	 * outlive the transfer.
-	 */
+	/* Counts open connections. It must outlive them; they may outlive the transfer. */
 	atomic_uint *n_connections;
-	/*
-	 * Callbacks of curl, which get DATA. Curl calls BEFORE before it sends the request, HEADER
-	 * for each line of the head, and BYTES for bytes of the body.
-	 */
+	/* Callbacks of curl: before the request is sent, for each head line, for the body. */
 	curl_prereq_callback before;
 	curl_write_callback header, bytes;
 	void *data;
 };
 
-/*
- * Prepare the transfer. Return 0, -EACCES (the credential can't be a header), -EINVAL (the path is
- * not valid) or -EIO (curl refuses an option).
- */
+/* Return 0, -EACCES (the credential can't be a header), -EINVAL (bad path) or -EIO (bad option). */
 int http_easy_init(struct http_easy *e, const struct http_easy_config *config);
-/* Free the transfer, which must not be in a multi handle. Do nothing if E has no transfer. */
+/* E must not be in a multi handle. Do nothing if E has no transfer. */
 void http_easy_fini(struct http_easy *e);
 
 int http_error_errno(CURLcode code);
-/* True if CODE is a temporary error, so that a retry of the request may succeed. */
+/* True if a retry of the request may succeed. */
 bool http_error_passes(CURLcode code);
 /*
- * Return a text for people, malloc'ed, that describes why a transfer failed and what to do about
- * it. WORDS is curl's own error text. If WORDS is "", the text describes CODE instead.
+ * Return a text for people about a failure and its remedy, malloc'ed. WORDS is curl's text, or "".
  */
 char *http_error_text(CURLcode code, const char *words, const struct http_server *s);
 
 /*
- * Count in T a request whose reply had STATUS. STATUS is 0 if there was no reply. The row has three
- * labels: the verb, the resource and STATUS. The verb and the resource are those of RBAC rules
- * ("get", "pods/log"). They are derived from METHOD and PATH.
+ * Count a request in T by verb and resource as in RBAC rules ("get", "pods/log"), and by STATUS, 0
+ * if there was no reply.
  */
 void http_tally_add(struct tally *t, enum http_method method, const char *path, int status);

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks the connection of the kubeconfig once, and converts it for curl: the URL, the proxy, the
- * certificate authority as text, the headers of impersonation.
- *
- * Curl takes the name for SNI and verification from the URL. So if the kubeconfig has a
- * tls-server-name, this name is the host in the URL, and CONNECT_TO and the Host header have the
- * real host.
+ * Converts the connection of the kubeconfig for curl. Curl takes the name for SNI and verification
+ * from the URL. So if there is a tls-server-name, it is the host in the URL, and CONNECT_TO and the
+ * Host header have the real host.
  */
 #include "backend/client/http_server.h"
 
@@ -99,13 +96,12 @@ static int server_impersonate(struct http_server *s, const struct spec_connectio
 /* --- the proxy --- */
 
 /*
- * kxfs chooses the proxy by the rules of kubectl (which are Go's). They differ from curl's rules.
- * Variables in upper case take precedence over those in lower case. ALL_PROXY is ignored. kxfs uses
- * no proxy for a server on this machine. The entries of NO_PROXY may have ports. An entry with a
- * leading dot includes the names below a domain, but not the domain itself.
+ * kxfs chooses the proxy as kubectl does, by Go's rules, which differ from curl's. Variables in
+ * upper case take precedence. ALL_PROXY is ignored. A server on this machine has no proxy. Entries
+ * of NO_PROXY may have ports. An entry with a leading dot includes the names below a domain, but
+ * not the domain.
  *
- * If there is a tls-server-name, curl (7.88) can't evaluate NO_PROXY for kxfs: the host in curl's
- * URL is then the tls-server-name, but NO_PROXY applies to the real host.
+ * Besides, curl can't apply NO_PROXY to the real host if the URL has the tls-server-name.
  */
 struct proxy_address {
 	int family; /* 0 if the text is not an address */
@@ -143,10 +139,7 @@ static bool address_is_here(const struct proxy_address *a)
 	return address_is_in(a, &v4, 8) || address_is_in(a, &v6, 128);
 }
 
-/*
- * True if RULE includes HOST. "foo.org" includes the domain and its subdomains. ".foo.org" and
- * "*.foo.org" include only the subdomains.
- */
+/* "foo.org" includes the domain and its subdomains; ".foo.org" and "*.foo.org" only subdomains. */
 static bool domain_matches(const char *rule, const char *host)
 {
 	size_t n, m = strlen(host);
@@ -164,7 +157,7 @@ static bool domain_matches(const char *rule, const char *host)
 	return n == m ? !below : host[m - n - 1] == '.';
 }
 
-/* Remove ":PORT" and brackets from *RULE. Return false if *RULE names a port other than PORT. */
+/* Remove ":PORT" and brackets from *RULE. Return false if *RULE names another port. */
 static bool port_matches(char **rule, unsigned port)
 {
 	char *colon = strrchr(*rule, ':'), *end = strchr(*rule, ']');
@@ -241,10 +234,7 @@ static int server_proxy(struct http_server *s, const struct spec_connection *c, 
 		*c->proxy_url ? c->proxy_url : http_proxy_choose(s->tls, host, port, getenv);
 	bool known = !*proxy || !strstr(proxy, "://");
 
-	/*
-	 * Replace socks5: by socks5h:, so that the proxy resolves the server's name, as with
-	 * kubectl. With socks5:, curl would resolve the name on this machine.
-	 */
+	/* The proxy resolves the server's name, as with kubectl. With socks5:, curl would. */
 	if (strncmp(proxy, "socks5://", 9) == 0) {
 		s->proxy = text_print("socks5h://%s", proxy + 9);
 		return 0;
@@ -259,10 +249,7 @@ static int server_proxy(struct http_server *s, const struct spec_connection *c, 
 		      "begins with http:, https: or socks5:");
 }
 
-/*
- * Split URL into its parts, which the caller frees with curl_free. If URL has no port, *PORT is the
- * default of the scheme.
- */
+/* The caller frees the parts with curl_free. *PORT may be the default of the scheme. */
 static int server_parse(CURLU *u, const char *url, char **scheme, char **host, char **port)
 {
 	if (curl_url_set(u, CURLUPART_URL, url, CURLU_DISALLOW_USER) != CURLUE_OK ||
@@ -299,7 +286,6 @@ static int server_url(struct http_server *s, const struct spec_connection *c, ch
 	s->name = text_print("%s:%s", host, port);
 	bare = *host == '[' ? mem_copy(host + 1, strlen(host) - 2) : text_copy(host);
 	if (s->tls && *c->tls_server_name) {
-		/* curl verifies the name in the URL. */
 		if (curl_url_set(u, CURLUPART_HOST, c->tls_server_name, 0) != CURLUE_OK)
 			return server_no_url(c, ret_text);
 		s->connect_to = text_print("::%s:%s", host, port);

@@ -12,10 +12,7 @@
 
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
 
-/*
- * Set *RET_TEXT to the text of the errors E without its last newline, and return E's errno. The
- * errors were found in FILE.
- */
+/* Set *RET_TEXT to the text of E without its last newline, and return E's errno. */
 static int refuse_errors(char **ret_text, const struct spec_errors *e, const char *file)
 {
 	char *text = spec_errors_text(e, file);
@@ -26,10 +23,7 @@ static int refuse_errors(char **ret_text, const struct spec_errors *e, const cha
 	return e->err;
 }
 
-/*
- * Return PATH as an absolute path, malloc'ed. A relative PATH is below DIR (NULL or "": the working
- * directory). Return NULL if the working directory no longer exists.
- */
+/* Make PATH absolute; malloc'ed. Return NULL if the working directory no longer exists. */
 static char *absolute(const char *dir, const char *path)
 {
 	cleanup_free char *here = NULL;
@@ -43,7 +37,7 @@ static char *absolute(const char *dir, const char *path)
 	return dir ? text_print("%s/%s", dir, path) : NULL;
 }
 
-/* Merge the file PATH into K. If the file does not exist, return -ENOENT without a text. */
+/* Merge the file PATH into K. If it does not exist, return -ENOENT without a text. */
 static int add_file(struct spec_kubeconfig *k, const char *dir, const char *path, char **ret_text)
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
@@ -64,7 +58,7 @@ static int add_file(struct spec_kubeconfig *k, const char *dir, const char *path
 	return err < 0 ? refuse_errors(ret_text, &e, file) : 0;
 }
 
-/* Merge the files of LIST, separated by colons. At least one file must exist. */
+/* At least one file of LIST must exist. */
 static int add_list(struct spec_kubeconfig *k, const char *dir, const char *list, char **ret_text)
 {
 	cleanup_free char *copy = text_copy(list);
@@ -122,8 +116,8 @@ static int in_cluster(const char *context, struct spec_connection *ret, char **r
 }
 
 /*
- * Merge all kubeconfig files that exist. If none exists, return 1, and set *RET_MISSING to the path
- * of the file that a user would create.
+ * Merge all files that exist. If none exists, return 1, and set *RET_MISSING to the path of the
+ * file that a user would create.
  */
 static int add_files(struct spec_kubeconfig *k, const char *dir, const char *option,
 		     char **ret_missing, char **ret_text)

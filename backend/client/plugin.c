@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs the process of a plugin. The loop polls four descriptors, the sources: the plugin's stdout
- * and stderr, a pipe that reports that the program can't be run (process.h), and a pidfd, which
- * becomes readable when the process has ended. A child of the plugin may keep stdout and stderr
- * open, but kxfs does not wait for the child. A struct plugin is freed when its work on the pool
- * has returned and its process has been reaped.
+ * Runs the process of a plugin. The loop polls the plugin's stdout and stderr, a pipe that reports
+ * that the program can't be run (process.h), and a pidfd, which is readable when the process has
+ * ended. kxfs does not wait for children of the plugin that keep stdout and stderr open.
  *
- *	state    | what is in progress                         | what ends it                | next
- *	STARTING | the pool starts the process                 | the process has started     | RUNNING
- *	         |                                             | starting fails; 60 s        | ENDING
- *	RUNNING  | the process, and reading its pipes          | the process exits           | EXITED
- *	         |                                             | the exec fails; the answer  | ENDING: kxfs kills
- *	         |                                             | is too long; 60 s in total  | the process
- *	EXITED   | reading what is left in the pipes           | all pipes have ended; 500 ms| ENDING
- *	ENDING   | done() was called; the process has not      | the process has been reaped | gone(), freed
- *	         | ended, or the pool has not yet started it   |                             |
+ * state    | what is in progress                    | what ends it                | next
+ * STARTING | the pool starts the process            | the process has started     | RUNNING
+ *          |                                        | starting fails; 60 s        | ENDING
+ * RUNNING  | the process, and reading its pipes     | the process exits           | EXITED
+ *          |                                        | the exec fails; the answer  | ENDING: kill
+ *          |                                        | is too long; 60 s in total  | the process
+ * EXITED   | reading what is left in the pipes      | all pipes ended; 500 ms     | ENDING
+ * ENDING   | the process has not ended, or the pool | the process has been reaped | gone(), freed
+ *          | has not started it; done() was called  |                             |
  *
  * plugin_stop leads from every state to ENDING, without done().
  */
@@ -33,44 +31,38 @@
 #include "spec/base/mem.h"
 
 #define PLUGIN_LIMIT_MS 60000
-/* After the plugin has exited, kxfs reads its pipes for this long. */
+/* how long to read the pipes after the plugin has exited */
 #define PLUGIN_PIPES_MS 500
-#define PLUGIN_OUT_MAX	(1u << 20) /* largest number of bytes of the answer */
-/* kxfs keeps only the last bytes of stderr, at most this many */
+#define PLUGIN_OUT_MAX	(1u << 20) /* bytes of the answer */
+/* bytes at the end of stderr that are kept */
 #define PLUGIN_ERR_MAX 4096
 
-/*
- * The sources that the loop polls: three pipes and the pidfd. The number of a pipe is also the
- * number of the descriptor at its other end, in the plugin's process.
- */
+/* What the loop polls. FAULT, OUT and ERR are also the numbers of the plugin's descriptors. */
 enum { FAULT, OUT, ERR, N_PIPES, PROCESS = N_PIPES, N_SOURCES };
 
 struct plugin_source {
 	struct plugin *p;
-	int fd; /* -1 if it is not open */
+	int fd; /* -1 if not open */
 	struct loop_watch *watch;
 };
 
 struct plugin {
 	struct loop *loop;
 	const struct spec_connection *c;
-	struct plugin_events events; /* in ENDING, done() is not called any more */
+	struct plugin_events events; /* done() is not called in ENDING */
 	enum { STARTING, RUNNING, EXITED, ENDING } state;
 	struct plugin_source sources[N_SOURCES];
 	unsigned eofs;
-	struct loop_timer timer; /* in ENDING, the timer is not set */
-	/*
-	 * True if the pool has started the process, or could not start it. Before that, SOURCES and
-	 * PID belong to the pool.
-	 */
+	struct loop_timer timer; /* not set in ENDING */
+	/* The pool has started the process, or failed, and no longer uses SOURCES and PID. */
 	bool started;
 	struct work work;
 	char **argv, **env;
-	pid_t pid;  /* 0 if there is no process, or the process has been reaped */
-	int status; /* as returned by waitpid */
+	pid_t pid;  /* 0 if there is no process, or it was reaped */
+	int status; /* of waitpid */
 	char *answer;
 	size_t len, room;
-	char words[PLUGIN_ERR_MAX]; /* the end of the plugin's stderr */
+	char words[PLUGIN_ERR_MAX]; /* the end of stderr */
 	size_t words_len;
 	char buf[16384];
 };
@@ -87,7 +79,7 @@ void plugin_free(struct plugin *p)
 	if (!p)
 		return;
 	if (p->pid)
-		/* The process was killed. Do not wait for its end. */
+		/* The process was killed. Don't wait for its end. */
 		waitpid(p->pid, NULL, WNOHANG);
 	for (size_t i = 0; i < N_SOURCES; i++)
 		base_close_fd(&p->sources[i].fd);
@@ -117,9 +109,8 @@ static void source_close(struct plugin_source *s)
 }
 
 /*
- * Call this when P becomes ENDING, and after each later event. If the pool is still starting the
- * process, do nothing. Otherwise close the pipes. Then, if the process still exists, kill it; if
- * not, post plugin_gone.
+ * Call this when P becomes ENDING, and after each later event. Kill the process or, if there is
+ * none any more, post plugin_gone.
  */
 static void plugin_leave(struct plugin *p)
 {
@@ -150,7 +141,7 @@ static void plugin_finish(struct plugin *p, int err, struct spec_credential *ans
 	cleanup_free char *text = NULL;
 	size_t n = p->words_len;
 
-	/* Remove white space at the end of stderr: TEXT quotes stderr, and people read TEXT. */
+	/* Remove white space at the end of stderr. */
 	while (n > 0 && strchr(" \t\r\n", p->words[n - 1]))
 		n--;
 	text = err ? text_print("credential plugin \"%s\" %s%s%.*s", p->c->exec.command, what,
@@ -161,7 +152,7 @@ static void plugin_finish(struct plugin *p, int err, struct spec_credential *ans
 	p->events.done(p->events.data, err, answer, text);
 }
 
-/* End P, because the program does not exist, or no process could be created. */
+/* The program does not exist, or no process could be created. */
 static void plugin_not_run(struct plugin *p, int err)
 {
 	const char *hint = p->c->exec.install_hint;
@@ -238,10 +229,7 @@ static void plugin_exited(void *data)
 	return loop_timer_set(&p->timer, PLUGIN_PIPES_MS);
 }
 
-/*
- * Read bytes of the pipe S into BUF, and return their number. Return 0 if no bytes are available
- * now. At the end of the pipe, close S and return 0.
- */
+/* Read into BUF. Return the number of bytes, or 0. At the end of the pipe, close S. */
 static size_t source_read(struct plugin_source *s)
 {
 	struct plugin *p = s->p;
@@ -257,10 +245,7 @@ static size_t source_read(struct plugin_source *s)
 	return 0;
 }
 
-/*
- * Called when the plugin's process could not run the program, and has written the errno to the
- * pipe. One read returns the whole errno, because a write of an int to a pipe is atomic.
- */
+/* The exec has failed. The errno arrives as a whole, because a pipe writes an int atomically. */
 static void plugin_on_fault(void *data)
 {
 	struct plugin_source *s = data;
@@ -295,7 +280,7 @@ static void plugin_on_out(void *data)
 	p->len += n;
 }
 
-/* Keep the end of stderr. Replace control characters, which a terminal might interpret. */
+/* Keep the end of stderr, without control characters, which a terminal might interpret. */
 static void plugin_on_err(void *data)
 {
 	struct plugin_source *s = data;
@@ -320,10 +305,7 @@ static void plugin_on_err(void *data)
 
 /* --- the start of the plugin --- */
 
-/*
- * True if the plugin must not inherit the variable PAIR ("NAME=..."), because the kubeconfig's
- * entry for the plugin, or kxfs, sets this variable.
- */
+/* True if the kubeconfig or kxfs sets the variable of PAIR ("NAME=...") itself. */
 static bool is_replaced(const struct spec_exec *exec, const char *pair)
 {
 	size_t len = strcspn(pair, "=");

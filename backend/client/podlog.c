@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state machine of one request for a log (see podlog.h). kxfs holds output back until it knows
- * that the stream is from this pod and this run:
+ * The state machine of one request for a log (see podlog.h):
  *
  *         state           what is in progress       what ends it                       next
  *         STREAMING       the stream                the stream ends                    (done)
@@ -29,15 +28,12 @@
 #define HEAD_MS 30000
 /* If a stream that follows the log is silent for this long, kxfs reopens it. */
 #define IDLE_MS	 600000
-#define FETCH_MS 60000 /* like IDLE_MS, for a stream that does not follow the log */
+#define FETCH_MS 60000 /* the same, for a stream that does not follow the log */
 #define ASK_MS	 30000
-/* The largest number of held bytes. If a stream has more, kxfs requests it again. */
+/* If more bytes are held back, kxfs requests the stream again. */
 #define HELD_MAX (256u << 10)
 #define POD_MAX	 (4u << 20)
-/*
- * When a stream in doubt has been silent for this long, kxfs asks the kubelet for the last line of
- * the log (see set_doubt). The time grows after each such request, up to DOUBT_MAX_MS.
- */
+/* After this much silence, ask for the last line of the log (see set_doubt). Then wait longer. */
 #define DOUBT_MS     2000
 #define DOUBT_MAX_MS IDLE_MS
 #define DOUBT_BYTES  (1u << 20) /* after this many more bytes, the stream is in doubt again */
@@ -48,11 +44,11 @@ enum podlog_state { STREAMING, HELD, ASKING, ASKING_ENDED };
 
 struct podlog {
 	struct podlog_config config;
-	struct podlog_result result; /* the members of the result that are known so far */
+	struct podlog_result result; /* the members that are known so far */
 	enum podlog_state state;
 	struct spec_logline *l;
 	struct http_request *stream, *question; /* NULL if not in progress */
-	bool paused;				/* true if the owner has paused the stream */
+	bool paused;				/* by the owner */
 	uint64_t begun_ms;
 	uint64_t came, came_ms;
 	bool gap;
@@ -60,18 +56,15 @@ struct podlog {
 	size_t n_held;
 	struct http_reply end; /* in ASKING_ENDED: how the stream ended */
 	char *end_text;
-	/* These members serve to check whether the kubelet still follows the log (set_doubt). */
-	uint64_t size;	 /* size of the log */
+	/* Used to check whether the kubelet still follows the log (set_doubt). */
+	uint64_t size;	 /* of the log */
 	int64_t last_ns; /* time of the log's last line; 0 if unknown */
-	/*
-	 * Runs while the stream is in doubt. When this timer expires, kxfs checks whether the
-	 * stream has been silent since the timer was set.
-	 */
+	/* Runs while the stream is in doubt. */
 	struct loop_timer doubt;
 	unsigned doubt_ms;
-	uint64_t doubt_came;  /* the value of CAME when the timer was set */
-	uint64_t doubt_again; /* the stream is in doubt again when CAME is at least this */
-	/* true if the last line that the kubelet returned is not the last line that kxfs has */
+	uint64_t doubt_came;  /* CAME when the timer was set */
+	uint64_t doubt_again; /* value of CAME from which the stream is in doubt again */
+	/* the kubelet's last line was not the last line that kxfs has */
 	bool other;
 };
 
@@ -184,7 +177,7 @@ static void finish_stream(struct podlog *p)
 		finish(p, PODLOG_ALL, 0, "");
 }
 
-/* Finish a stream that the server has refused. REPLY determines the outcome. */
+/* Finish a stream that the server has refused. */
 static void finish_refused(struct podlog *p, const struct http_reply *reply)
 {
 	const struct spec_asked asked = {
@@ -238,7 +231,7 @@ static void finish_reply(struct podlog *p, const struct http_reply *reply)
 		finish_refused(p, reply);
 }
 
-/* Return the path of the request for the log, with REST at the end of its query; malloc'ed. */
+/* Return the path of the request, with REST at the end of its query; malloc'ed. */
 static char *path_of(const struct podlog *p, const char *rest)
 {
 	cleanup_free char *container = spec_url_escape(p->config.container);
@@ -253,16 +246,14 @@ static char *path_of(const struct podlog *p, const char *rest)
 /*
  * After MS, check whether the kubelet still follows the log.
  *
- * A kubelet notices that a log was rotated only when it has read the current file to its end. If
- * the file is rotated before that, the kubelet follows the old file for ever, although nothing is
- * written to it any more. (Before version 1.29, a kubelet does so after every rotation.) The stream
- * then does not end, but has no more output. So a stream is in doubt when it begins, and again
- * after many bytes.
+ * A kubelet notices a rotation only when it has read the current file to its end. If the file is
+ * rotated before, the kubelet follows the old file forever, although nothing is written to it any
+ * more. (Before version 1.29, this happens after every rotation.) So a stream is in doubt when it
+ * begins, and again after many bytes.
  *
- * If a stream in doubt is silent, kxfs asks the kubelet for the last line of the log. If this line
- * is also the last line on disk, the kubelet has read the current file to its end, and the doubt is
- * over. If the kubelet returns another line, and the stream remains silent, kxfs abandons the
- * stream.
+ * If a stream in doubt is silent, kxfs asks the kubelet for the last line of the log. If this is
+ * also the last line on disk, the kubelet has read the current file to its end, and the doubt is
+ * over. If it is another line, and the stream remains silent, kxfs abandons the stream.
  */
 static void set_doubt(struct podlog *p, unsigned ms)
 {
@@ -271,7 +262,7 @@ static void set_doubt(struct podlog *p, unsigned ms)
 	loop_timer_set(&p->doubt, random_about(ms));
 }
 
-/* If the stream is in doubt, set the timer that checks whether the stream is silent. */
+/* If the stream is in doubt, set the timer. */
 static void begin_doubt(struct podlog *p)
 {
 	if (p->config.follow && !loop_timer_is_set(&p->doubt) && !p->question &&
@@ -295,9 +286,8 @@ static void on_last_line(void *data, const struct http_reply *reply)
 			p->doubt_again = p->came + DOUBT_BYTES;
 	} else {
 		/*
-		 * The stream was not silent, or the kubelet has returned no line. If there is no
-		 * line, the current file is new, and the kubelet may have rotated the old file
-		 * before it had read all of that file for the stream. So check again later.
+		 * The stream was not silent, or the log has no last line because it was just
+		 * rotated. The stream may lack the end of the old file. So check again later.
 		 */
 		set_doubt(p, silent ? min_of(2 * p->doubt_ms, (unsigned)DOUBT_MAX_MS) : DOUBT_MS);
 	}
@@ -372,7 +362,7 @@ static void on_end(void *data, const struct http_reply *reply)
 
 /* --- the run and the pod of the stream --- */
 
-/* Pass on the held output. The held output and all later output of the stream are from this run. */
+/* The stream is from the requested run. Pass on the held output. */
 static void accept_held(struct podlog *p)
 {
 	cleanup_free char *held = take_ptr(p->held);
@@ -394,8 +384,8 @@ static void accept_held(struct podlog *p)
 
 /*
  * Decide whether the stream is from the requested run. NEWEST was the newest run at some time after
- * the stream had begun. So the stream can't be from a later run than NEWEST. While the container
- * waits for a restart, the run that has ended is both the newest and the previous run.
+ * the stream had begun, so the stream is not from a later run. While the container waits for a
+ * restart, the run that has ended is both the newest and the previous run.
  */
 static void judge(struct podlog *p, const struct spec_listed_run *newest)
 {
@@ -435,10 +425,7 @@ static void on_answer(void *data, const struct http_reply *reply)
 	free(newest.uid);
 }
 
-/*
- * Ask the server which run is the newest. Use a list of pods, not a get. The user is allowed to
- * list pods, because kxfs watches them, but might not be allowed to get a single pod.
- */
+/* Request a list of pods, because the user may not have the right to get a single pod. */
 static void ask_run(struct podlog *p)
 {
 	cleanup_free char *pod = spec_url_escape(p->config.pod);
@@ -497,10 +484,7 @@ struct podlog *podlog_start(struct podlog_config *config)
 	p->l = spec_logline_new(&config->known, config->force, config->past);
 	p->config = *config;
 	loop_timer_init(&p->doubt, config->loop, on_doubt, p);
-	/*
-	 * Hold output back if no line of the run is known. A crash may have left a few bytes
-	 * without a time on disk, but these do not prove that the stream is from the same run.
-	 */
+	/* A few bytes without a time, left by a crash, don't prove that the run is the same. */
 	p->state = config->force || p->last_ns == 0 ? HELD : STREAMING;
 	if (spec_logline_since(p->l, &ns))
 		spec_time_text(ns, since);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One request to the API server for the log of one run of a container. The owner passes the end of
- * the output that it already has, gets new bytes as they arrive, gets the outcome when the request
- * ends, and decides about retries.
+ * One request to the API server for the log of one run of a container. The owner passes the known
+ * end of the log, gets new bytes and then the outcome, and decides about retries. I/O thread only.
  *
  * outcome           reply of the server                           meaning
  * PODLOG_ALL        the stream ended                              the owner has all existing output
@@ -24,12 +23,10 @@
  * PODLOG_NOT_YET    PREVIOUS, but this run is the newest (TEXT)   retry later
  * PODLOG_WHICH_RUN  the run or the pod is unknown (TEXT, WAIT_MS) retry later
  *
- * A request names a pod and a container. The server returns the log of the container's newest run
- * in the pod that has this name now. This may be a pod or a run that the watch has not reported
- * yet. If a line of the requested run is known, the stream must repeat that line; the stream of
- * another run does not. If no line is known, or if the stream need not repeat it (FORCE), kxfs
- * holds the output back. After the stream has begun, it asks the server for the pod's uid and the
- * container's restart count. If these are right, it releases the output. I/O thread only.
+ * The server returns the log of the newest run in the pod that has the requested name now. This may
+ * be a pod or a run that the watch has not reported yet. If a line of the requested run is known,
+ * the stream must repeat this line. Otherwise, or with FORCE, kxfs holds the output back until the
+ * server has confirmed the pod's uid and the container's restart count.
  */
 #pragma once
 
@@ -60,11 +57,11 @@ enum podlog_outcome {
 struct podlog_result {
 	enum podlog_outcome outcome;
 	const char *text; /* for people; borrowed, never NULL */
-	unsigned wait_ms; /* Retry-After of the server; 0 if there is none */
-	bool more;	  /* true if the owner got new output */
-	bool begun;	  /* true if the server has replied with 2xx */
-	uint64_t open_ms; /* how long the stream was open after BEGUN, in ms */
-	/* true if the server refused because the user is not allowed to read logs (TEXT) */
+	unsigned wait_ms; /* Retry-After; 0 if none */
+	bool more;	  /* the owner got new output */
+	bool begun;	  /* the server has replied with 2xx */
+	uint64_t open_ms; /* how long the stream was open after BEGUN */
+	/* the user is not allowed to read logs (TEXT) */
 	bool forbidden;
 };
 
@@ -72,41 +69,31 @@ struct podlog_config {
 	struct http *http;
 	struct loop *loop;
 	const char *namespace, *pod, *container;
-	bool follow; /* true if the stream continues while the container runs */
+	bool follow; /* the stream continues while the container runs */
 	/*
-	 * Number of requests in a row that ended as PODLOG_SILENT. The higher this number is, the
-	 * longer this stream may be silent.
+	 * Requests in a row that were PODLOG_SILENT. Each doubles the silence that is allowed
+	 * first.
 	 */
 	unsigned lost;
-	/* True to use a connection of its own, so that the stream can always be paused. */
+	/* Use a connection of its own, so that the stream can always be paused. */
 	bool alone;
-	bool previous; /* true to request the log of the run before the newest one */
+	bool previous; /* request the log of the run before the newest one */
 	/* The requested run: the pod's uid, and the number of earlier runs of the container. */
 	const char *uid;
 	unsigned restart;
-	/*
-	 * The known end of the log (spec/logline/logline.h), owned by the podlog. If no line is
-	 * known, or with FORCE, kxfs holds output back until the server has confirmed the run.
-	 */
+	/* The known end of the log (spec/logline/logline.h), owned by the podlog. */
 	struct spec_logline_known known;
 	bool force;
 	struct spec_logline_past *past;
-	/* Called when the server has accepted the request. Output follows. */
+	/* Called when the server has accepted the request. */
 	void (*begun)(void *data);
-	/*
-	 * Called for new output. BYTES are N bytes of one line, and NS is the time of this line.
-	 * Return 0, or a negative errno to end the request (-ENOBUFS: PODLOG_SLOW).
-	 */
+	/* Called for N new bytes of a line with the time NS. A negative errno ends the request. */
 	int (*bytes)(void *data, int64_t ns, const char *bytes, size_t n);
 	/*
-	 * Called when all output received so far was passed to bytes(). The owner may now write
-	 * this output, or pause the stream.
+	 * All output so far was passed to bytes(). The owner may now write it, or pause the stream.
 	 */
 	void (*paused)(void *data);
-	/*
-	 * Called when output before the next bytes was lost. If FORCE is set, this call means only
-	 * that output may have been lost.
-	 */
+	/* Called when output before the next bytes was lost or, with FORCE, may have been lost. */
 	void (*gap)(void *data);
 	/* Called once, when the request has ended. The podlog is already freed. */
 	void (*done)(void *data, const struct podlog_result *result);
@@ -114,26 +101,25 @@ struct podlog_config {
 };
 
 /*
- * Start a request. CONFIG is copied; its strings, PAST and HTTP must outlive the podlog. No
- * callback is called before this function has returned.
+ * Start a request, without callbacks within this function. CONFIG is copied; its strings, PAST and
+ * HTTP must outlive the podlog.
  */
 struct podlog *podlog_start(struct podlog_config *config);
-/* Cancel P: no callback is called any more. NULL is allowed. */
+/* Cancel P without further callbacks. NULL is allowed. */
 void podlog_stop(struct podlog *p);
 /*
- * Pause the stream from the next chunk on, as http_pause does. If the stream can't be paused,
- * return false. In that case, the owner must accept more bytes, or end the request by returning
- * -ENOBUFS from bytes(). podlog_pause and podlog_resume may be called from within paused().
+ * Pause the stream from the next chunk on; allowed within paused(). If this returns false, the
+ * owner must accept more bytes, or return -ENOBUFS from bytes().
  */
 bool podlog_pause(struct podlog *p);
 void podlog_resume(struct podlog *p);
-/* True if output is held because the run of the stream is not known. */
+/* True if output is held back because its run is not known. */
 bool podlog_is_unsure(const struct podlog *p);
 /* True while kxfs asks the server for the pod and the run of the stream. */
 bool podlog_is_asking(const struct podlog *p);
-/* True if the head of the server's reply has arrived. */
+/* True if the server has replied with 2xx. */
 bool podlog_has_begun(const struct podlog *p);
-/* Return the number of bytes received, including those of lines that were known before. */
+/* Return the number of bytes received, including those of known lines. */
 uint64_t podlog_came(const struct podlog *p);
-/* Return when the last byte arrived, by loop_now_ms; 0 if no byte has arrived. */
+/* Return when the last byte arrived, by loop_now_ms; 0 if none has. */
 uint64_t podlog_came_ms(const struct podlog *p);

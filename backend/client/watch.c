@@ -2,36 +2,33 @@
 /*
  * The state machine of one watch: LIST, then WATCH, without end:
  *
- *	state    | what is in progress         | what ends it                          | next
- *	LISTING  | the requests of a page, and | the page; the last page               | LISTING; ASKING
- *	         | of the one after it         |                                       |
- *	         |                             | 410: the list is too old by now       | LISTING (2nd time: WAITING)
- *	         |                             | a failure; PAGE_MS have passed        | WAITING
- *	         |                             | many pages with few objects           | WAITING, for a moment
- *	DOUBTING | a list of one object's      | the server's version is not lower     | ASKING
- *	         | metadata, for the version   | it is lower than VERSION              | LISTING
- *	         |                             | a failure; PAGE_MS have passed        | WAITING
- *	ASKING   | a watch, no reply yet       | its head; a refusal or failure        | STANDING; WAITING
- *	STANDING | a watch that sends events   | its end, after 5 s or more            | ASKING (DOUBTING)
- *	         |                             | watch_doubt                           | DOUBTING
- *	         |                             | its end, after less than 5 s          | WAITING (see below)
- *	         |                             | 410: VERSION is too old by now        | LISTING (2nd time: WAITING)
- *	         |                             | an ERROR event; it is not a watch     | WAITING, then LISTING
- *	         |                             | watch_list_anew; watch_set_back       | LISTING
- *	WAITING  | a timer                     | it fires; watch_retry_now             | ASKING (DOUBTING);
- *	         |                             |                                       | without VERSION: LISTING
+ * state    | what is in progress    | what ends it                      | next
+ * LISTING  | requests for a page    | the page; the last page           | LISTING; ASKING
+ *          | and the page after it  | 410: the list is too old by now   | LISTING (again: WAITING)
+ *          |                        | a failure; PAGE_MS have passed    | WAITING
+ *          |                        | many pages with few objects       | WAITING, for a moment
+ * DOUBTING | a list of one object's | the server's version is not lower | ASKING
+ *          | metadata, to get the   | it is lower than VERSION          | LISTING
+ *          | server's version       | a failure; PAGE_MS have passed    | WAITING
+ * ASKING   | a watch, no reply yet  | its head; a refusal or failure    | STANDING; WAITING
+ * STANDING | an accepted watch      | its end, after 5 s or more        | ASKING or DOUBTING
+ *          |                        | watch_doubt                       | DOUBTING
+ *          |                        | its end, after less than 5 s      | WAITING
+ *          |                        | 410: VERSION is too old by now    | LISTING (again: WAITING)
+ *          |                        | an ERROR event; it is not a watch | WAITING, then LISTING
+ *          |                        | watch_list_anew; watch_set_back   | LISTING
+ * WAITING  | a timer                | it fires; watch_retry_now         | ASKING or DOUBTING;
+ *          |                        |                                   | LISTING without VERSION
  *
- * "ASKING (DOUBTING)": DOUBTING if the server's version must be checked first (is_to_confirm).
+ * is_to_confirm decides between ASKING and DOUBTING.
  *
- * kxfs prefetches the page after the current one as soon as its token arrives, so that the server
- * prepares it meanwhile. If the prefetch fails while the current page is still arriving, kxfs
- * requests the page again when the current page is complete. Only the result of this second request
- * counts.
+ * A page after the current one is prefetched as soon as its token arrives. If the prefetch fails
+ * while the current page is arriving, kxfs requests the page again when the current page is
+ * complete.
  *
- * A watch usually ends cleanly, because the server ends it after the requested time. During a
- * relist, the old cache remains valid. If a watch breaks, kxfs restarts it within a moment, and the
- * cache counts as confirmed unless the restart fails. If watches break often (the network flaps),
- * the pauses before restarts grow, and the cache does not count as confirmed during these pauses.
+ * During a relist, the old cache remains valid. If a watch breaks, kxfs restarts it within a
+ * moment, and the cache counts as confirmed unless the restart fails. If watches break often, the
+ * pauses before restarts grow, and the cache does not count as confirmed during these pauses.
  *
  * Servers send a bookmark every minute. If a watch is silent for longer, its connection may be
  * dead, or the server may hang, so kxfs restarts the watch. If no reply arrives soon, the cache is
@@ -51,38 +48,35 @@
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 
-#define HEAD_MS 30000 /* time limit for the head of a reply */
-/* Time limit for the head of a reply after a silence: short, to detect a dead connection soon. */
+#define HEAD_MS 30000 /* for the head of a reply */
+/* Time limit for the head after a silence: short, to detect a dead connection soon. */
 #define PROBE_MS     10000
 #define LIST_IDLE_MS 30000
-#define SILENT_MS    65000 /* the time for which a watch may be silent at first */
-/* The requested duration of a watch, varied by up to a quarter so that not all end together. */
+#define SILENT_MS    65000 /* a watch may be silent for this long at first */
+/* The requested duration, varied by up to a quarter so that not all watches end together. */
 #define WATCH_S	      384
-#define WATCH_LATE_S  60 /* if a watch lasts this much longer than requested, it is dead */
+#define WATCH_LATE_S  60 /* a watch that lasts this much longer than requested is dead */
 #define SILENT_MAX_MS ((WATCH_S + WATCH_S / 4 + WATCH_LATE_S) * 1000u)
 #define BACKOFF_MIN   250u
 #define BACKOFF_MAX   24000u
 /*
- * A server that has just started refuses every request for a moment. So a watch that the server has
- * accepted before counts as forbidden only after this many refusals.
+ * A server that has just started refuses every request for a moment. So a watch that was accepted
+ * before counts as forbidden only after this many refusals.
  */
 #define REFUSALS_MAX 5
-/*
- * A pod of a large job may have hundreds of KiB. So the first page is small. kxfs chooses the
- * number of objects of each later page so that the page has about PAGE_BYTES.
- */
+/* A large job's pod may have hundreds of KiB. So the first page is small. */
 #define PAGE_BYTES (4u << 20)
 #define PAGE_MAX   500
-#define PAGE_MS	   300000 /* time limit of one page */
-#define EMPTY_MAX  100	  /* if a list has more empty pages than this, the list fails */
+#define PAGE_MS	   300000 /* of one page */
+#define EMPTY_MAX  100	  /* a list with more empty pages fails */
 /* After this many pages with less than half of the requested objects, pause before each page. */
 #define MEAGER_MAX     20
 #define MEAGER_MS      50
 #define RETRY_EARLY_MS 2000 /* at most one early retry in this time */
 #define CONFIRM_MS     600000
 /*
- * When another watch finds that the server was restored from a backup, this watch must relist or
- * check the server's version, unless this watch did so within this time.
+ * If another watch finds that the server was restored from a backup, this watch must relist or
+ * check the server's version, unless it has done so within this time.
  */
 #define DOUBT_MS  10000
 #define ABSENT_MS 60000 /* pause before retrying a resource that is not served */
@@ -90,83 +84,71 @@
 
 #define ERR_NONE_YET 1
 
-/* One request and its result. */
 struct watch_part {
 	struct watch *w;
 	struct http_request *request; /* NULL if the request has ended */
-	struct spec_split *split;     /* parses the reply */
+	struct spec_split *split;
 	size_t objects, bytes;
-	unsigned limit; /* for a page: the requested number of objects; for a watch: 0 */
+	unsigned limit; /* for a page: the requested objects; for a watch: 0 */
 };
 
 struct watch {
 	struct watch_config config;
 	char *path, *resource, *namespace; /* copies; CONFIG points to them */
-	/* The selectors as part of a query: "", or "&...". */
+	/* as part of a query: "", or "&..." */
 	char *selectors;
 	enum { WAITING, LISTING, DOUBTING, ASKING, STANDING } state;
-	/* in WAITING: the pause; in LISTING and DOUBTING: the end of PAGE_MS */
+	/* in WAITING: the pause; in LISTING and DOUBTING: the time limit PAGE_MS */
 	struct loop_timer timer;
 	struct watch_part *part;  /* the current page, or the watch; NULL in WAITING */
-	struct watch_part *ahead; /* in LISTING: the page after PART; NULL: not requested */
-	/* true if pages must not be prefetched for the rest of this list */
+	struct watch_part *ahead; /* in LISTING: the page after PART, or NULL */
+	/* don't prefetch pages for the rest of this list */
 	bool ahead_failed;
-	const char *verb; /* verb of the last request: "list", "watch" */
-	char *version;	  /* the version from which to watch; NULL: a list comes first */
-	char *before;	  /* the last VERSION before this list began, or NULL */
-	/*
-	 * The highest version in any reply to another request since VERSION was last forgotten;
-	 * NULL if no reply had a version.
-	 */
+	const char *verb; /* of the last request: "list", "watch" */
+	char *version;	  /* from which to watch; NULL: a list comes first */
+	char *before;	  /* the last VERSION before this list, or NULL */
+	/* highest version in replies to other requests since VERSION was forgotten, or NULL */
 	char *replied;
 	char *next; /* token of the next page, escaped; NULL at the start of a list */
 	unsigned page;
-	size_t listed;	 /* objects of this list received so far */
-	uint64_t whole;	 /* when the last list was complete, by loop_now_ms */
+	size_t listed;	 /* objects of this list so far */
+	uint64_t whole;	 /* when the last list was complete */
 	unsigned empty;	 /* pages of this list without any object */
 	unsigned meager; /* pages of this list with less than half of the requested objects */
-	uint64_t since;	 /* when the state STANDING began, by loop_now_ms */
+	uint64_t since;	 /* when STANDING began */
 	/* How many more refusals an optional resource may get before it counts as forbidden. */
 	unsigned refusals;
-	/* The pauses before retries. Only a watch that lasts STEADY_MS resets these pauses. */
+	/* Only a watch that lasts STEADY_MS resets the pauses. */
 	struct backoff backoff;
-	unsigned silent;  /* kxfs restarts the watch after this time without a byte, in ms */
-	unsigned head_ms; /* the time limit for the head of the next reply, in ms */
-	uint64_t due;	  /* when WAITING ends, by loop_now_ms */
-	/* when watch_retry_now last caused a retry, by loop_now_ms; 0: never */
+	unsigned silent;  /* restart the watch after this time without a byte */
+	unsigned head_ms; /* for the next reply */
+	uint64_t due;	  /* when WAITING ends */
+	/* when watch_retry_now last caused a retry; 0: never */
 	uint64_t retried_early;
-	/* In WAITING: true if the server has not asked for this pause, so a retry may be early. */
+	/* in WAITING: the server has not asked for this pause */
 	bool may_retry_early;
-	/* true if the server has sent a bookmark; it then sends one every minute */
+	/* the server sends bookmarks, one every minute */
 	bool bookmarks;
-	bool anew; /* true if watch_list_anew was called */
+	bool anew; /* watch_list_anew was called */
 	/*
-	 * SURE: the server was not restored from a backup. DOUBT: the server was unreachable, and
-	 * may have been restored meanwhile. HUSHED: the watch was silent, and the server may have
-	 * been restored meanwhile. is_to_confirm decides whether to check the server's version
-	 * before the next watch.
+	 * SURE: the server was not restored from a backup. It may have been restored while it was
+	 * unreachable (DOUBT), or while the watch was silent (HUSHED). See is_to_confirm.
 	 */
 	enum { SURE, DOUBT, HUSHED } versions;
-	/* loop_now_ms() when kxfs last made sure that the server was not restored from a backup */
+	/* when VERSIONS last became SURE */
 	uint64_t sure;
-	uint64_t asked; /* when the server last returned its version, by loop_now_ms; 0: never */
-	/* The errno of the last reply. After -ETIMEDOUT, the next request uses a new connection. */
+	uint64_t asked; /* when the server last returned its version; 0: never */
+	/* of the last reply; after -ETIMEDOUT, the next request uses a new connection */
 	int reply_err;
-	/*
-	 * The code of an ERROR event that the stream contained. 0 if there was no such event, -1 if
-	 * the event had no code.
-	 */
+	/* code of an ERROR event in the stream, or -1; 0 if there was none */
 	int event_err;
-	int err; /* the last error reported to the owner, or ERR_NONE_YET */
+	int err; /* last reported to the owner, or ERR_NONE_YET */
 };
 
 static void send_next(struct watch *w);
 static void ask_ahead(struct watch *w);
 
-/*
- * Notify the owner whether its cache is confirmed. If ERR is 0, the cache is confirmed. Otherwise
- * ERR and TEXT are the reason why the cache is not confirmed.
- */
+/* Report ERR and TEXT to the owner, unless the cache remains confirmed (ERR is 0). */
 static void notify(struct watch *w, int err, const char *text)
 {
 	if (err == 0 && w->err == 0)
@@ -186,7 +168,7 @@ static void part_free(struct watch_part *part)
 	free(part);
 }
 
-/* Forget the version, so that the next request begins a new list. */
+/* Make the next request begin a new list. */
 static void forget_version(struct watch *w)
 {
 	if (w->version) {
@@ -214,35 +196,26 @@ void watch_retry_now(struct watch *w)
 
 	if (w->state != WAITING || !w->may_retry_early)
 		return;
-	/*
-	 * The last early retry may have failed because the server was not yet running again. So
-	 * leave at least RETRY_EARLY_MS between two early retries.
-	 */
+	/* The last early retry may have failed because the server was not running yet. */
 	if (w->retried_early && now - w->retried_early < RETRY_EARLY_MS) {
 		if (w->retried_early + RETRY_EARLY_MS < w->due)
 			wait_ms(w, (unsigned)(w->retried_early + RETRY_EARLY_MS - now));
 		return;
 	}
 	w->retried_early = now;
-	/*
-	 * Undo the last growth of the pause. So if this request fails, too, the next pause is not
-	 * longer than the current one.
-	 */
+	/* If this request fails, too, the pause does not grow. */
 	backoff_undo(&w->backoff);
 	on_timer(w);
 }
 
-/*
- * Retry after a pause, which grows with each failure. AT_LEAST is the pause in ms that the server
- * has requested, or 0.
- */
+/* Retry after a growing pause. AT_LEAST is the pause in ms that the server has requested, or 0. */
 static void back_off(struct watch *w, unsigned at_least)
 {
 	w->may_retry_early = at_least == 0;
 	wait_ms(w, backoff_next(&w->backoff, at_least));
 }
 
-/* Handle a failed request: notify the owner, and retry later. */
+/* Report a failed request to the owner, and retry later. */
 static void failed(struct watch *w, const struct http_reply *reply)
 {
 	const struct spec_asked asked = spec_asked_of(w->verb, w->resource, w->namespace);
@@ -252,14 +225,14 @@ static void failed(struct watch *w, const struct http_reply *reply)
 
 	if (reply->err && w->versions == SURE)
 		w->versions = DOUBT;
-	/* The login has failed, which shows nothing about the user's rights. */
+	/* A failed login shows nothing about the user's rights. */
 	if (w->config.optional && (reply->err == -EACCES || (!reply->err && reply->status == 401)))
 		err = -EKEYREJECTED;
 	if (forbidden && w->refusals > 0) {
 		w->refusals--;
 		err = -EAGAIN;
 	}
-	/* Log only later failures: the owner reports the first failure to users. */
+	/* Don't log the first failure, because the owner reports it to users. */
 	if (w->err != err && w->err != ERR_NONE_YET)
 		diag(DIAG_WARNING, "%s", text);
 	if (err == -EOPNOTSUPP) {
@@ -277,19 +250,18 @@ static void failed(struct watch *w, const struct http_reply *reply)
 	return notify(w, err, text);
 }
 
-/* Like failed, for a request that has failed with ERR because of TEXT. */
 static void failed_with(struct watch *w, int err, const char *text)
 {
 	return failed(w, &(struct http_reply){.err = err, .text = text, .body = ""});
 }
 
-/* Call this when the server no longer has the known version. Relist, now or after a pause. */
+/* The server no longer has the known version. */
 static void expired(struct watch *w)
 {
 	diag(DIAG_INFO, "%s: the resource version of the watch has expired; relisting",
 	     w->resource);
 	forget_version(w);
-	/* If requests have been failing, relist after a pause. Otherwise relist now. */
+	/* If requests have been failing, relist after a pause. */
 	if (w->backoff.failures)
 		return back_off(w, 0);
 	(void)backoff_next(&w->backoff, 0);
@@ -325,10 +297,7 @@ static int on_item(void *data, const char *json, size_t len, int wrong)
 	return 0;
 }
 
-/*
- * Call this when a page has failed: notify the owner, and retry later. If the page was too slow,
- * the retry requests fewer objects.
- */
+/* A page has failed. If it was too slow, the retry requests fewer objects. */
 static void page_failed(struct watch *w, const struct http_reply *reply)
 {
 	cleanup_free char *text =
@@ -348,13 +317,13 @@ static void page_failed(struct watch *w, const struct http_reply *reply)
 
 static void page_done(struct watch *w);
 
-/* True if VERSION, the server's current version, is older than KNOWN. KNOWN may be NULL. */
+/* True if VERSION, the server's current version, is older than KNOWN, which may be NULL. */
 static bool is_set_back(const char *version, const char *known)
 {
 	return known && !streq(version, known) && spec_version_is_up_to(version, known);
 }
 
-/* Record that the server was not restored from a backup. */
+/* The server was not restored from a backup. */
 static void confirmed(struct watch *w)
 {
 	w->versions = SURE;
@@ -426,7 +395,7 @@ static void on_list_done(void *data, const struct http_reply *reply)
 
 	part->request = NULL;
 	if (part == w->ahead && good)
-		return; /* The page before PART is not complete yet. */
+		return; /* the page before is not complete yet */
 	if (part == w->ahead) {
 		part_free(take_ptr(w->ahead));
 		w->ahead_failed = true;
@@ -451,7 +420,7 @@ static int on_event(void *data, const char *json, size_t len, int wrong)
 	struct spec_event e cleanup(spec_event_clear) = {0};
 	int err = spec_event_parse(json, len, &e);
 
-	/* An event about a too large object may lack its version. Skip such an event. */
+	/* An event about an object that is too large may lack its version. */
 	if (err)
 		return wrong ? 0 : err;
 	switch (e.type) {
@@ -473,7 +442,7 @@ static int on_event(void *data, const char *json, size_t len, int wrong)
 	return w->anew ? -ECANCELED : 0;
 }
 
-/* Called when the server has accepted the watch: the cache is confirmed. */
+/* The server has accepted the watch, which confirms the cache. */
 static void on_watch_head(void *data, int status)
 {
 	struct watch *w = ((struct watch_part *)data)->w;
@@ -510,10 +479,7 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 	}
 	w->head_ms = silent && steady ? PROBE_MS : HEAD_MS;
 	w->reply_err = reply->err;
-	/*
-	 * Count this end, except in one case: a watch that lasted long has ended because it was
-	 * silent, and the server sends no bookmarks. Then silence is normal.
-	 */
+	/* Silence is normal if the server sends no bookmarks. */
 	if (!silent || !steady || w->bookmarks)
 		count_end(w, reply);
 	if (silent && (w->bookmarks || w->versions != SURE))
@@ -527,16 +493,12 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 	if (is_expired(w, reply))
 		return expired(w);
 	if (is_refused(reply)) {
-		/*
-		 * If the server was restored from a backup, it may refuse VERSION, because the
-		 * restored server never had this version.
-		 */
+		/* A server restored from a backup may refuse a VERSION that it never had. */
 		if (reply->status == 400 || reply->status == 504)
 			forget_version(w);
 		return failed(w, reply);
 	}
 	if (w->event_err || reply->err == -EINVAL || reply->err == -EFBIG) {
-		/* The stream contained an ERROR event, or was not a watch. Relist in both cases. */
 		diag(DIAG_INFO, "%s: the watch ended with %s; relisting", w->resource,
 		     w->event_err ? "a server error" : strerror(-reply->err));
 		forget_version(w);
@@ -592,7 +554,7 @@ static struct watch_part *send_call(struct watch *w, struct http_call *call)
 	return part;
 }
 
-/* Request the page of TOKEN, which is escaped already; the first page if TOKEN is NULL. */
+/* TOKEN is escaped, or NULL for the first page. */
 static struct watch_part *send_page(struct watch *w, const char *token)
 {
 	cleanup_free char *path = text_print("%s?limit=%u%s%s%s", w->path, w->page, w->selectors,
@@ -601,10 +563,7 @@ static struct watch_part *send_page(struct watch *w, const char *token)
 		.path = path,
 		.metadata = w->config.metadata ? HTTP_METADATA_LIST : HTTP_WHOLE,
 		.idle_ms = LIST_IDLE_MS,
-		/*
-		 * Until the first result, let http.c retry. After that, the watch itself retries,
-		 * and reports failures to the owner.
-		 */
+		/* After the first result, the watch itself retries, and reports failures. */
 		.retry = w->err == ERR_NONE_YET,
 		.compress = true,
 		.done = on_list_done,
@@ -613,10 +572,7 @@ static struct watch_part *send_page(struct watch *w, const char *token)
 	return send_call(w, &call);
 }
 
-/*
- * Prefetch the page after the current one if its token is known. Do not prefetch while the first
- * page is arriving, because that page shows how large the objects are.
- */
+/* Prefetch the next page, but not before the first page has shown how large objects are. */
 static void ask_ahead(struct watch *w)
 {
 	const char *token = spec_split_next(w->part->split);
@@ -634,7 +590,6 @@ static void ask_ahead(struct watch *w)
 	}
 }
 
-/* Make PART the current request. */
 static void take_part(struct watch *w, struct watch_part *part)
 {
 	part_free(w->part);
@@ -682,7 +637,7 @@ static void send_watch(struct watch *w)
 	take_part(w, send_call(w, &call));
 }
 
-/* True if a reply to another request contained an object that no watch has reported yet. */
+/* True if a reply to another request had an object that no watch has reported yet. */
 static bool is_replied(const struct watch *w)
 {
 	return w->replied && spec_version_is_up_to(w->version, w->replied);
@@ -733,18 +688,19 @@ static void send_version(struct watch *w)
 
 /*
  * True if the server's version must be checked before the next watch. A server that was restored
- * from a backup continues with lower versions. Such a server accepts a watch from a version that
- * the server does not have yet. The server then sends no events until it reaches that version.
+ * from a backup continues with lower versions. It accepts a watch from a version that it does not
+ * have yet, but sends no events until it reaches that version. So check the version
  *
- * So kxfs checks the version in three cases. First, after the server was unreachable, or CONFIRM_MS
- * after the last confirmation; but at most once in CONFIRM_MS. Second, when a watch was silent
- * although the server sends bookmarks, or was silent after the server was unreachable (HUSHED).
- * Third, when the server was unreachable, and a reply to another request contained an object that
- * no watch has reported (is_replied).
+ * - after the server was unreachable, or CONFIRM_MS after the last confirmation, but at most once
+ *   in CONFIRM_MS;
+ * - after a watch was silent although the server sends bookmarks, or after the server was
+ *   unreachable (HUSHED);
+ * - after the server was unreachable, if a reply to another request had an object that no watch
+ *   has reported.
  *
- * If the version of such an object is lower than the watch's version, the owner calls watch_doubt,
- * and kxfs checks immediately. If a list is older than the known version, the watch notifies its
- * owner, which makes the server's other watches relist (watch_set_back).
+ * If the version of such an object is lower than the watch's version, the owner calls watch_doubt.
+ * If a list is older than the known version, the owner makes the server's other watches relist
+ * (watch_set_back).
  */
 static bool is_to_confirm(const struct watch *w)
 {
@@ -773,8 +729,8 @@ static void on_timer(void *data)
 static void send_next(struct watch *w)
 {
 	/*
-	 * The owner may know of a deletion that the watch has not reported. The reply to a DELETE
-	 * has no version that could show whether the server was restored from a backup, so relist.
+	 * The reply to a DELETE has no version that could show whether the server was restored from
+	 * a backup. So relist if the owner knows of a deletion that no watch has reported.
 	 */
 	if (w->version && w->versions != SURE && w->config.unreported &&
 	    w->config.unreported(w->config.data)) {
@@ -791,7 +747,7 @@ static void send_next(struct watch *w)
 
 /* --- life --- */
 
-/* Return the part of a query that sets the parameter NAME to SELECTOR, malloc'ed. */
+/* Return the part of a query that sets NAME to SELECTOR, malloc'ed. */
 static char *selector_query(const char *name, const char *selector)
 {
 	cleanup_free char *escaped = spec_url_escape(selector);

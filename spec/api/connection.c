@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Builds a spec_connection from the entries of kubeconfig files, without opening a file or a
- * connection. A context names a cluster and a user; the three entries together describe the
- * connection. A function that reads a field continues after an error. Only the first error is added
- * to the list, and the caller then discards the result. No error quotes a value that may be a
- * secret.
+ * Builds a spec_connection from the entries of kubeconfig files. A function that reads a field
+ * continues after an error. Only the first error is added to the list, and the caller then discards
+ * the result. No error quotes a value that may be secret.
  */
 #include <errno.h>
 #include <strings.h>
@@ -36,7 +34,7 @@ static void clear_list(char **v, size_t n)
 
 #define TEXT(name) offsetof(struct spec_connection, name)
 
-/* The texts of a spec_connection, as offsets. Each text is "" by default. */
+/* Offsets of the texts, which are "" by default. */
 static const size_t texts[] = {TEXT(context),
 			       TEXT(namespace),
 			       TEXT(server),
@@ -102,7 +100,7 @@ int spec_kubeconfig_in_cluster(const char *host, const char *port, const char *n
 
 /* --- the fields of an entry --- */
 
-/* The entry of a kubeconfig that is being read: a context, a cluster or a user. */
+/* A context, a cluster or a user that is being read. */
 struct connection_reader {
 	const char *file;
 	const struct spec_yaml *item;
@@ -116,7 +114,7 @@ static struct connection_reader reader_of(const struct kubeconfig_entry *entry,
 	return (struct connection_reader){entry->file, entry->item, entry->body, e};
 }
 
-/* Report an error at NODE in R's file, unless an error was already reported. */
+/* Report an error at NODE, unless an error was already reported. */
 printf_like(3, 4) static void wrong(struct connection_reader *r, const struct spec_yaml *node,
 				    const char *fmt, ...)
 {
@@ -137,7 +135,7 @@ static const struct spec_yaml *field(const struct connection_reader *r, const ch
 	return v && !spec_yaml_is_null(v) ? v : NULL;
 }
 
-/* Set *RET to the text of V; "" if V is NULL or not a text. Error messages call the field KEY. */
+/* Set *RET to the text of V, or "". Error messages call the field KEY. */
 static void set_text(struct connection_reader *r, const struct spec_yaml *v, const char *key,
 		     char **ret)
 {
@@ -153,7 +151,7 @@ static void set_text(struct connection_reader *r, const struct spec_yaml *v, con
 	*ret = text_copy(text);
 }
 
-/* Like set_text, for a text that becomes part of an HTTP header: refuse control characters. */
+/* Like set_text, for an HTTP header: refuse control characters. */
 static void set_header(struct connection_reader *r, const struct spec_yaml *v, const char *key,
 		       char **ret)
 {
@@ -190,7 +188,7 @@ static bool read_bool(struct connection_reader *r, const char *key)
 	return false;
 }
 
-/* If PATH is relative, make it absolute by prepending the directory of R's file. */
+/* Make a relative PATH absolute by prepending the directory of R's file. */
 static void make_absolute(struct connection_reader *r, char **path)
 {
 	const char *slash = strrchr(r->file, '/');
@@ -205,7 +203,7 @@ static void read_path(struct connection_reader *r, const char *key, char **ret)
 	make_absolute(r, ret);
 }
 
-/* Set *RET to the PEM text that field KEY contains in base64. */
+/* Set *RET to the PEM text that the field KEY contains in base64. */
 static void read_pem(struct connection_reader *r, const char *key, char **ret)
 {
 	cleanup(text_wipe) char *text = NULL;
@@ -224,10 +222,7 @@ static void read_pem(struct connection_reader *r, const char *key, char **ret)
 	*ret = pem;
 }
 
-/*
- * Return the list in the field KEY; NULL if the field is absent. If the field is not a list, report
- * that it must be a list of WHAT, and return NULL.
- */
+/* Return the list in the field KEY, or NULL. Report an error if the field is not a list of WHAT. */
 static const struct spec_yaml *read_list(struct connection_reader *r, const char *key,
 					 const char *what)
 {
@@ -241,10 +236,7 @@ static const struct spec_yaml *read_list(struct connection_reader *r, const char
 typedef void (*set_fn)(struct connection_reader *r, const struct spec_yaml *v, const char *key,
 		       char **ret);
 
-/*
- * Read the list in the field KEY, and call SET for each item. In error messages, WHAT is the name
- * of the items ("texts"), and ITEM is the name of one item ("an argument").
- */
+/* Call SET for each item of the list KEY. Error messages call the items WHAT, and one item ITEM. */
 static void read_texts(struct connection_reader *r, const char *key, const char *what, set_fn set,
 		       const char *item, char ***ret, size_t *ret_n)
 {
@@ -411,7 +403,7 @@ static void read_impersonation(struct connection_reader *r, struct spec_connecti
 		      "to impersonate");
 }
 
-/* Refuse incomplete credentials of a user, and credentials that exclude each other. */
+/* Refuse credentials of a user that are incomplete, or exclude each other. */
 static void check_user(struct connection_reader *r, const struct spec_connection *c)
 {
 	const struct spec_yaml *provider = field(r, "auth-provider");
@@ -470,9 +462,8 @@ static int find_context(const struct spec_kubeconfig *k, const char *name,
 }
 
 /*
- * R reads a context, which names a cluster and a user. Find the entry of that cluster or user; KIND
- * is "cluster" or "user". Return false if the context does not name one. If it names one that does
- * not exist, report an error and return false.
+ * Find the cluster or user (KIND) that R names. Return false if R names none, or an unknown one,
+ * which is reported as an error.
  */
 static bool find_named(const struct spec_kubeconfig *k, struct connection_reader *r,
 		       const char *kind, struct kubeconfig_entry *ret)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes and parses ExecCredential objects: the input and the output of an exec plugin. The output
- * contains secrets, so errors about it contain only positions and names of fields.
+ * contains secrets, so errors contain only positions and names of fields.
  */
 #include <errno.h>
 

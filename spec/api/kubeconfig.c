@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses kubeconfig files, stores them unchanged, and searches them in their order. If several
- * entries have the same name, kxfs uses only the first one, as kubectl does when it merges files.
- * connection.c reads the fields of the entries.
+ * Stores the contents of kubeconfig files, and searches them in their order. Of several entries
+ * with the same name, kxfs uses the first one, as kubectl does.
  */
 #include <errno.h>
 
@@ -80,10 +79,7 @@ static bool quotes_file(const char *text, const char *file, size_t len, unsigned
 		if (*at++ == '\n')
 			line--;
 	}
-	/*
-	 * COLUMN is a number of characters, but this code treats it as a number of bytes. The text
-	 * before a secret is nearly always ASCII, so both numbers are equal.
-	 */
+	/* COLUMN counts characters, but text before a secret is nearly always ASCII. */
 	at += min_of((size_t)(column ? column - 1 : 0), (size_t)(end - at));
 	while (at < end && strchr("*&!\"'<", *at) && *at)
 		at++;
@@ -94,8 +90,7 @@ static bool quotes_file(const char *text, const char *file, size_t len, unsigned
 }
 
 /*
- * Parse TEXT. An unquoted secret that begins with "*", "&" or "!" is invalid YAML, so the parser's
- * error message may contain the secret. Replace such a message by one that does not quote the file.
+ * An unquoted secret such as "*x" is invalid YAML. Replace an error message that quotes the file.
  */
 static int parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e)
 {

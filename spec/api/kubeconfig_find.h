@@ -5,28 +5,19 @@
 #include "spec/api/kubeconfig.h"
 #include "spec/yaml/yaml.h"
 
-/*
- * One entry of a kubeconfig's list of contexts, clusters or users. BODY is the map with the entry's
- * fields; NULL if that map is empty. The kubeconfig owns all members.
- */
+/* A context, cluster or user. The kubeconfig owns all members. */
 struct kubeconfig_entry {
 	const char *file;	      /* an absolute path */
 	const struct spec_yaml *item; /* {name: NAME, KIND: BODY} */
-	const struct spec_yaml *body;
+	const struct spec_yaml *body; /* NULL if the map is empty */
 };
 
 /* Find the entry NAME of KIND ("context", "cluster" or "user"). Return false if there is none. */
 bool kubeconfig_find(const struct spec_kubeconfig *k, const char *kind, const char *name,
 		     struct kubeconfig_entry *ret);
 
-/*
- * Return the name of the current context, and set *RET_FILE to the file that names it. Return NULL
- * if no file names a current context.
- */
+/* Return the name of the current context and the file that names it, or NULL. */
 const struct spec_yaml *kubeconfig_current(const struct spec_kubeconfig *k, const char **ret_file);
 
-/*
- * Return the names of all contexts, in an array that ends with NULL. The caller frees the array;
- * the kubeconfig owns the names.
- */
+/* Return the names of all contexts, ending with NULL. The caller frees only the array. */
 const char **kubeconfig_names(const struct spec_kubeconfig *k);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads one object of a cluster: the data that kxfs wrote into it, and its text as YAML. Also
- * parses events of a watch. The object in an event may be a megabyte long, so spec_event_parse only
- * copies its text. The caller parses that text.
+ * Reads one object of a cluster, or one event of a watch. An object in an event may be a megabyte
+ * long, so spec_event_parse only copies its text, which the caller parses.
  */
 #include "spec/api/object.h"
 
@@ -14,7 +13,7 @@
 #include "spec/base/value.h"
 #include "spec/yaml/yaml.h"
 
-/* Return O's annotation KEY, borrowed from O; "" if O has none. */
+/* Return O's annotation KEY, borrowed; "" if O has none. */
 static const char *annotation(const struct spec_value *o, const char *key)
 {
 	return spec_read_text(spec_read_map(spec_read_map(o, "metadata"), "annotations"), key);
@@ -76,7 +75,6 @@ char *spec_object_name(const char *json, size_t len, const char *key)
 	return mem_copy(s.p + 1, spec_span_len(s) - 2);
 }
 
-/* Return the status of the container NAME of POD, or NULL. */
 static const struct spec_value *find_container(const struct spec_value *pod, const char *name)
 {
 	static const char *const keys[] = {"containerStatuses", "initContainerStatuses",

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Explains failed replies to users. A server, a webhook or a proxy may have sent the reply. kxfs
- * has its own texts for the refusals that it knows. In any other case it quotes the reply's
- * message, cleaned and shortened.
+ * Explains failed replies to users. A server, a webhook or a proxy may have sent the reply. If kxfs
+ * does not know the refusal, it quotes the reply's message, cleaned and shortened.
  */
 #include "spec/api/refusal.h"
 
@@ -14,8 +13,8 @@
 #include "spec/base/value.h"
 #include "spec/base/words.h"
 
-#define MESSAGE_MAX 600 /* the largest number of bytes that are quoted from a message */
-#define MANY	    8	/* a message lists at most this many fields and counts the others */
+#define MESSAGE_MAX 600 /* bytes quoted from a message */
+#define MANY	    8	/* a message lists at most this many fields, and counts the others */
 #define NOT_SERVED  "404 page not found\n"
 
 struct reply {
@@ -34,10 +33,7 @@ static bool has(const struct reply *r, const char *part)
 	return strstr(r->message, part) != NULL;
 }
 
-/*
- * Find the text between FROM and TO in the message, or from FROM to the end if TO is "". Set *RET
- * to its start and *N to its length. Return false if there is no such text.
- */
+/* Find the text between FROM and TO, or from FROM to the end of the message if TO is "". */
 static bool between(const struct reply *r, const char *from, const char *to, const char **ret,
 		    int *n)
 {
@@ -54,7 +50,7 @@ static bool between(const struct reply *r, const char *from, const char *to, con
 	return true;
 }
 
-/* Reduce TEXT, an HTML page, to its visible words. */
+/* Reduce an HTML page to its visible words. */
 static void strip_page(char *text)
 {
 	char *to = text;
@@ -66,7 +62,6 @@ static void strip_page(char *text)
 		memmove(to, p, n);
 		to += n;
 		p += n;
-		/* Skip scripts and styles, which contain no text for people. */
 		if (strncasecmp(p, "<script", 7) == 0 && strcasestr(p, "</script"))
 			p = strcasestr(p, "</script");
 		else if (strncasecmp(p, "<style", 6) == 0 && strcasestr(p, "</style"))
@@ -78,10 +73,7 @@ static void strip_page(char *text)
 	*to = '\0';
 }
 
-/*
- * Return the message of the Status O. If O is NULL, return the text of BODY. If BODY is an HTML
- * page of a proxy, omit the tags. Return "" if there is no text.
- */
+/* Return the message of the Status O or, if O is NULL, the visible text of BODY. */
 static char *read_message(const struct spec_value *o, const char *body, size_t len)
 {
 	char *ret;
@@ -109,7 +101,7 @@ printf_like(3, 4) static int put(struct reply *r, int err, const char *fmt, ...)
 	return err;
 }
 
-/* Write the request, then WHAT happened to it, then the server's message. Return ERR. */
+/* Write the request, WHAT happened to it, and the server's message. Return ERR. */
 static int put_failed(struct reply *r, int err, const char *what)
 {
 	/* "create jobs.batch.volcano.sh NAME" */
@@ -120,10 +112,7 @@ static int put_failed(struct reply *r, int err, const char *what)
 
 /* --- the kinds of refusals --- */
 
-/*
- * Handle a message such as "... exceeded quota: q1, requested: count/jobs=1, used: count/jobs=2,
- * limited: count/jobs=0".
- */
+/* The message is "... exceeded quota: q1, requested: pods=1, used: pods=2, limited: pods=2". */
 static int quota(struct reply *r)
 {
 	const char *name, *requested, *used, *limited;
@@ -159,8 +148,8 @@ static int forbidden(struct reply *r)
 		return put(r, -EACCES, "namespace %s is being deleted and accepts no new objects",
 			   r->asked->namespace);
 	/*
-	 * The message does not contain " cannot ", as a message about the user's rights would. So
-	 * an admission plugin of the server has refused the object.
+	 * A message about the user's rights contains " cannot ", one of an admission plugin does
+	 * not.
 	 */
 	if (*r->message && !has(r, " cannot ") && strcmp(r->reason, "Forbidden") == 0)
 		return put_failed(r, -EACCES, "forbidden");
@@ -183,10 +172,7 @@ static int forbidden(struct reply *r)
 		   n, user, r->asked->verb, r->asked->resource, r->asked->namespace);
 }
 
-/*
- * Handle a message such as "... strict decoding error: unknown field "a.b", unknown field "c",
- * duplicate field "d"".
- */
+/* The message is "... strict decoding error: unknown field "a.b", duplicate field "c"". */
 static int strict(struct reply *r)
 {
 	const char *at = strstr(r->message, "strict decoding error: ");
@@ -209,10 +195,7 @@ static int strict(struct reply *r)
 	return -EINVAL;
 }
 
-/*
- * Handle a webhook's refusal. kxfs has its own texts for known messages of Volcano's webhook. It
- * quotes any other message.
- */
+/* kxfs has its own texts for known messages of Volcano's webhook. */
 static int webhook(struct reply *r)
 {
 	const char *text = strstr(r->message, " denied the request: ");
@@ -256,7 +239,7 @@ static int bad_request(struct reply *r)
 	return put(r, -EINVAL, "the cluster refuses the request: %s", r->message);
 }
 
-/* Handle status 422. The Status has a list of causes; each has a field and a message. */
+/* Status 422. The Status has a list of causes with a field and a message. */
 static int invalid(struct reply *r)
 {
 	const struct spec_value *causes =
@@ -303,8 +286,8 @@ static int not_found(struct reply *r)
 			   "administrator to install it.",
 			   resource, product);
 	/*
-	 * The kubelet sent this reply. The API server knows the pod; otherwise it would not have
-	 * forwarded the request to the kubelet.
+	 * Sent by the kubelet. The API server knows the pod; else it would not have asked the
+	 * kubelet.
 	 */
 	if (strcmp(kind, "pods/log") == 0)
 		return put(r, -EAGAIN,
@@ -357,7 +340,9 @@ static int server_error(struct reply *r)
 	if (between(r, "failed calling webhook \"", "\"", &name, &n)) {
 		why = strrchr(r->message, ':');
 		fprintf(r->out, "the cluster can't check the object: its webhook %.*s", n, name);
-		/* Different products may name their webhooks alike, so also print the service. */
+		/*
+		 * Webhooks of different products may have the same name, so also print the service.
+		 */
 		if (between(r, "Post \"https://", "\"", &url, &m))
 			fprintf(r->out, " (%.*s)", min_of(m, (int)strcspn(url, ":/?")), url);
 		return put(r, -EIO, " does not answer%s\nInform the cluster's administrator.",
@@ -439,10 +424,7 @@ bool spec_reply_did_nothing(int status, const char *body, size_t len)
 		return true;
 	if (status / 100 == 2)
 		return false;
-	/*
-	 * This is the API server's reply to a request for an API that it does not serve, because
-	 * the product is not installed.
-	 */
+	/* The API server's reply for an API that it does not serve. */
 	if (status == 404 && len == strlen(NOT_SERVED) && memcmp(body, NOT_SERVED, len) == 0)
 		return true;
 	if (spec_value_parse_map(body, len, &o) < 0 || !streq(spec_read_text(o, "kind"), "Status"))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes the JSON texts of reviews. Parses the replies to them, and the reply to "/version". */
+/* Makes the JSON texts of reviews, and parses the replies. */
 #include "spec/api/review.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include "spec/base/value.h"
 #include "spec/base/words.h"
 
-#define VERSION_MAX 64 /* bytes */
+#define VERSION_MAX 64
 
 char *spec_review_ask(const char *group, const char *resource, const char *verb,
 		      const char *namespace)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes requests about the server and the user's rights, and parses the replies. A
- * SelfSubjectAccessReview asks whether the user has one right. It belongs to
- * authorization.k8s.io/v1, and every authenticated user may create one. "/version" returns the
- * server's version.
+ * Requests about the user's rights and the server's version. Every authenticated user may create a
+ * SelfSubjectAccessReview, which asks whether the user has one right.
  */
 #pragma once
 
@@ -12,16 +10,16 @@
 #define SPEC_REVIEW_PATH "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 /*
- * Return the JSON text of a SelfSubjectAccessReview, malloc'ed. It asks whether the user may VERB
- * the RESOURCE ("pods/log") of GROUP in NAMESPACE, or in the whole cluster if NAMESPACE is "".
+ * Ask whether the user may VERB the RESOURCE ("pods/log") of GROUP in NAMESPACE; "" stands for the
+ * whole cluster. Return JSON, malloc'ed.
  */
 char *spec_review_ask(const char *group, const char *resource, const char *verb,
 		      const char *namespace);
-/* Parse the reply to the review of spec_review_ask. Return 0, or -EINVAL if it is malformed. */
+/* Return 0, or -EINVAL if the reply is malformed. */
 int spec_review_reply(const char *json, size_t len, bool *ret_allowed);
 
 /*
- * Set *RET to the version ("v1.30.2") in the reply to "/version", malloc'ed and without control
- * characters. Return 0, or -EINVAL if the reply has no version.
+ * Set *RET to the server's version ("v1.30.2"), malloc'ed, without control characters. Return 0, or
+ * -EINVAL if the reply has no version.
  */
 int spec_version_reply(const char *json, size_t len, char **ret);

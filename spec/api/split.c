@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A state machine that reads the bytes in one pass. It stores what syntax it expects (the state),
- * where it is (a stack of levels), and whether it copies the current bytes to the output.
+ * A state machine that reads the bytes in one pass. It has the expected syntax (the state), the
+ * place (a stack of levels), and whether the current bytes are copied to the output.
  *
  *   state         what comes next                    and then
  *   TOP           the "{" of a document              KEY_OR_END
  *   KEY_OR_END    a key, or "}"                      STRING (of a key), or as after a value
  *   KEY           a key                              STRING (of a key)
  *   COLON         ":"                                VALUE
- *   VALUE         a value                            STRING, LITERAL, WITHIN, KEY_OR_END or VALUE_OR_END
+ *   VALUE         a value                            STRING, LITERAL, WITHIN, KEY_OR_END or
+ *                                                    VALUE_OR_END
  *   VALUE_OR_END  a value, or "]"                    the same, or as after a value
  *   STRING        bytes of a string, a quote         COLON after a key, else as after a value
  *   ESCAPE        the byte behind a backslash        STRING
@@ -18,14 +19,12 @@
  *   NEXT          "," or the bracket that closes     KEY or VALUE, or as after a value
  *   DONE          only white space: a LIST is over   (an error)
  *
- * After a value, the next state is NEXT within a level. Outside all levels it is DONE in a LIST and
- * TOP in a watch.
+ * After a value, the next state is NEXT within a level, else DONE in a LIST and TOP in a watch.
  *
  * The splitter reads a level member by member only if it keeps some members and drops others. So
- * the depth of the tables bounds the number of levels; a list in a list, which no table expects, is
- * kept as a whole. Most bytes are in values that are kept or dropped as a whole (WITHIN). Only
- * brackets and quotes matter there, and the splitter searches for them eight bytes at a time. It
- * skips the rest of an object with an error in the same way.
+ * the depth of the tables bounds the number of levels. Most bytes are in values that are kept or
+ * dropped as a whole (WITHIN), where only brackets and quotes matter. The rest of an object with an
+ * error is skipped in the same way.
  */
 #include "spec/api/split.h"
 
@@ -37,7 +36,7 @@
 #include "spec/base/value.h"
 
 #define MAX_LEVELS (2 * SPEC_MAX_DEPTH)
-#define MAX_KEY	   32	/* keys in tables are shorter than this */
+#define MAX_KEY	   32	/* keys in tables are shorter */
 #define END	   (-1) /* no bytes are left */
 #define FIRST_ROOM 4096
 #define MOST_ROOM  (1u << 20) /* a larger buffer is freed after use */
@@ -64,10 +63,10 @@ enum position {
 	LIST_METADATA,
 	ITEMS,
 	EVENT,
-	OBJECT, /* an object, or a value in an object that has a table of its own */
+	OBJECT, /* an object, or a value in an object that has its own table */
 };
 
-/* The position of a value in the body. If POSITION is OBJECT, PICK selects the members to keep. */
+/* If POSITION is OBJECT, PICK selects the members to keep. */
 struct where {
 	enum position position;
 	const struct spec_pick *pick;
@@ -75,15 +74,11 @@ struct where {
 
 struct level {
 	bool list;
-	bool some; /* true if at least one member of this level was copied */
+	bool some; /* a member of this level was copied */
 	struct where where;
 };
 
-/*
- * In COPYING, the splitter copies the bytes that it reads to OUT. In DROPPING, it does not copy
- * them, because they belong to a dropped member of the object that is being copied. In
- * COPY_NOTHING, no value is being copied.
- */
+/* DROPPING: within a dropped member of the object that is being copied. */
 enum copying { COPY_NOTHING, COPYING, DROPPING };
 
 struct spec_split {
@@ -96,33 +91,30 @@ struct spec_split {
 	enum state state;
 	struct level levels[MAX_LEVELS];
 	unsigned depth;
-	struct spec_nest nest; /* used in the state WITHIN */
+	struct spec_nest nest; /* in the state WITHIN */
 	bool in_key;
 	char key[MAX_KEY];
-	size_t key_len; /* greater than MAX_KEY if the key is too long to be stored in KEY */
+	size_t key_len; /* greater than MAX_KEY if KEY is incomplete */
 
 	enum copying copying;
-	const char *run; /* bytes of the input that are still to be copied to OUT */
+	const char *run; /* input that is still to be copied to OUT */
 	size_t run_len;
-	const char *comma;	/* the comma before the current member; its address in the input */
-	struct where value;	/* position of the current value */
-	unsigned captured_at;	/* depth of the level that contains the copied value */
-	enum position captured; /* position of the copied value */
+	const char *comma;	/* the comma before the current member, in the input */
+	struct where value;	/* of the current value */
+	unsigned captured_at;	/* depth of the level with the copied value */
+	enum position captured; /* of the copied value */
 	char *out;		/* the copied bytes; NUL-terminated unless empty */
 	size_t out_len, out_room;
 	/* offset in OUT at which the current member begins, with the comma before it */
 	size_t key_at;
-	/*
-	 * The error in the value that is being copied (see spec_split_fn), or 0. After an error,
-	 * the rest of the value is not copied.
-	 */
+	/* error in the copied value, or 0; after an error, the rest of it is not copied */
 	int wrong;
 
 	bool has_items, has_metadata;
 	char *resource_version, *next;
 };
 
-/* Keeps all members but managedFields, where the server records which client set which field. */
+/* managedFields records which client set which field. */
 const struct spec_pick spec_metadata_pick[] = {
 	{.key = "managedFields", .keep = false},
 	{.keep = true},
@@ -178,10 +170,7 @@ static void flush(struct spec_split *s)
 	s->out[s->out_len] = '\0';
 }
 
-/*
- * Append BYTES, a part of the input, to the output. Adjacent bytes of the input are first collected
- * in the run, and then copied together.
- */
+/* Append BYTES, a part of the input, to the output. Adjacent bytes are collected in the run. */
 static void copy(struct spec_split *s, const char *bytes, size_t n)
 {
 	if (s->copying != COPYING || s->wrong)
@@ -195,7 +184,7 @@ static void copy(struct spec_split *s, const char *bytes, size_t n)
 	s->run_len = s->wrong ? 0 : n;
 }
 
-/* OUT contains the metadata of a list. Store the list's version and the token of the next page. */
+/* OUT has the metadata of a list. */
 static int take_metadata(struct spec_split *s)
 {
 	cleanup_free struct spec_value *o = NULL;
@@ -217,10 +206,7 @@ static int take_metadata(struct spec_split *s)
 	return 0;
 }
 
-/*
- * Deliver an object that has an error. OUT has only the beginning of the object. Deliver its name,
- * uid and resourceVersion, as far as this beginning has them.
- */
+/* Deliver name, uid and resourceVersion of an object with an error, as far as OUT has them. */
 static int deliver_short(struct spec_split *s)
 {
 	static const char *const keys[] = {"name", "uid", "resourceVersion"};
@@ -252,7 +238,7 @@ static int deliver_short(struct spec_split *s)
 	return s->fn(s->data, text, len, s->wrong);
 }
 
-/* OUT contains a complete value. Deliver it, or read it if it is the metadata of a list. */
+/* OUT has a complete value. */
 static int deliver(struct spec_split *s)
 {
 	int err;
@@ -279,7 +265,7 @@ static struct level *top(struct spec_split *s)
 	return &s->levels[s->depth - 1];
 }
 
-/* Return the row of PICK for the current key: the last row if no other row has this key. */
+/* Return the row of the current key; the last row if no other row has this key. */
 static const struct spec_pick *row_of(const struct spec_split *s, const struct spec_pick *pick)
 {
 	while (pick->key && (strncmp(pick->key, s->key, s->key_len) != 0 || pick->key[s->key_len]))
@@ -292,7 +278,7 @@ static bool key_is(const struct spec_split *s, const char *key)
 	return s->key_len == strlen(key) && memcmp(s->key, key, s->key_len) == 0;
 }
 
-/* Return the position of the current key's value. IN is the position of the map with the key. */
+/* Return the position of the current key's value. IN is the position of the map. */
 static struct where member(const struct spec_split *s, const struct where *in)
 {
 	static const struct spec_pick unknown[] = {{.keep = true}};
@@ -315,7 +301,7 @@ static struct where member(const struct spec_split *s, const struct where *in)
 	}
 }
 
-/* Handle the end of a value. The level of the value itself was already removed from the stack. */
+/* The level of the value was already removed from the stack. */
 static int value_done(struct spec_split *s)
 {
 	s->state = NEXT;
@@ -420,7 +406,7 @@ static int next_member(struct spec_split *s, const char *at)
 {
 	if (!top(s)->list) {
 		s->state = KEY;
-		s->comma = at; /* if an earlier member was copied, begin_key copies this comma */
+		s->comma = at; /* begin_key copies this comma if an earlier member was copied */
 		return 0;
 	}
 	s->state = VALUE;
@@ -470,7 +456,7 @@ static int string_end(struct spec_split *s)
 	s->value = member(s, &top(s)->where);
 	if (s->copying != COPYING || s->value.position != DROPPED)
 		return 0;
-	/* The member is dropped. Its key may already be in the run or in OUT, so remove the key. */
+	/* The dropped member's key may already be in the run or in OUT, so remove it. */
 	if (!s->wrong && s->key_at >= s->out_len) {
 		s->run_len = s->key_at - s->out_len;
 	} else if (!s->wrong) {
@@ -573,7 +559,7 @@ int spec_split_feed(struct spec_split *s, const char *bytes, size_t n)
 	while (!s->err && p < end)
 		s->err = advance(s, &p, end);
 	flush(s);
-	s->comma = comma; /* S outlives BYTES, so it must not keep an address in BYTES */
+	s->comma = comma; /* S must not keep an address in BYTES */
 	return s->err;
 }
 

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses amounts of resources by the grammar of Kubernetes' Quantity: a decimal number, then a
- * decimal suffix, a binary suffix or an exponent of ten.
+ * Parses Kubernetes' Quantity: a decimal number, then a decimal or binary suffix, or an exponent.
  */
 #include "spec/base/amount.h"
 
 #include "spec/base/mem.h"
 #include "spec/base/value.h"
 
-#define MAX_AMOUNTS 64 /* the largest number of resources in a map; further ones are ignored */
+#define MAX_AMOUNTS 64 /* resources in a map; further ones are ignored */
 #define MAX_DIGITS  40
 
-/* Append an amount to A. The array of A has space for it. */
+/* The array of A has space for another amount. */
 static void append(struct spec_amounts *a, const char *flavor, const char *name, const char *text)
 {
 	struct spec_amount *to = &a->v[a->n++];
@@ -67,7 +66,7 @@ bool spec_amounts_equal(const struct spec_amounts *a, const struct spec_amounts 
 	return true;
 }
 
-/* Return the factor of SUFFIX; 0 if SUFFIX is unknown. */
+/* Return the factor of SUFFIX, or 0 if it is unknown. */
 static double scale(const char *suffix)
 {
 	static const struct {
@@ -115,14 +114,13 @@ double spec_amount_value(const char *text)
 	return value * by;
 }
 
-/* True if the resource NAME is measured in bytes. */
 static bool is_bytes(const char *name)
 {
 	return strstr(name, "memory") || strstr(name, "storage") ||
 	       strncmp(name, "hugepages-", strlen("hugepages-")) == 0;
 }
 
-/* Print VALUE with at most DIGITS digits after the decimal point, and without trailing zeros. */
+/* Print VALUE with at most DIGITS digits after the decimal point, without trailing zeros. */
 static void put_number(FILE *out, double value, int digits)
 {
 	char text[400];

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small helpers that every file of kxfs may use: cleanup at the end of a scope (rule E3), transfer
- * of ownership, and a few macros.
+ * Small helpers for every file: cleanup at the end of a scope (rule E3), transfer of ownership, a
+ * few macros.
  *
- * Every part of spec/ uses this folder; the folder depends on no other part of kxfs. mem.h
- * allocates memory (and never fails), error.h collects the errors of a document, tree.h builds JSON
- * to be written, value.h parses JSON and reads its members, span.h finds members in JSON text
- * without parsing it. time.h, amount.h, name.h, words.h and utf8.h parse and print times,
- * quantities, names and texts; encode.h encodes bytes. limits.h has every bound on data from
- * outside. All functions are pure and may be called on any thread; the caller owns the values that
- * they return.
+ * All parts of spec/ use this folder: text and memory (mem.h), errors of a document (error.h), JSON
+ * to write (tree.h), to parse (value.h) and to search (span.h), and conversions. All functions are
+ * pure, and may be called on any thread. The caller owns returned values.
  */
 #pragma once
 
@@ -22,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Call FN(&variable) when the variable's scope ends. FN must accept a variable that is NULL. */
+/* Call FN(&variable) when the variable's scope ends. The variable may be NULL. */
 #define cleanup(fn)	       __attribute__((cleanup(fn)))
 #define printf_like(fmt, args) __attribute__((format(printf, fmt, args)))
 #define must_check	       __attribute__((warn_unused_result))
@@ -44,10 +40,7 @@ static inline void base_fclose(FILE **f)
 		fclose(*f);
 }
 
-/*
- * Define NAME as a function for cleanup() of variables of TYPE. NAME calls END with the variable's
- * value, so END must accept NULL.
- */
+/* Define NAME for cleanup() of variables of TYPE. END must accept NULL. */
 #define define_cleanup(name, type, end)                                                            \
 	static inline void name(type *variable)                                                    \
 	{                                                                                          \
@@ -58,7 +51,7 @@ static inline void base_fclose(FILE **f)
 #define cleanup_fd   cleanup(base_close_fd)
 #define cleanup_file cleanup(base_fclose)
 
-/* Move the pointer out of P: return it, and set P to NULL, so that P's cleanup does nothing. */
+/* Return P, and set P to NULL, so that P's cleanup does nothing. */
 #define take_ptr(p)                                                                                \
 	({                                                                                         \
 		__typeof__(p) *take_from_ = &(p);                                                  \
@@ -97,13 +90,13 @@ static inline int take_fd(int *fd)
 		max_a_ > max_b_ ? max_a_ : max_b_;                                                 \
 	})
 
-/* True if A and B are equal strings. NULL equals only NULL. */
+/* NULL equals only NULL. */
 static inline bool streq(const char *a, const char *b)
 {
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* True if TEXT equals one of WORDS. A NULL ends WORDS. */
+/* NULL ends WORDS. */
 static inline bool streq_any(const char *text, const char *const *words)
 {
 	while (*words && !streq(text, *words))

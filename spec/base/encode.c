@@ -16,10 +16,7 @@ static unsigned base64_digit(char c)
 	return at ? (unsigned)(at - alphabet) : 64;
 }
 
-/*
- * Decode a group of N base64 digits. Write its N - 1 bytes to *TO, and move *TO past them. The last
- * digit has bits that belong to no byte. Return false if one of these bits is not 0.
- */
+/* Decode N digits to N - 1 bytes. Return false if unused bits of the last digit are not 0. */
 static bool decode_group(const unsigned v[4], size_t n, char **to)
 {
 	unsigned bits = v[0] << 18 | v[1] << 12 | v[2] << 6 | v[3];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list of a document's errors. It is sorted by position, whatever the order of the checks, so
- * that a person can read it from top to bottom. The texts may quote the document, and they are
- * printed on terminals, so control characters are escaped. Long texts are shortened.
+ * The list of a document's errors, sorted by position. Texts may quote the document, and are
+ * printed on terminals. So control characters are escaped, and long texts are shortened.
  */
 #include "spec/base/error.h"
 
@@ -13,19 +12,13 @@
 #include "spec/base/mem.h"
 #include "spec/base/utf8.h"
 
-/*
- * The maximum length of an error's text. A longer text is cut in the middle, because its beginning
- * describes the error and its end describes the remedy.
- */
+/* Longer texts are cut in the middle: the beginning describes the error, the end the remedy. */
 #define TEXT_MAX  1000
 #define TEXT_HEAD 600
 #define TEXT_TAIL 300
 
 #define SUGGEST_MAX 64
-/*
- * A word that contains the given text is suggested only if the text has at least this many
- * characters. Shorter texts occur in too many words.
- */
+/* Shorter texts occur in too many words. */
 #define PART_MIN 4
 
 static void clear(struct spec_error *x)
@@ -47,10 +40,7 @@ static bool is_continuation(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/*
- * Return a copy of TEXT in which control characters are escaped. If TEXT is too long, remove its
- * middle. A cut is never within a character.
- */
+/* Copy TEXT, escape control characters, and remove the middle of a long text. */
 static char *printable(const char *text)
 {
 	static const char gap[] = " ... ";
@@ -74,10 +64,7 @@ static bool is_before(const struct spec_error *a, const struct spec_error *b)
 	return a->line != b->line ? a->line < b->line : a->column < b->column;
 }
 
-/*
- * Take ownership of NEW and insert it at its position, unless the list has an equal error. If the
- * list is full, drop the error that comes last, which may be NEW.
- */
+/* Take ownership of NEW, and free it if it is a duplicate. If the list is full, drop the last. */
 static void insert(struct spec_errors *e, struct spec_error *new)
 {
 	size_t at;
@@ -181,10 +168,7 @@ char *spec_errors_text(const struct spec_errors *e, const char *file)
 	return ret;
 }
 
-/*
- * Return the edit distance of A and B, ignoring case. A transposition of neighbouring letters
- * counts as one edit. A and B are at most SUGGEST_MAX long.
- */
+/* Return the edit distance, ignoring case. Swapping neighbouring letters is one edit. */
 static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	size_t rows[3][SUGGEST_MAX + 1];

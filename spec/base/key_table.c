@@ -17,10 +17,7 @@ static size_t home(const struct key_table *t, const char *key)
 	return (size_t)(hash ^ hash >> 32) & (t->room - 1);
 }
 
-/*
- * Return the slot of the item that has KEY. If there is no such item, return the free slot at which
- * the search for KEY ends.
- */
+/* Return the slot of KEY's item, or the free slot at which the search for KEY ends. */
 static size_t find(const struct key_table *t, const char *key)
 {
 	size_t i = home(t, key);
@@ -68,8 +65,7 @@ void key_table_remove(struct key_table *t, const void *item)
 	assert(t->slots[gap] == item);
 	t->n--;
 	/*
-	 * A search ends at the first free slot, which is now the gap. So move an item into the gap
-	 * if the search for this item would pass the gap.
+	 * A search would now end at the gap. Fill the gap with an item whose search would pass it.
 	 */
 	for (size_t i = (gap + 1) & mask; t->slots[i]; i = (i + 1) & mask) {
 		const size_t from = home(t, t->key(t->slots[i]));

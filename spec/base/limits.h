@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * All bounds on documents and replies from outside. kxfs refuses a document or a reply that exceeds
- * a bound, and names the bound in the error.
- */
+/* All bounds on documents and replies from outside. Errors name the exceeded bound. */
 #pragma once
 
 #define SPEC_MAX_FILE	  (1u << 20) /* bytes of a submitted file */
 #define SPEC_MAX_DEPTH	  64	     /* levels of nested maps and lists */
-#define SPEC_MAX_EXPANDED (1u << 20) /* bytes of all aliases of a YAML document, expanded */
+#define SPEC_MAX_EXPANDED (1u << 20) /* bytes of a YAML document's aliases, expanded */
 /* nodes of a YAML document after its aliases are expanded */
 #define SPEC_MAX_NODES	     200000
 #define SPEC_MAX_ERRORS	     20		    /* errors reported per document */

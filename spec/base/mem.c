@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Small allocations. Only this file decides what happens when memory is exhausted (rule E4). */
+/* Small allocations (rule E4). */
 #include "spec/base/mem.h"
 
 void mem_out(void)
@@ -98,7 +98,7 @@ void text_stream_close(FILE *f)
 		mem_out();
 }
 
-/* All fields with an empty text point to this; it is never written or freed. */
+/* The empty text of all fields, never written or freed. */
 static const char empty_text[] = "";
 
 char *spec_empty(void)

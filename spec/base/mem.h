@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small allocations (rule E4), on any thread. These functions never fail: if memory is exhausted,
- * they end the program, since kxfs can't answer requests without memory. The files on disk are
- * always consistent, so kxfs continues from them at its next start. The caller checks a size from
- * outside against its bound (limits.h) first.
+ * Small allocations (rule E4), on any thread. These functions end the program if memory is
+ * exhausted. The files on disk are always consistent, so kxfs continues from them at its next
+ * start. Check a size from outside against its bound (limits.h) first.
  */
 #pragma once
 
@@ -11,39 +10,31 @@
 
 #define returns_memory __attribute__((malloc, returns_nonnull, warn_unused_result))
 
-/* Allocate SIZE zeroed bytes, or at least one byte if SIZE is 0. */
+/* If SIZE is 0, allocate one byte. */
 returns_memory void *mem_zero(size_t size);
-/* Allocate N elements of SIZE bytes each, zeroed. */
 returns_memory void *mem_zero_n(size_t n, size_t size);
-/* Reallocate P (may be NULL) for N elements of SIZE bytes each. Added bytes are not initialized. */
+/* P may be NULL. Added bytes are not initialized. */
 __attribute__((returns_nonnull, warn_unused_result)) void *mem_grow(void *p, size_t n, size_t size);
 /*
- * Return P, an array of N elements of SIZE bytes each, with space for at least one more element.
- * Reallocate P if necessary. P is NULL if N is 0, and only this function may have allocated P. The
- * capacity doubles whenever N is a power of two, so the caller need not store the capacity.
+ * Make space for one more element in P, an array of N elements that only this function has
+ * allocated (NULL if N is 0). The capacity doubles whenever N is a power of two, so the caller need
+ * not store it.
  */
 __attribute__((returns_nonnull, warn_unused_result)) void *mem_more(void *p, size_t n, size_t size);
 /* Return a copy of N BYTES, followed by a NUL. */
 returns_memory char *mem_copy(const void *bytes, size_t n);
 
-/* Allocate one zeroed TYPE, or N of them. */
 #define new0(type)	((type *)mem_zero(sizeof(type)))
 #define new0_n(type, n) ((type *)mem_zero_n((n), sizeof(type)))
 
-/* Return a copy of TEXT, which is not NULL. */
+/* TEXT is not NULL. */
 returns_memory char *text_copy(const char *text);
 /* Return the text that printf would print. */
 returns_memory printf_like(1, 2) char *text_print(const char *fmt, ...);
 returns_memory printf_like(1, 0) char *text_vprint(const char *fmt, va_list ap);
-/*
- * Set *FIELD to the text that printf would print, and free its old text. The arguments may point
- * into the old text.
- */
+/* Print to *FIELD. The arguments may include its old text, which is freed afterwards. */
 printf_like(2, 3) void text_set(char **field, const char *fmt, ...);
-/*
- * Return the text that printf would print for FMT and the variadic arguments of the calling
- * function. FMT must be its last parameter before "...".
- */
+/* Use this in a variadic function to print its arguments. FMT is the last one before "...". */
 #define text_of_args(fmt)                                                                          \
 	({                                                                                         \
 		va_list args_;                                                                     \
@@ -57,59 +48,48 @@ printf_like(2, 3) void text_set(char **field, const char *fmt, ...);
 /* Overwrite the secret in *FIELD, free it and set *FIELD to NULL. *FIELD may be NULL. */
 void text_wipe(char **field);
 
-/*
- * Open a stream that writes to memory. text_stream_close sets *RET to the written bytes (malloc'ed,
- * NUL-terminated) and *RET_LEN to their number.
- */
+/* A stream that writes to memory. text_stream_close sets *RET, malloc'ed and NUL-terminated. */
 __attribute__((returns_nonnull)) FILE *text_stream(char **ret, size_t *ret_len);
 void text_stream_close(FILE *f);
 
 /*
- * A mount may show ten thousand jobs with many empty texts, so all empty texts share one static
- * string. Use only the functions below to set and free fields that have such texts.
+ * Ten thousand jobs have many empty texts, so these share one static string. Set and free fields
+ * with such texts only by the functions below.
  */
 char *spec_empty(void);
-/* Free the text in *FIELD (may be NULL) and set *FIELD to a copy of VALUE (NULL means ""). */
+/* VALUE may be NULL, which means "". */
 void spec_set(char **field, const char *value);
 /* Free the texts in the fields with the given addresses, and set the fields to NULL. */
 #define spec_unset(...) mem_unset((char **const[]){__VA_ARGS__, NULL})
-void mem_unset(char **const *fields); /* terminated by NULL */
+void mem_unset(char **const *fields); /* NULL ends FIELDS */
 
 /* End the program because memory is exhausted. */
 _Noreturn void mem_out(void);
 
-/*
- * A text with several owners, for example the snapshots of one job, or the processes that have
- * opened the same file. The text must not change after it is shared. The reference count is atomic,
- * so each owner may be on another thread. Plain data.
- */
+/* Plain data: an immutable text with several owners, perhaps on several threads. */
 struct spec_text {
-	unsigned refs; /* atomic; use only spec_text_ref and spec_text_unref to change it */
+	unsigned refs; /* atomic */
 	size_t len;
-	char text[]; /* the bytes, and a NUL */
+	char text[]; /* with a NUL */
 };
 
-/*
- * Return a text with one reference. It is a copy of the LEN bytes at TEXT. If TEXT is NULL, it has
- * LEN zeros, which the caller may overwrite before it shares the text.
- */
+/* Copy TEXT. If it is NULL, return LEN zeros, to be overwritten before the text is shared. */
 struct spec_text *spec_text_new(const char *text, size_t len);
 struct spec_text *spec_text_ref(struct spec_text *t);
 void spec_text_unref(struct spec_text *t); /* NULL is allowed */
 
-/* Plain data: the caller sets both texts. */
+/* Plain data. */
 struct spec_pair {
 	char *key;
 	char *value;
 };
 
-/* An ordered map of text to text. Plain data: the caller fills it in. */
+/* An ordered map. Plain data. */
 struct spec_map {
 	struct spec_pair *v;
 	size_t n;
 };
 
-/* Free everything that M owns. Afterwards M is empty. */
 static inline void spec_map_clear(struct spec_map *m)
 {
 	for (size_t i = 0; i < m->n; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes names as TorchX does, and checks names from outside before kxfs uses them. */
+/* Makes names as TorchX does, and checks names from outside. */
 #include "spec/base/name.h"
 
 #include <strings.h>
@@ -9,17 +9,14 @@
 #include "spec/base/mem.h"
 #include "spec/base/utf8.h"
 
-/*
- * The alphabet of suffixes has no vowels, no y and no 8, so that a suffix does not look like a
- * word. The first 20 characters are the letters.
- */
+/* Without vowels, y and 8, so that a suffix does not look like a word. The letters come first. */
 static const char suffix_alphabet[] = "bcdfghjklmnpqrstvwxz012345679";
 
 #define MAX_OBJECT_NAME 253
 
 #define SUFFIX_LETTERS 20
 #define SUFFIX_ALL     29
-/* the usual minimum length of a suffix; only 1 in 2000 suffixes is shorter */
+/* only 1 in 2000 suffixes is shorter */
 #define SUFFIX_USUAL 12
 
 void spec_name_suffix(uint64_t v, char ret[SPEC_SUFFIX_MAX])
@@ -102,7 +99,7 @@ void spec_name_uuid(const unsigned char random[16], char ret[37])
 	}
 }
 
-/* True if the N characters at NAME form a DNS label, apart from the maximum length. */
+/* True if NAME is a DNS label, apart from the maximum length. */
 static bool is_label(const char *name, size_t n)
 {
 	if (n == 0 || name[0] == '-' || name[n - 1] == '-')
@@ -137,7 +134,7 @@ bool spec_name_is_file(const char *name)
 	       spec_utf8_is_clean(name, "");
 }
 
-/* True if ROLE can be used unchanged at the beginning of a file name. */
+/* True if ROLE can be the beginning of a file name. */
 static bool is_plain(const char *role)
 {
 	static const char allowed[] =
@@ -172,7 +169,7 @@ bool spec_name_submits(const char *name)
 
 /* --- values of labels, in ASCII in any locale --- */
 
-#define HASH_LEN 16 /* number of hexadecimal digits; two users are unlikely to have the same hash */
+#define HASH_LEN 16 /* hexadecimal digits */
 
 static bool is_alnum(char c)
 {
@@ -201,7 +198,7 @@ char *spec_label_clean(const char *value)
 	size_t n = 0;
 
 	for (; *value && n < SPEC_MAX_NAME; value++) {
-		/* Skip continuation bytes: a multibyte character becomes only one ".". */
+		/* Skip continuation bytes: a multibyte character becomes one ".". */
 		if (((unsigned char)*value & 0xc0) == 0x80)
 			continue;
 		if (n > 0 || is_alnum(*value))
@@ -215,10 +212,7 @@ char *spec_label_clean(const char *value)
 
 char *spec_label_user(const char *submitter)
 {
-	/*
-	 * The host name begins after the last @: a user name may contain an @ (a directory service
-	 * has names like ada@example.org), but a host name can't.
-	 */
+	/* A user name may contain an @, as in a directory service; a host name can't. */
 	const char *at = strrchr(submitter, '@');
 	cleanup_free char *user =
 		mem_copy(submitter, at ? (size_t)(at - submitter) : strlen(submitter));

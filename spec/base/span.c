@@ -5,10 +5,9 @@
 #include <endian.h>
 
 /*
- * Test the eight bytes of the word W together. HAS(W, C) is nonzero if a byte of W equals C, and
- * HAS_LESS(W, C) is nonzero if a byte of W is less than C. Either may be nonzero although no byte
- * fits, so the caller must then check each byte. equal() is exact: it sets the lowest bit of those
- * bytes that equal C.
+ * Test the eight bytes of W together. HAS is nonzero if a byte equals C, HAS_LESS if a byte is less
+ * than C. Both may also be nonzero without such a byte. equal() is exact: it sets the lowest bit of
+ * each byte that equals C.
  */
 #define EACH(c)	       (UINT64_C(0x0101010101010101) * (c))
 #define HAS_LESS(w, c) (((w)-EACH(c)) & ~(w)&EACH(0x80))
@@ -21,10 +20,7 @@ static uint64_t equal(uint64_t w, unsigned char c)
 	return ~(some | v) >> 7 & EACH(1);
 }
 
-/*
- * Each byte of BITS is 0 or 1. Return a word in which each byte is the sum of the bytes of BITS
- * from the lowest byte up to that position. So its highest byte is the sum of all eight.
- */
+/* Each byte of BITS is 0 or 1. Return in each byte the sum of the bytes up to it. */
 static uint64_t sums(uint64_t bits)
 {
 	return bits * EACH(1);
@@ -63,8 +59,7 @@ static void nest_byte(struct spec_nest *n, char c)
 }
 
 /*
- * Like nest_byte, for the eight bytes in W. If W may close the outermost bracket, exceed the depth
- * MAX or contain a backslash, do nothing and return false.
+ * Do nothing and return false if W may close the outermost bracket, exceed MAX or has a backslash.
  */
 static bool nest_word(struct spec_nest *n, size_t max, uint64_t w)
 {
@@ -95,7 +90,7 @@ const char *spec_span_nest(struct spec_nest *n, size_t max, const char *p, const
 		if (end - p >= (ptrdiff_t)sizeof(w)) {
 			memcpy(&w, p, sizeof(w));
 			stop = p + sizeof(w);
-			/* nest_word expects the first byte in memory in the lowest byte of W. */
+			/* nest_word expects the first byte in the lowest byte of W. */
 			if (nest_word(n, max, le64toh(w))) {
 				p = stop;
 				continue;
@@ -117,7 +112,7 @@ static void skip_space(struct spec_span *s)
 		s->p++;
 }
 
-/* S begins with a string. Move the start of S to the end of this string. */
+/* Move the start of S past the string with which S begins. */
 static bool skip_string(struct spec_span *s)
 {
 	if (s->p == s->end || *s->p != '"')
@@ -133,7 +128,7 @@ static bool skip_string(struct spec_span *s)
 	return false;
 }
 
-/* S begins with a bracket. Move the start of S to the byte after the matching closing bracket. */
+/* Move the start of S past the brackets with which S begins. */
 static bool skip_brackets(struct spec_span *s)
 {
 	struct spec_nest nest = {.depth = 1};
@@ -142,7 +137,7 @@ static bool skip_brackets(struct spec_span *s)
 	return nest.depth == 0;
 }
 
-/* S begins with a value. Set *RET to this value, and move the start of S to the value's end. */
+/* Set *RET to the value with which S begins, and move the start of S past the value. */
 static bool take_value(struct spec_span *s, struct spec_span *ret)
 {
 	bool ok;
@@ -164,7 +159,7 @@ static bool take_value(struct spec_span *s, struct spec_span *ret)
 	return ok;
 }
 
-/* Skip white space at the start of S. If the next byte is C, skip it too and return true. */
+/* Skip white space at the start of S, and C if it follows. Return false if C does not follow. */
 static bool take_char(struct spec_span *s, char c)
 {
 	skip_space(s);
@@ -182,7 +177,7 @@ bool spec_span_is(struct spec_span value, const char *text)
 	       memcmp(value.p + 1, text, n) == 0;
 }
 
-/* Like spec_span_members. If PART is true, also accept a truncated value. */
+/* Like spec_span_members. If PART, also accept a truncated value. */
 static void find(struct spec_span object, const char *const *keys, size_t n, bool part,
 		 struct spec_span *ret)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses RFC 3339 times. strptime can't parse those in a log: they have fractions of a second, and
- * output follows them instead of a NUL.
+ * Parses RFC 3339 times. In a log, times have fractions of a second, and output follows them, so
+ * strptime can't parse them.
  */
 #include "spec/base/time.h"
 
@@ -17,7 +17,7 @@ static bool take_char(struct cursor *c, char a, char b)
 	return true;
 }
 
-/* Parse a number that has exactly N digits and lies between MIN and MAX. */
+/* Parse a number of exactly N digits between MIN and MAX. */
 static bool take_number(struct cursor *c, size_t n, int min, int max, int *ret)
 {
 	int value = 0;
@@ -36,10 +36,7 @@ static bool take_number(struct cursor *c, size_t n, int min, int max, int *ret)
 	return true;
 }
 
-/*
- * Parse the offset from UTC ("Z" or "+01:00"), and set *RET to this offset in seconds. An offset in
- * the east is positive.
- */
+/* Set *RET to the offset from UTC ("Z" or "+01:00") in seconds, positive in the east. */
 static bool take_offset(struct cursor *c, int *ret)
 {
 	int sign, hours, minutes;
@@ -57,10 +54,7 @@ static bool take_offset(struct cursor *c, int *ret)
 	return true;
 }
 
-/*
- * Return the number of days from 1970-01-01 to a day of the Gregorian calendar. This function
- * counts a year from March to February, so that a leap day is the last day of its year.
- */
+/* Return the days since 1970-01-01. Years begin in March, so that a leap day is their last day. */
 static int64_t days_of(int year, int month, int day)
 {
 	static const int before_month[] = {306, 337, 0, 31, 61, 92, 122, 153, 184, 214, 245, 275};

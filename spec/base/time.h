@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Converts RFC 3339 times, which Kubernetes and container runtimes write, to ns since 1970 and
- * back. Also parses and prints durations.
- */
+/* Converts RFC 3339 times to ns since 1970 and back. Parses and prints durations. */
 #pragma once
 
 #include <time.h>
@@ -11,7 +8,6 @@
 
 #define NS_PER_S INT64_C(1000000000)
 
-/* Convert a struct timespec to ns, and back. */
 static inline int64_t spec_time_of(struct timespec t)
 {
 	return t.tv_sec * NS_PER_S + t.tv_nsec;
@@ -23,21 +19,16 @@ static inline struct timespec spec_time_spec(int64_t ns)
 }
 
 /*
- * Parse the time at the start of TEXT: "2026-11-21T09:08:40Z". It may have a fraction of a second,
- * and an offset instead of Z. Return the length of the time in bytes. Return 0 if TEXT does not
- * begin with a time, or if the date does not exist. Digits of the fraction beyond ns are ignored.
- * If the time does not fit in int64_t, *RET_NS is INT64_MIN or INT64_MAX.
+ * Parse the time at the start of TEXT ("2026-11-21T09:08:40Z"), perhaps with a fraction or an
+ * offset. Return its length in bytes; 0 if there is no time, or the date does not exist. If the
+ * time does not fit in int64_t, *RET_NS is INT64_MIN or INT64_MAX.
  */
 size_t spec_time_parse(const char *text, size_t len, int64_t *ret_ns);
 
-/*
- * Parse a duration that a person has written: digits, and then the unit s, m, h or d. Digits
- * without a unit are seconds. If the duration does not fit in int64_t, set *RET_SECONDS to the
- * longest one that does. Return false if TEXT is not a duration.
- */
+/* Parse a duration: digits with s, m, h or d, or seconds. A too long one becomes INT64_MAX. */
 bool spec_time_span_parse(const char *text, int64_t *ret_seconds);
 /* Write a duration with the largest unit that divides it: "90s", "4h", "2d". */
 void spec_time_span_text(int64_t seconds, char ret[24]);
 
-/* Write a time in ns as "2026-11-21T09:08:40Z", without fractions of a second; "" if NS is 0. */
+/* Write a time as "2026-11-21T09:08:40Z"; "" if NS is 0. */
 void spec_time_text(int64_t ns, char ret[32]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Builds JSON trees with json-c. value.h parses JSON. */
+/* Builds JSON trees with json-c. */
 #include "spec/base/tree.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decodes and cleans UTF-8. Overlong forms, surrogates and numbers above U+10FFFF are invalid. If
- * bytes are invalid, the first of them is escaped, and decoding continues at the next byte.
+ * Overlong forms, surrogates and numbers above U+10FFFF are invalid. If bytes are invalid, the
+ * first of them is escaped, and decoding continues at the next byte.
  */
 #include "spec/base/utf8.h"
 
@@ -73,10 +73,7 @@ static bool is_control(uint32_t c)
 	return c < 0x20 || (c >= 0x7f && c < 0xa0);
 }
 
-/*
- * Return the length in bytes of the character at S; 0 if it is not valid UTF-8. S must not be at
- * the end of its text. Set *RET_CLEAN to true if the character needs no escape, else to false.
- */
+/* Return the character's length, or 0 if it is invalid. *RET_CLEAN: it needs no escape. */
 static size_t read_char(const unsigned char *s, const char *keep, bool *ret_clean)
 {
 	uint32_t c;

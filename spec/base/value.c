@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses JSON (RFC 8259) in one pass over a copy of the text. The parser writes into this copy. It
- * replaces escapes, and puts a NUL after each string and after each word (a number, true, false or
- * null).
+ * Parses JSON (RFC 8259) in one pass over a copy of the text. The parser replaces escapes in the
+ * copy, and puts a NUL after each string and each word (a number, true, false or null).
  *
- * The parser appends each value at the low end of one array. When a map or a list ends, the parser
- * moves its values to the high end, where they remain. The number of brackets and commas bounds the
- * number of values, so the array is large enough.
+ * Values are appended at the low end of one array. When a map or a list ends, its values are moved
+ * to the high end. The number of brackets and commas bounds the number of values.
  */
 #include "spec/base/value.h"
 
@@ -19,26 +17,22 @@
 #include "spec/base/time.h"
 #include "spec/base/utf8.h"
 
-/* The maximum depth of nesting. A splitter (spec/api/split.h) accepts no deeper value. */
+/* A splitter (spec/api/split.h) accepts no deeper value. */
 #define MAX_DEPTH (2 * SPEC_MAX_DEPTH + 2)
 
 #define REPLACEMENT 0xfffd /* replaces half a surrogate pair */
 
 struct parser {
-	char *p; /* the next byte of the copy to parse; the copy ends with a NUL */
-	/*
-	 * The byte after the last word (a number, true, false or null). The parser replaces this
-	 * byte by a NUL as soon as it has parsed the byte. NULL if the last word already ends with
-	 * a NUL.
-	 */
+	char *p; /* next byte of the copy, which ends with a NUL */
+	/* The byte after the last number, true, false or null, until it is replaced by a NUL. */
 	char *word_end;
-	struct spec_value *low;		    /* where the next value is appended, at the low end */
-	struct spec_value *high;	    /* the first value at the high end */
-	struct spec_value *open[MAX_DEPTH]; /* the maps and lists that contain P, outermost first */
+	struct spec_value *low;		    /* where the next value is appended */
+	struct spec_value *high;	    /* first value at the high end */
+	struct spec_value *open[MAX_DEPTH]; /* maps and lists that contain P, outermost first */
 	unsigned depth;
 };
 
-/* Skip white space. Return the next byte, but don't move past that byte. */
+/* Skip white space. Return the next byte without moving past it. */
 static char next(struct parser *s)
 {
 	while (*s->p == ' ' || *s->p == '\n' || *s->p == '\t' || *s->p == '\r')
@@ -46,7 +40,7 @@ static char next(struct parser *s)
 	return *s->p;
 }
 
-/* Skip white space. Return the next byte, and move past that byte. */
+/* Skip white space. Return the next byte, and move past it. */
 static char take(struct parser *s)
 {
 	char c = next(s);
@@ -81,8 +75,8 @@ static char *put_utf8(char *to, unsigned c)
 }
 
 /*
- * Decode an escape \uXXXX, or a surrogate pair of two, whose first "\u" was already read. Write the
- * character to TO, and return the end of the written bytes; NULL if the escape is invalid.
+ * Decode \uXXXX or a surrogate pair, after the first "\u", to TO. Return the end of the written
+ * bytes; NULL if the escape is invalid.
  */
 static char *put_unicode(struct parser *s, char *to)
 {
@@ -101,10 +95,7 @@ static char *put_unicode(struct parser *s, char *to)
 	return put_utf8(to, pair);
 }
 
-/*
- * Parse a string whose opening quote was already read. END is the end of the copy. Return the
- * string's text, and its length in *RET_LEN; NULL if the string is invalid or not closed.
- */
+/* Parse a string after its opening quote. Return NULL if it is invalid or not closed. */
 static const char *string(struct parser *s, const char *end, unsigned *ret_len)
 {
 	static const char escaped[] = "\"\\/bfnrt", plain[] = "\"\\/\b\f\n\r\t";
@@ -206,10 +197,7 @@ static bool scalar(struct parser *s, struct spec_value *v, const char *end)
 
 /* --- structure --- */
 
-/*
- * Parse the beginning of the next value. If the value is a map or a list, parse only the opening
- * bracket. Otherwise parse the whole value. If the value is a member of a map, KEY is its key.
- */
+/* Parse a scalar, or the opening bracket of a map or list. KEY is "" outside maps. */
 static bool begin(struct parser *s, const char *key, const char *end)
 {
 	struct spec_value *v = s->low++;
@@ -240,7 +228,6 @@ static bool item(struct parser *s, const char *end)
 	return key && take(s) == ':' && begin(s, key, end);
 }
 
-/* Parse the whole text. */
 static bool parse(struct parser *s, const char *end)
 {
 	if (!begin(s, "", end))
@@ -374,7 +361,7 @@ int64_t spec_read_time(const struct spec_value *o, const char *key)
 	const char *text = spec_read_text(o, key);
 	int64_t ns;
 
-	/* Round down to a whole second, since only some times of an object have a fraction. */
+	/* Only some times of an object have a fraction. */
 	if (!*text || spec_time_parse(text, strlen(text), &ns) != strlen(text))
 		return 0;
 	return ns > 0 && ns < INT64_MAX ? ns - ns % NS_PER_S : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds the cause of an error in the messages of the kubelet, the runtime and the scheduler. */
+/* Finds the cause of an error in messages of the kubelet, the runtime and the scheduler. */
 #include "spec/base/time.h"
 #include "spec/base/words.h"
 
@@ -10,7 +10,7 @@ static struct spec_words to_end(const char *p)
 	return (struct spec_words){p, strlen(p)};
 }
 
-/* Return the text in quotes that directly follows KEY in TEXT; empty if there is none. */
+/* Return the text in quotes that directly follows KEY; empty if there is none. */
 static struct spec_words quoted(const char *text, const char *key)
 {
 	const char *p = strstr(text, key);
@@ -58,10 +58,7 @@ struct spec_words spec_words_pull(const char *message)
 	/* The errors of a chain are joined by ": ". */
 	for (const char *p = message; (p = strstr(p, ": ")); p += 2)
 		last = p + 2;
-	/*
-	 * A chain may end with "Back-off pulling image ...". This text is not a cause. It only
-	 * means that the kubelet retries the pull.
-	 */
+	/* "Back-off pulling image ..." only means that the kubelet retries. */
 	return strstr(last, "pulling image ") ? nothing : to_end(last);
 }
 
@@ -119,10 +116,7 @@ struct spec_words spec_words_unschedulable(const char *message)
 	const char *preemption = strstr(message, " preemption: ");
 	const char *end = strstr(message, ". ");
 
-	/*
-	 * The first sentence counts the nodes, and has the cause. Omit the sentences about
-	 * preemption that plugins add.
-	 */
+	/* The first sentence has the cause. Plugins add sentences about preemption. */
 	return preemption && end && end < preemption
 		       ? (struct spec_words){message, (size_t)(end + 1 - message)}
 		       : to_end(message);
