@@ -7,15 +7,10 @@
  *						a newline			BEFORE
  *						anything else			OTHER
  *	CONTENT	output				the end of the line		BEFORE
- *						SPEC_LOGLINE_ENTRY bytes	MIDDLE
- *	MIDDLE	a part's time, or output	a time and its blank		CONTENT
- *						a newline, as output		BEFORE
- *						anything else, as output	CONTENT
  *	OTHER	a message			the end of the line		BEFORE
  */
 #include "spec/logline/logline.h"
 
-#include <ctype.h>
 #include <errno.h>
 
 #include "spec/base/mem.h"
@@ -25,10 +20,8 @@
 #define PREFIX_MAX   48 /* more than the length of a time */
 #define TEXT_MAX     512
 #define SECOND_CHARS 20 /* "2026-11-21T09:08:40." */
-/* A program may print a time where the runtime may cut a line. Accept only a likely time. */
-#define PART_MAX (INT64_C(30) * 86400 * NS_PER_S)
 
-enum line_state { BEFORE, CONTENT, MIDDLE, OTHER };
+enum line_state { BEFORE, CONTENT, OTHER };
 
 struct spec_logline {
 	/* NULL once all known output has arrived */
@@ -37,9 +30,8 @@ struct spec_logline {
 	int64_t since;
 	bool force, gap;
 	enum line_state state;
-	uint64_t n;   /* bytes that have arrived */
-	size_t entry; /* bytes of output since the last time, at most SPEC_LOGLINE_ENTRY */
-	bool any;     /* a line has begun */
+	uint64_t n; /* bytes that have arrived */
+	bool any;   /* a line has begun */
 	int64_t line_ns;
 	char prefix[PREFIX_MAX]; /* the possible beginning of a time */
 	size_t n_prefix;
@@ -127,15 +119,14 @@ static int not_found(struct spec_logline *l, bool line, spec_logline_fn fn, void
 	return begin_new(l, fn, data);
 }
 
-/* Begin a line, or a later part of a line if PART is true. NEXT has its first N bytes. */
-static int begin_line(struct spec_logline *l, int64_t ns, bool part, const char *next, size_t n,
+/* Begin a line. NEXT has its first N bytes. */
+static int begin_line(struct spec_logline *l, int64_t ns, const char *next, size_t n,
 		      spec_logline_fn fn, void *data)
 {
 	const char *newline;
 
 	l->line_ns = max_of(ns, (int64_t)0); /* no log is from before 1970 */
 	l->state = CONTENT;
-	l->entry = 0;
 	l->any = true;
 	l->n_text = 0;
 	l->text[0] = '\0';
@@ -143,11 +134,10 @@ static int begin_line(struct spec_logline *l, int64_t ns, bool part, const char 
 		return 0;
 	if (l->force && l->past->blind && overlap_is_newer(l->overlap, l->line_ns))
 		return not_found(l, true, fn, data);
-	n = min_of(n, (size_t)SPEC_LOGLINE_ENTRY);
 	newline = memchr(next, '\n', n);
 	if (newline)
 		n = (size_t)(newline + 1 - next);
-	switch (overlap_line(l->overlap, l->line_ns, part, next, n)) {
+	switch (overlap_line(l->overlap, l->line_ns, next, n)) {
 	case OVERLAP_NEW:
 		return begin_new(l, fn, data);
 	case OVERLAP_NONE:
@@ -222,7 +212,7 @@ static int take_prefix(struct spec_logline *l, char c, const char *next, size_t 
 	if (c == ' ' && l->n_prefix > 0 &&
 	    spec_time_parse(l->prefix, l->n_prefix, &ns) == l->n_prefix) {
 		l->n_prefix = 0;
-		return begin_line(l, ns, false, next, n, fn, data);
+		return begin_line(l, ns, next, n, fn, data);
 	}
 	l->prefix[l->n_prefix++] = c;
 	if (c == '\n' || c == ' ' || l->n_prefix == sizeof(l->prefix)) {
@@ -246,76 +236,21 @@ static size_t take_time(struct spec_logline *l, const char *bytes, size_t n, spe
 	if (len == 0 || len >= PREFIX_MAX || bytes[len] != ' ')
 		return 0;
 	len++;
-	*ret_err = begin_line(l, ns, false, bytes + len, n - len, fn, data);
+	*ret_err = begin_line(l, ns, bytes + len, n - len, fn, data);
 	return len;
 }
 
-/* True if the N bytes at TEXT can be the first bytes of a kubelet's time and its blank. */
-static bool may_be_time(const char *text, size_t n)
-{
-	static const char form[] = "0000-00-00T00:00:00.";
-
-	for (size_t i = 0; i < n; i++) {
-		unsigned char c = (unsigned char)text[i];
-
-		if (i >= sizeof(form) - 1 ? !isdigit(c) && !strchr("Z+-: ", c)
-		    : form[i] == '0'	  ? !isdigit(c)
-					  : c != (unsigned char)form[i])
-			return false;
-	}
-	return n < PREFIX_MAX && !memchr(text, '\0', n);
-}
-
-/* Deliver PREFIX as output, because it is not the time of a part. */
-static int release_prefix(struct spec_logline *l, spec_logline_fn fn, void *data)
-{
-	size_t n = l->n_prefix;
-
-	l->n_prefix = 0;
-	l->state = CONTENT;
-	return n > 0 ? take_content(l, l->prefix, n, fn, data) : 0;
-}
-
-/* C is output, or belongs to the time of a line's next part. NEXT has the N bytes after C. */
-static int take_middle(struct spec_logline *l, char c, const char *next, size_t n,
-		       spec_logline_fn fn, void *data)
-{
-	int64_t ns;
-	int err;
-
-	l->prefix[l->n_prefix++] = c;
-	if (c == ' ' && l->n_prefix > 1 &&
-	    spec_time_parse(l->prefix, l->n_prefix, &ns) + 1 == l->n_prefix && ns >= l->line_ns &&
-	    ns - l->line_ns < PART_MAX) {
-		l->n_prefix = 0;
-		return begin_line(l, ns, true, next, n, fn, data);
-	}
-	if (c != ' ' && may_be_time(l->prefix, l->n_prefix))
-		return 0;
-	l->past->plain |= c != '\n' || l->n_prefix > 1;
-	err = release_prefix(l, fn, data);
-	if (c == '\n')
-		l->state = BEFORE;
-	return err;
-}
-
-/* Process output up to the end of the line, or up to where the runtime may have cut it next. */
+/* Process output up to the end of the line. Return the number of processed bytes. */
 static size_t take_line(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 			void *data, int *ret_err)
 {
-	const char *newline;
+	const char *newline = memchr(bytes, '\n', n);
 
-	if (!l->past->plain)
-		n = min_of(n, SPEC_LOGLINE_ENTRY - l->entry);
-	newline = memchr(bytes, '\n', n);
-	if (newline)
+	if (newline) {
 		n = (size_t)(newline + 1 - bytes);
-	*ret_err = take_content(l, bytes, n, fn, data);
-	l->entry = min_of(l->entry + n, (size_t)SPEC_LOGLINE_ENTRY);
-	if (newline)
 		l->state = BEFORE;
-	else if (!l->past->plain && l->entry == SPEC_LOGLINE_ENTRY)
-		l->state = MIDDLE;
+	}
+	*ret_err = take_content(l, bytes, n, fn, data);
 	return n;
 }
 
@@ -345,10 +280,6 @@ int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_
 		switch (l->state) {
 		case CONTENT:
 			taken = take_line(l, bytes, left, fn, data, &err);
-			break;
-		case MIDDLE:
-			taken = 1;
-			err = take_middle(l, *bytes, bytes + 1, left - 1, fn, data);
 			break;
 		case BEFORE:
 			taken = take_time(l, bytes, left, fn, data, &err);
@@ -382,15 +313,7 @@ int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data)
 {
 	bool again;
 
-	if (l->state == MIDDLE && l->n_prefix > 0) {
-		/* The stream may have ended within the time of a line's next part. */
-		if (!has_ended_again(l))
-			return -EAGAIN;
-		if (!l->overlap)
-			return release_prefix(l, fn, data);
-	} else {
-		add_text(l, l->prefix, l->n_prefix);
-	}
+	add_text(l, l->prefix, l->n_prefix);
 	if (!l->overlap)
 		return 0;
 	if (!overlap_is_found(l->overlap))

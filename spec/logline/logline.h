@@ -15,16 +15,10 @@
  * stream lacks the times of later parts, although the kubelet selects parts by these times. So a
  * stream may begin in the middle of a line, with text that has no time. Messages of the kubelet
  * have no time either, so text without a time is never delivered.
- *
- * Kubelets before 1.26 send the time of each part, in the middle of the line. This module removes a
- * time where the runtime cuts lines, unless it is earlier than the time of the previous part. It
- * stops doing this for the whole log once a line has continued at such a position without a time.
  */
 #pragma once
 
 #include "spec/base/base.h"
-
-#define SPEC_LOGLINE_ENTRY 16384 /* bytes after which the runtime cuts a line */
 
 /* A line of the log. AT is its offset. NS is in ns since 1970, or 0 if unknown. */
 struct spec_line {
@@ -47,7 +41,6 @@ struct spec_logline_known {
 
 /* What earlier streams of the log have shown; initially all 0. */
 struct spec_logline_past {
-	bool plain; /* the kubelet does not send the times of a line's parts */
 	/*
 	 * True if the last stream lacked the known end, and newer output was mistaken for known
 	 * output. With FORCE, the next stream accepts all lines that are newer than the known end.
@@ -94,8 +87,8 @@ int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_
 /*
  * Call this when the server has ended the stream without an error. FN may be called with the last
  * output. Return 0 if the log now has all output of the stream, or the error of FN. Return -EAGAIN
- * if there may be more output, because the stream ended within the known end or within a time.
- * Return -ESTALE if the stream had no part of the known end.
+ * if there may be more output, because the stream ended within the known end. Return -ESTALE if the
+ * stream had no part of the known end.
  */
 int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data);
 

@@ -8,6 +8,7 @@
 #define GUESSES_MAX 256
 /* bytes that a guess must match if no time confirms it */
 #define PROOF 256
+#define ENTRY 16384 /* bytes after which the runtime cuts a line */
 
 struct guess {
 	uint64_t at; /* offset in the log to which the stream's next byte belongs */
@@ -143,8 +144,7 @@ static void guess_within(struct overlap *o, uint64_t line, uint64_t end, bool ea
 
 		if (each && is_start && at != line)
 			add_guess(o, (struct guess){.at = at, .timed = timed}, s);
-		for (uint64_t part = at + SPEC_LOGLINE_ENTRY; is_start && part < next;
-		     part += SPEC_LOGLINE_ENTRY)
+		for (uint64_t part = at + ENTRY; is_start && part < next; part += ENTRY)
 			add_guess(o, (struct guess){.at = part, .part = true}, s);
 		is_start = true;
 		at = next;
@@ -171,24 +171,19 @@ static void make_guesses(struct overlap *o, const struct line_start *s, bool fir
 						 .timed = timed || (first && line->at == 0)},
 				  s);
 		/* A part of a line may have a later time than the line. */
-		if (timed || any || (line->ns < s->ns && end - line->at > SPEC_LOGLINE_ENTRY))
+		if (timed || any || (line->ns < s->ns && end - line->at > ENTRY))
 			guess_within(o, line->at, end, timed || any, timed, s);
 	}
 }
 
-/*
- * True if a line with the time NS may begin at the offset of G. PART is true for a later part of a
- * line. If NS confirms G, record this in G.
- */
-static bool may_begin(const struct overlap *o, struct guess *g, int64_t ns, bool part)
+/* True if a line with the time NS may begin at the offset of G. If NS confirms G, record this. */
+static bool may_begin(const struct overlap *o, struct guess *g, int64_t ns)
 {
 	size_t i = record_of(o, g->at);
 	const struct spec_line *line = &o->known.lines[i];
 
-	g->timed |= !part && line->ns > 0 && line->ns == ns;
-	if (line->ns == 0 || part)
-		return ns >= line->ns;
-	if (line->at == g->at || i + 1 < o->known.n_lines)
+	g->timed |= line->ns > 0 && line->ns == ns;
+	if (line->ns > 0 && (line->at == g->at || i + 1 < o->known.n_lines))
 		return ns == line->ns;
 	return ns >= line->ns;
 }
@@ -222,8 +217,7 @@ int overlap_release(struct overlap *o, spec_logline_fn fn, void *data)
 	return min_of(err, 0);
 }
 
-enum overlap_answer overlap_line(struct overlap *o, int64_t ns, bool part, const char *next,
-				 size_t n)
+enum overlap_answer overlap_line(struct overlap *o, int64_t ns, const char *next, size_t n)
 {
 	const struct line_start start = {ns, next, n};
 	bool first = !o->begun;
@@ -231,7 +225,7 @@ enum overlap_answer overlap_line(struct overlap *o, int64_t ns, bool part, const
 	o->begun = true;
 	o->ns = ns;
 	for (size_t i = o->n_guesses; i-- > 0;)
-		if (!may_begin(o, &o->guesses[i], ns, part))
+		if (!may_begin(o, &o->guesses[i], ns))
 			drop(o, i);
 	if (o->n_guesses == 0 && o->reached)
 		return OVERLAP_NEW;

@@ -30,9 +30,8 @@ struct overlap *overlap_new(struct spec_logline_known *known, bool force);
 void overlap_free(struct overlap *o);
 /* Return the time in ns from which the caller must request the stream; 0 for the log's start. */
 int64_t overlap_since(const struct overlap *o);
-/* Begin a line, or a later part of a cut line if PART is true. NEXT has its first N bytes. */
-enum overlap_answer overlap_line(struct overlap *o, int64_t ns, bool part, const char *next,
-				 size_t n);
+/* Begin a line. NEXT has its first N bytes. */
+enum overlap_answer overlap_line(struct overlap *o, int64_t ns, const char *next, size_t n);
 /*
  * Process up to N bytes of the current line, and set *RET_N to the number of processed bytes. This
  * is less than N if a guess reaches the end of the known output, or if the next bytes are new.

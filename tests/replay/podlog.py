@@ -2,9 +2,8 @@
 """Output of containers, as a kubelet stores and serves it.
 
 The runtime writes one entry for each complete line, for each 16 KiB without a newline, and for the rest at the end.
-A request returns whole entries. A time precedes each line; an OLD kubelet (before 1.26) writes one before each
-entry. Rotation removes entries, so later requests don't get them. If the kubelet does not notice a rotation, streams
-that follow the log get nothing more."""
+A request returns whole entries, with a time before each line. Rotation removes entries, so later requests don't get
+them. If the kubelet does not notice a rotation, streams that follow the log get nothing more."""
 
 import datetime
 import functools
@@ -17,8 +16,6 @@ PIECE = 16 * 1024
 
 class Log:
     """The output of one run of a container. Any thread may append to it."""
-
-    old = False
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -146,6 +143,6 @@ class Reader:
         return out, ended
 
     def _text(self, at, text):
-        head = f"{stamp(at)} ".encode() if self.timestamps and (self.line_start or self.log.old) else b""
+        head = f"{stamp(at)} ".encode() if self.timestamps and self.line_start else b""
         self.line_start = text.endswith(b"\n")  # even for an entry that is not shown
         return head + text if at >= self.since else b""

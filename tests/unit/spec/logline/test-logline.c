@@ -30,7 +30,7 @@ struct kubelet {
 	struct part *parts;
 	size_t n_parts, parts_room;
 	size_t rotated; /* number of parts that were removed by log rotation */
-	bool old;	/* an old kubelet sends a time for each part, even within a line */
+	bool real;	/* lines are split at ENTRY, not at PART */
 	int64_t now;
 };
 
@@ -139,7 +139,7 @@ static char *body(const struct kubelet *k, bool since, int64_t ns, size_t *ret_n
 
 		if (!since || p->ns >= ns) {
 			time_text(p->ns, time);
-			if (begins || k->old)
+			if (begins)
 				fputs(time, out);
 			fwrite(k->out + p->at, 1, p->n, out);
 		}
@@ -462,12 +462,12 @@ static void print_long(struct kubelet *k, size_t n, bool ends)
 	}
 }
 
-/* The times that an old kubelet inserts within lines are not the program's output. */
-static void test_old_kubelet(void **state)
+/* The runtime splits lines, and the kubelet selects the parts by their times. */
+static void test_long_lines(void **state)
 {
 	for (seed = 1; seed < 60; seed++) {
 		uint64_t this = seed;
-		struct kubelet k = {.now = START, .old = seed % 4};
+		struct kubelet k = {.now = START};
 		struct reader r;
 		int err;
 
@@ -487,11 +487,11 @@ static void test_old_kubelet(void **state)
 	}
 }
 
-/* The program itself prints bytes that look like such a time. */
+/* The program itself prints a time, or its beginning, where the runtime splits the line. */
 static void test_own_times(void **state)
 {
 	static const char *const own[] = {
-		"2026-11-21T09:08:40.123456789Z x\n", /* long ago */
+		"2026-11-21T09:08:40.123456789Z x\n",
 		"2026-11-21T09:08:40.1234567",
 		"20",
 		"2026-11-21 \n",
@@ -515,35 +515,6 @@ static void test_own_times(void **state)
 		kubelet_clear(&k);
 		reader_close(&r);
 	}
-}
-
-/*
- * A stream ends normally within a time in the middle of a line, because the server lost the
- * kubelet. The time must not become output.
- */
-static void test_cut_time(void **state)
-{
-	struct kubelet k = {.now = START, .old = true};
-	const size_t head = strlen("2026-11-21T09:08:40.000000000Z ");
-	struct reader r;
-	size_t n;
-
-	reader_open(&r);
-	print_long(&k, 2 * ENTRY, true);
-	for (size_t i = 1; i < head; i++) {
-		struct spec_logline *l = begin(&r, false, r.window);
-		cleanup_free char *text = body(&k, false, 0, &n);
-
-		assert_int_equal(feed(&r, l, text, head + ENTRY + i), 0);
-		assert_int_equal(end(&r, l), -EAGAIN);
-		assert_int_equal(r.n, ENTRY);
-		assert_string_equal(spec_logline_text(l), "");
-		spec_logline_free(l);
-	}
-	follow(&r, &k);
-	assert_whole(&r, &k);
-	kubelet_clear(&k);
-	reader_close(&r);
 }
 
 /* The clock is set back while no stream is open. */
@@ -697,20 +668,16 @@ static void test_lost_lines(void **state)
 {
 	for (seed = 1; seed < 300; seed++) {
 		uint64_t this = seed;
-		struct kubelet k = {.now = START, .old = seed % 3 == 0};
+		struct kubelet k = {.now = START};
 		struct reader r;
 
 		reader_open(&r);
-		for (int i = 0; i < 100; i++) {
+		for (int i = 0; this % 3 && i < 100; i++) {
 			print_any(&k);
 			k.now += 1 + (int64_t)any(SECOND / 4);
 		}
-		if (k.old) {
-			kubelet_clear(&k);
-			k = (struct kubelet){.now = START, .old = true};
-			for (int i = 0; i < 5; i++)
-				print_long(&k, 1 + any(3 * ENTRY), true);
-		}
+		for (int i = 0; this % 3 == 0 && i < 5; i++)
+			print_long(&k, 1 + any(3 * ENTRY), true);
 		assert_int_equal(stream(&r, &k, true, false), 0);
 		r.n_lines = any(r.n_lines + 1);
 		r.window = 1 + any(r.n);
@@ -781,11 +748,11 @@ static void test_torn_and_untimed(void **state)
 static void print_many(struct kubelet *k)
 {
 	for (uint64_t lines = any(60); lines > 0; lines--) {
-		if (k->old && any(4) == 0)
+		if (k->real && any(4) == 0)
 			print_long(k, any(3 * ENTRY), true);
 		else if (any(2))
 			print(k, "the same\n", 0);
-		else if (k->old)
+		else if (k->real)
 			print(k, "\n", 1);
 		else
 			print_any(k);
@@ -806,7 +773,7 @@ static void rotate(struct kubelet *k, size_t n, size_t keep)
 		i--;
 	i -= min_of(i, keep);
 	while (i > 0 && (k->parts[i].ns == k->parts[i - 1].ns ||
-			 (!k->old && k->out[k->parts[i].at - 1] != '\n')))
+			 (!k->real && k->out[k->parts[i].at - 1] != '\n')))
 		i--;
 	k->rotated = max_of(k->rotated, i);
 }
@@ -823,7 +790,7 @@ static void test_any_end(void **state)
 
 	for (seed = 1; seed < seeds; seed++) {
 		uint64_t this = seed;
-		struct kubelet k = {.now = START, .old = seed % 3 == 0};
+		struct kubelet k = {.now = START, .real = seed % 3 == 0};
 		struct reader r;
 
 		reader_open(&r);
@@ -929,7 +896,7 @@ static void test_killed(void **state)
 static void test_known_parts(void **state)
 {
 	for (size_t rotated = 0; rotated < 4; rotated++) {
-		struct kubelet k = {.now = START, .old = true};
+		struct kubelet k = {.now = START};
 		struct reader r;
 
 		reader_open(&r);
@@ -1048,28 +1015,6 @@ static void test_untimed(void **state)
 }
 
 /*
- * At a place where a line may have been split, a time that is much later was printed by the
- * program.
- */
-static void test_late_part(void **state)
-{
-	static const char *const times[] = {"2026-11-21T09:08:41.123456789Z ",
-					    "2027-11-21T09:08:41.123456789Z "};
-
-	for (size_t i = 0; i < array_size(times); i++) {
-		struct spec_logline_past past = {0};
-		char line[ENTRY + 1], text[ENTRY + 128], expected[ENTRY + 64];
-
-		memset(line, 'x', ENTRY);
-		line[ENTRY] = '\0';
-		snprintf(text, sizeof(text), "2026-11-21T09:08:40.123456789Z %s%srest\n", line,
-			 times[i]);
-		snprintf(expected, sizeof(expected), "%s%srest\n", line, i ? times[i] : "");
-		assert_int_equal(one_stream(&past, NULL, 0, text, expected), 0);
-	}
-}
-
-/*
  * Two streams that end at the same place are complete only if they were requested from the same
  * time on.
  */
@@ -1088,16 +1033,24 @@ static void test_ended_twice(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_untimed),	    cmocka_unit_test(test_late_part),
-		cmocka_unit_test(test_ended_twice), cmocka_unit_test(test_any_cut),
-		cmocka_unit_test(test_clock_back),  cmocka_unit_test(test_clock_back_seen),
-		cmocka_unit_test(test_rotated),	    cmocka_unit_test(test_any_rotation),
-		cmocka_unit_test(test_known),	    cmocka_unit_test(test_messages),
-		cmocka_unit_test(test_lost_lines),  cmocka_unit_test(test_old_kubelet),
-		cmocka_unit_test(test_own_times),   cmocka_unit_test(test_cut_time),
-		cmocka_unit_test(test_killed),	    cmocka_unit_test(test_known_parts),
-		cmocka_unit_test(test_torn),	    cmocka_unit_test(test_like_a_part),
-		cmocka_unit_test(test_any_end),	    cmocka_unit_test(test_torn_and_untimed),
+		cmocka_unit_test(test_untimed),
+		cmocka_unit_test(test_ended_twice),
+		cmocka_unit_test(test_any_cut),
+		cmocka_unit_test(test_clock_back),
+		cmocka_unit_test(test_clock_back_seen),
+		cmocka_unit_test(test_rotated),
+		cmocka_unit_test(test_any_rotation),
+		cmocka_unit_test(test_known),
+		cmocka_unit_test(test_messages),
+		cmocka_unit_test(test_lost_lines),
+		cmocka_unit_test(test_long_lines),
+		cmocka_unit_test(test_own_times),
+		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_known_parts),
+		cmocka_unit_test(test_torn),
+		cmocka_unit_test(test_like_a_part),
+		cmocka_unit_test(test_any_end),
+		cmocka_unit_test(test_torn_and_untimed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
