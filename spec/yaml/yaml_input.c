@@ -10,7 +10,6 @@
 
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
-#include "spec/base/span.h"
 #include "spec/base/utf8.h"
 #include "spec/base/value.h"
 
@@ -152,33 +151,6 @@ static const char *skip_space(const char *s, const char *end)
 	return s;
 }
 
-static const char *skip_map(const char *s, const char *end)
-{
-	struct spec_nest nest = {.depth = 1};
-
-	return spec_span_nest(&nest, SIZE_MAX, s + 1, end);
-}
-
-/* Put "---" between several JSON maps without separators. Return NULL if there is only one. */
-static char *split_maps(const char *text, size_t *len)
-{
-	const char *end = text + *len, *next = skip_space(skip_map(text, end), end);
-	char *ret = NULL;
-	FILE *out;
-
-	if (next == end || *next != '{')
-		return NULL;
-	out = text_stream(&ret, len);
-	for (; next < end && *next == '{'; next = skip_space(skip_map(text, end), end)) {
-		fwrite(text, 1, (size_t)(next - text), out);
-		fputs(next[-1] == '\n' ? "--- " : "\n--- ", out);
-		text = next;
-	}
-	fwrite(text, 1, (size_t)(end - text), out);
-	text_stream_close(out);
-	return ret;
-}
-
 char *yaml_input_from_json(const char *text, size_t *len)
 {
 	const char *end = text + *len, *s = skip_space(text, end);
@@ -190,7 +162,7 @@ char *yaml_input_from_json(const char *text, size_t *len)
 		return NULL;
 	/* In valid JSON, every backslash is in a string, as adapt() requires. */
 	if (!needs_adapting(text, *len) || spec_value_parse(text, *len, &json) < 0)
-		return *s == '{' ? split_maps(text, len) : NULL;
+		return NULL;
 	out = text_stream(&ret, len);
 	for (s = text; s < end;)
 		s += adapt(s, end, out);
@@ -260,7 +232,8 @@ static const struct {
 	{"found undefined tag handle", NULL, HERE, TAG_TEXT},
 	{"found incompatible YAML document", NULL, HERE, "kxfs reads only YAML 1.1 and 1.2"},
 	{"did not find expected <document start>", NULL, HERE,
-	 "the document has ended before this; check the indentation and the brackets"},
+	 "the document has ended before this, and a file has only one; check the indentation and "
+	 "the brackets"},
 };
 
 /* For problems without a row above, the context selects the explanation. */

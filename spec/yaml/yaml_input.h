@@ -10,10 +10,9 @@
 int yaml_input_begin(const char **text, size_t *len, struct spec_errors *e);
 
 /*
- * Convert JSON that is not valid YAML: escapes of a surrogate pair ("\ud83d\ude00"), characters
- * that YAML requires to be escaped, and the output of jq(1), which separates maps by white space
- * only. Return YAML (malloc'ed) and set *LEN, or return NULL if libyaml can parse TEXT as it is.
- * Lines keep their numbers, except where two maps were on one line.
+ * Convert JSON that is not valid YAML: escapes of a surrogate pair ("\ud83d\ude00"), and characters
+ * that YAML requires to be escaped. Return YAML (malloc'ed) and set *LEN, or return NULL if libyaml
+ * can parse TEXT as it is. Lines keep their numbers.
  */
 char *yaml_input_from_json(const char *text, size_t *len);
 

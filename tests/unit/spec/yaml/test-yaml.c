@@ -295,8 +295,8 @@ static void test_syntax(void **state)
 		{"a: |0\n", "1:5: the indentation after \"|\" or \">\" must be a digit from 1 "
 			    "to 9\n"},
 		{"a: [b, , c]\n", "1:8: a value is missing here\n"},
-		{"{a: 1}}\n", "1:7: the document has ended before this; check the indentation and "
-			      "the brackets\n"},
+		{"{a: 1}}\n", "1:7: the document has ended before this, and a file has only one; "
+			      "check the indentation and the brackets\n"},
 		{"%TAG !e! tag:yaml.org,2002:\n---\na\n",
 		 "1:1: %TAG is not supported: remove this line, or indent it if it belongs to a "
 		 "multi-line text\n"},
