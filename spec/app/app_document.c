@@ -76,24 +76,6 @@ static struct spec_yaml *unwrap(struct spec_yaml *root)
 	return app;
 }
 
-/* --- several objects --- */
-
-#define MAX_LISTED 10
-
-struct contents {
-	FILE *out;  /* lists the first MAX_LISTED objects */
-	size_t n;   /* objects */
-	bool ready; /* at least one is a ready manifest */
-};
-
-/* Return the text at KEY in MAP (may be NULL), or "?". */
-static const char *word(const struct spec_yaml *map, const char *key)
-{
-	const struct spec_yaml *value = map ? spec_yaml_get(map, key) : NULL;
-
-	return value && value->type == SPEC_YAML_SCALAR ? value->text : "?";
-}
-
 /* Return the items of a List; NULL if ROOT is not a List. */
 static const struct spec_yaml *items_of(const struct spec_yaml *root)
 {
@@ -103,47 +85,19 @@ static const struct spec_yaml *items_of(const struct spec_yaml *root)
 	return items && items->type == SPEC_YAML_LIST ? items : NULL;
 }
 
-static void add_object(struct contents *c, const struct spec_yaml *root)
-{
-	const struct spec_yaml *items = items_of(root), *metadata;
-	bool ready = spec_app_is_manifest(root);
-
-	c->ready |= ready;
-	for (size_t i = 0; items && i < items->n; i++)
-		add_object(c, items->v[i]);
-	if (items || c->n++ >= MAX_LISTED)
-		return;
-	metadata = spec_yaml_get(root, "metadata");
-	fputs(c->n > 1 ? ", " : "", c->out);
-	if (ready)
-		fprintf(c->out, "%.63s/%.63s", word(root, "kind"),
-			metadata && spec_yaml_get(metadata, "name")
-				? word(metadata, "name")
-				: word(metadata, "generateName"));
-	else if (root->type == SPEC_YAML_MAP && spec_yaml_get(root, "name"))
-		fprintf(c->out, "AppDef/%.63s", word(root, "name"));
-	else
-		fprintf(c->out, "line %u", root->line);
-}
-
-static int refuse_several(const struct spec_yaml *documents, struct spec_errors *e)
+/* Refuse several DOCUMENTS, or one with the ITEMS of a List. */
+static int refuse_several(const struct spec_yaml *documents, const struct spec_yaml *items,
+			  struct spec_errors *e)
 {
 	const struct spec_yaml *at = documents->v[documents->n > 1 ? 1 : 0];
-	cleanup_free char *text = NULL;
-	size_t len;
-	struct contents c = {.out = text_stream(&text, &len)};
+	const size_t n = documents->n > 1 ? documents->n : items->n;
 
-	for (size_t i = 0; i < documents->n; i++)
-		add_object(&c, documents->v[i]);
-	if (c.n > MAX_LISTED)
-		fprintf(c.out, " and %zu more", c.n - MAX_LISTED);
-	text_stream_close(c.out);
 	return spec_errors_add(
 		e, -EINVAL, at->line, at->column, "",
-		"the file contains %s%zu object%s%s%s%s; submit one file for each job%s",
-		documents->n > 1 ? "" : "a List of ", c.n, c.n == 1 ? "" : "s", c.n ? " (" : "",
-		text, c.n ? ")" : "",
-		c.ready ? ", or create all objects with kubectl create -f FILE, and kxfs shows the "
+		"the file contains %s%zu object%s; submit one file for each job%s",
+		documents->n > 1 ? "" : "a List of ", n, n == 1 ? "" : "s",
+		spec_app_is_manifest(at)
+			? ", or create all objects with kubectl create -f FILE, and kxfs shows the "
 			  "job"
 			: "");
 }
@@ -158,6 +112,7 @@ int spec_app_parse(const char *text, size_t len, struct spec_yaml **ret, struct 
 {
 	static const char printed[] = "=== APPLICATION ===";
 	cleanup(spec_yaml_freep) struct spec_yaml *documents = NULL;
+	const struct spec_yaml *items;
 	size_t before = e->n + e->dropped;
 	int err;
 
@@ -171,8 +126,9 @@ int spec_app_parse(const char *text, size_t len, struct spec_yaml **ret, struct 
 	err = spec_yaml_parse_all(text, len, &documents, e);
 	if (!documents)
 		return err;
-	if (documents->n > 1 || items_of(documents->v[0]))
-		return refuse_several(documents, e);
+	items = items_of(documents->v[0]);
+	if (documents->n > 1 || items)
+		return refuse_several(documents, items, e);
 	*ret = spec_yaml_take_only(documents);
 	spec_yaml_finish(*ret, spec_app_is_manifest(*ret) ? SPEC_YAML_KUBECTL : SPEC_YAML_CORE, e);
 	if (is_dry_run(*ret))

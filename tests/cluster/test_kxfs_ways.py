@@ -63,7 +63,7 @@ SILENT = {
 # Nothing is launched although the name is valid, and NAME.error contains the given text.
 NEVER = {
     "several jobs": ("kubectl get job $OLD $OLDER -o yaml > $F", "2 objects"),
-    "two objects of a chart": ("helm template r $T/two --set name=$N > $F", "2 objects (ConfigMap/settings, Job/"),
+    "two objects of a chart": ("helm template r $T/two --set name=$N > $F", "2 objects"),
     "a Pod": ("kubectl run $N --image=$IMAGE --restart=Never --dry-run=client -o yaml > $F", "Pod"),
     "a CronJob": ("kubectl create cronjob $N --image=$IMAGE --schedule='0 0 * * *' --dry-run=client -o yaml > $F", "jobTemplate"),
     "helm install --dry-run": ("helm install r $T/chart --set name=$N --dry-run=client > $F", "2 objects"),
