@@ -29,8 +29,7 @@ struct row {
 	int64_t changed, created; /* ns */
 	const char *bytes;	  /* in spec_list.kept; malloc'ed if the row is FRESH */
 	size_t len;
-	/* while a new text is made: FRESH for a new row, WANTED for an old row that is reused */
-	bool fresh, wanted;
+	bool fresh; /* new, while a new text is made */
 };
 
 struct spec_list {
@@ -255,24 +254,6 @@ static void index_rows(struct spec_list *list)
 	}
 }
 
-/* Merge the WANTED rows of LIST, which are sorted, and the N_FRESH rows of FRESH into TO. */
-static void merge_rows(const struct spec_list *list, struct row *fresh, size_t n_fresh,
-		       struct row *to)
-{
-	size_t f = 0;
-
-	qsort(fresh, n_fresh, sizeof(struct row), compare_rows);
-	for (size_t i = 0; i < list->n; i++) {
-		if (!list->rows[i].wanted)
-			continue;
-		while (f < n_fresh && compare_rows(&fresh[f], &list->rows[i]) < 0)
-			*to++ = fresh[f++];
-		*to++ = list->rows[i];
-	}
-	while (f < n_fresh)
-		*to++ = fresh[f++];
-}
-
 /* Move the bytes of all N rows into one text, and return it. */
 static struct spec_text *keep_rows(struct row *rows, size_t n)
 {
@@ -288,7 +269,7 @@ static struct spec_text *keep_rows(struct row *rows, size_t n)
 		memcpy(to, rows[i].bytes, rows[i].len);
 		if (rows[i].fresh)
 			free((char *)(uintptr_t)rows[i].bytes);
-		rows[i].fresh = rows[i].wanted = false;
+		rows[i].fresh = false;
 		rows[i].bytes = to;
 		to += rows[i].len;
 	}
@@ -304,35 +285,32 @@ static void list_clear(struct spec_list *list)
 
 static void list_update(struct spec_list *list, const struct spec_job *const *jobs, size_t n)
 {
-	cleanup_free struct row *fresh = new0_n(struct row, n);
 	struct row *rows = new0_n(struct row, n);
 	struct spec_text *kept;
-	size_t n_fresh = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		const struct spec_job *job = jobs[i];
 		size_t at = job->revision & list->mask;
-		struct row *row;
+		const struct row *old;
 		char *bytes;
 
-		while ((row = list->index[at]) && row->revision != job->revision)
+		while ((old = list->index[at]) && old->revision != job->revision)
 			at = (at + 1) & list->mask;
-		if (row && job->revision) {
-			row->wanted = true;
+		if (old && job->revision) {
+			rows[i] = *old;
 			continue;
 		}
-		row = &fresh[n_fresh++];
-		*row = (struct row){.revision = job->revision,
-				    .changed = job->changed,
-				    .created = job->created,
-				    .fresh = true};
+		rows[i] = (struct row){.revision = job->revision,
+				       .changed = job->changed,
+				       .created = job->created,
+				       .fresh = true};
 		if (list->form == SPEC_LIST_TABLE)
-			make_cells(job, &bytes, &row->len);
+			make_cells(job, &bytes, &rows[i].len);
 		else
-			spec_status_json_line(job, &bytes, &row->len);
-		row->bytes = bytes;
+			spec_status_json_line(job, &bytes, &rows[i].len);
+		rows[i].bytes = bytes;
 	}
-	merge_rows(list, fresh, n_fresh, rows);
+	qsort(rows, n, sizeof(struct row), compare_rows);
 	kept = keep_rows(rows, n);
 	list_clear(list);
 	list->rows = rows;
