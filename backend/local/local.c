@@ -211,10 +211,8 @@ static int local_text(struct backend *b, const struct spec_job *job, enum backen
 					head->more->parts[RECORD_PLAN], &rec);
 	if (err)
 		return err;
-	spec_set(&rec->file, head->file);
-	rec->job->history = job->history;
 	local_record_read_app(state_dir, b->config.home, rec);
-	spec_record_yaml(rec, ret, ret_len);
+	spec_record_yaml(rec, head->file, ret, ret_len);
 	return 0;
 }
 

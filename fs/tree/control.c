@@ -24,7 +24,7 @@ static const char help_text[] =
 	"  status.json           the same as JSON\n"
 	"  why                   why the job does not run, or why it failed; empty if all is well\n"
 	"  usage                 what the job requested and used: time, CPU, memory, as YAML\n"
-	"  manifest.yaml         the object in the cluster, or the record of a local job\n"
+	"  manifest.yaml         the object in the cluster; of a local job, what was submitted\n"
 	"  app.yaml              the submitted file, if known\n"
 	"  events                in a cluster: events of the job and its pods, one per line\n"
 	"  ctl                   write suspend, resume, restart, queue NAME ...; read: possible actions\n"

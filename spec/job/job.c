@@ -283,7 +283,7 @@ void spec_transitions_write(struct json_object *o, const struct spec_transitions
 	struct json_object *list = spec_tree_add(o, "transitions", spec_tree_list(t->n));
 
 	for (size_t i = 0; i < t->n; i++)
-		spec_fields_write(spec_tree_append(list, spec_tree_map()), fields, &t->v[i], false);
+		spec_fields_write(spec_tree_append(list, spec_tree_map()), fields, &t->v[i]);
 }
 
 int spec_transitions_read(const struct spec_value *o, struct spec_transitions *t)

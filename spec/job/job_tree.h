@@ -9,12 +9,10 @@
 enum spec_snapshot_form {
 	SPEC_SNAPSHOT_WHOLE,
 	SPEC_SNAPSHOT_NO_LOGS, /* without logs, which the reader knows */
-	/* for people: the most important fields, and times as dates; kxfs can't parse it */
-	SPEC_SNAPSHOT_PEOPLE,
 };
 
 struct json_object *spec_snapshot_tree(const struct spec_job *job, enum spec_snapshot_form form);
-/* Make a job, not packed, from ROOT in the form WHOLE or NO_LOGS. Return 0 or -EINVAL. */
+/* Make a job, not packed, from ROOT in FORM. Return 0 or -EINVAL. */
 int spec_snapshot_of(const struct spec_value *root, enum spec_snapshot_form form,
 		     struct spec_job **ret);
 

@@ -28,39 +28,37 @@
 static const struct spec_field job_fields[] = {
 	JOB(id, SPEC_FIELD_TEXT),
 	JOB(uid, SPEC_FIELD_TEXT),
-	JOB(app, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
+	JOB(app, SPEC_FIELD_TEXT, .optional = true),
 	JOB(state, SPEC_FIELD_WORD, .words = spec_state_words),
 	JOB(phase, SPEC_FIELD_TEXT),
 	JOB(reason, SPEC_FIELD_TEXT, .optional = true),
 	JOB(message, SPEC_FIELD_TEXT, .optional = true),
-	JOB(obstacle, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
-	JOB(last_words, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
-	JOB(silent, SPEC_FIELD_BOOL, .optional = true, .hidden = true),
-	JOB(backend, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
-	JOB(namespace, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
-	JOB(owner, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
-	JOB(queue, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
-	JOB(cluster_queue, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
-	JOB(flavors, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
-	JOB(priority_class, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
-	JOB(priority, SPEC_FIELD_INT, .min = INT_MIN, .max = INT_MAX, .optional = true,
-	    .hidden = true),
+	JOB(obstacle, SPEC_FIELD_TEXT, .optional = true),
+	JOB(last_words, SPEC_FIELD_TEXT, .optional = true),
+	JOB(silent, SPEC_FIELD_BOOL, .optional = true),
+	JOB(backend, SPEC_FIELD_TEXT, .optional = true),
+	JOB(namespace, SPEC_FIELD_TEXT, .optional = true),
+	JOB(owner, SPEC_FIELD_TEXT, .optional = true),
+	JOB(queue, SPEC_FIELD_TEXT, .optional = true),
+	JOB(cluster_queue, SPEC_FIELD_TEXT, .optional = true),
+	JOB(flavors, SPEC_FIELD_TEXT, .optional = true),
+	JOB(priority_class, SPEC_FIELD_TEXT, .optional = true),
+	JOB(priority, SPEC_FIELD_INT, .min = INT_MIN, .max = INT_MAX, .optional = true),
 	JOB(submitter, SPEC_FIELD_TEXT, .optional = true),
 	JOB(submission, SPEC_FIELD_TEXT, .optional = true),
-	JOB(own, SPEC_FIELD_BOOL, .hidden = true),
-	JOB(has_appdef, SPEC_FIELD_BOOL, .hidden = true),
+	JOB(own, SPEC_FIELD_BOOL),
+	JOB(has_appdef, SPEC_FIELD_BOOL),
 	JOB(history, SPEC_FIELD_BOOL),
 	JOB(suspended, SPEC_FIELD_BOOL),
-	JOB(given_up, SPEC_FIELD_BOOL, .optional = true, .hidden = true),
-	JOB(exact, SPEC_FIELD_BOOL, .optional = true, .hidden = true),
-	JOB(uncounted, SPEC_FIELD_BOOL, .optional = true, .hidden = true),
-	JOB(dropped, SPEC_FIELD_BOOL, .optional = true, .hidden = true),
+	JOB(given_up, SPEC_FIELD_BOOL, .optional = true),
+	JOB(exact, SPEC_FIELD_BOOL, .optional = true),
+	JOB(uncounted, SPEC_FIELD_BOOL, .optional = true),
+	JOB(dropped, SPEC_FIELD_BOOL, .optional = true),
 	JOB(retries, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
-	JOB(max_retries, SPEC_FIELD_UNSIGNED, .max = UINT_MAX, .hidden = true),
-	JOB(evictions, SPEC_FIELD_UNSIGNED, .max = INT32_MAX, .optional = true, .hidden = true),
-	JOB(time_limit, SPEC_FIELD_INT, .max = INT32_MAX, .optional = true, .hidden = true),
-	JOB(ttl, SPEC_FIELD_INT, .min = -1, .max = SPEC_MAX_LIMIT, .optional = true,
-	    .hidden = true),
+	JOB(max_retries, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
+	JOB(evictions, SPEC_FIELD_UNSIGNED, .max = INT32_MAX, .optional = true),
+	JOB(time_limit, SPEC_FIELD_INT, .max = INT32_MAX, .optional = true),
+	JOB(ttl, SPEC_FIELD_INT, .min = -1, .max = SPEC_MAX_LIMIT, .optional = true),
 	JOB(created, SPEC_FIELD_TIME),
 	JOB(started, SPEC_FIELD_TIME),
 	JOB(finished, SPEC_FIELD_TIME),
@@ -76,22 +74,21 @@ static const struct spec_field role_fields[] = {
 };
 
 static const struct spec_field replica_fields[] = {
-	REPLICA(name, SPEC_FIELD_TEXT, .hidden = true),
+	REPLICA(name, SPEC_FIELD_TEXT),
 	REPLICA(role, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
 	REPLICA(id, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
 	REPLICA(state, SPEC_FIELD_WORD, .words = spec_state_words),
-	REPLICA(pod, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
-	REPLICA(node, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
+	REPLICA(pod, SPEC_FIELD_TEXT, .optional = true),
+	REPLICA(node, SPEC_FIELD_TEXT, .optional = true),
 	REPLICA(reason, SPEC_FIELD_TEXT, .optional = true),
 	REPLICA(message, SPEC_FIELD_TEXT, .optional = true),
-	REPLICA(blamed, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
+	REPLICA(blamed, SPEC_FIELD_TEXT, .optional = true),
 	REPLICA(attempt, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
-	REPLICA(starts, SPEC_FIELD_UNSIGNED, .max = UINT_MAX, .optional = true, .hidden = true),
-	REPLICA(last_code, SPEC_FIELD_INT, .min = INT_MIN, .max = INT_MAX, .optional = true,
-		.hidden = true),
+	REPLICA(starts, SPEC_FIELD_UNSIGNED, .max = UINT_MAX, .optional = true),
+	REPLICA(last_code, SPEC_FIELD_INT, .min = INT_MIN, .max = INT_MAX, .optional = true),
 	REPLICA(exit_code, SPEC_FIELD_INT, .min = INT_MIN, .max = INT_MAX),
 	REPLICA(signal, SPEC_FIELD_INT, .max = INT_MAX),
-	REPLICA(gpus, SPEC_FIELD_UINT64, .optional = true, .hidden = true),
+	REPLICA(gpus, SPEC_FIELD_UINT64, .optional = true),
 	REPLICA(started, SPEC_FIELD_TIME),
 	REPLICA(finished, SPEC_FIELD_TIME),
 	{0},
@@ -102,7 +99,7 @@ static const struct spec_field log_fields[] = {
 	LOG(container, SPEC_FIELD_TEXT),
 	LOG(complete, SPEC_FIELD_BOOL, .optional = true),
 	LOG(gap, SPEC_FIELD_UINT64),
-	LOG(lost_end, SPEC_FIELD_BOOL, .optional = true, .hidden = true),
+	LOG(lost_end, SPEC_FIELD_BOOL, .optional = true),
 	{0},
 };
 
@@ -124,38 +121,35 @@ static const struct spec_field usage_fields[] = {
 
 struct json_object *spec_snapshot_tree(const struct spec_job *job, enum spec_snapshot_form form)
 {
-	bool people = form == SPEC_SNAPSHOT_PEOPLE;
 	struct json_object *root = spec_tree_map(), *list;
 
-	spec_fields_write(root, job_fields, job, people);
-	if (!people) {
-		spec_transitions_write(root, &job->transitions);
-		list = spec_tree_add(root, "roles", spec_tree_list(job->n_roles));
-		for (size_t i = 0; i < job->n_roles; i++) {
-			const struct spec_role_status *role = &job->roles[i];
-			struct json_object *o = spec_tree_append(list, spec_tree_map());
+	spec_fields_write(root, job_fields, job);
+	spec_transitions_write(root, &job->transitions);
+	list = spec_tree_add(root, "roles", spec_tree_list(job->n_roles));
+	for (size_t i = 0; i < job->n_roles; i++) {
+		const struct spec_role_status *role = &job->roles[i];
+		struct json_object *o = spec_tree_append(list, spec_tree_map());
 
-			spec_fields_write(o, role_fields, role, false);
-			if (role->request)
-				spec_fields_write(spec_tree_add(o, "request", spec_tree_map()),
-						  request_fields, role->request, false);
-		}
+		spec_fields_write(o, role_fields, role);
+		if (role->request)
+			spec_fields_write(spec_tree_add(o, "request", spec_tree_map()),
+					  request_fields, role->request);
 	}
 	list = spec_tree_add(root, "replicas", spec_tree_list(job->n_replicas));
 	for (size_t i = 0; i < job->n_replicas; i++) {
 		struct json_object *o = spec_tree_append(list, spec_tree_map()), *logs;
 		const struct spec_replica *r = &job->replicas[i];
 
-		spec_fields_write(o, replica_fields, r, people);
-		if (r->usage && !people)
+		spec_fields_write(o, replica_fields, r);
+		if (r->usage)
 			spec_fields_write(spec_tree_add(o, "usage", spec_tree_map()), usage_fields,
-					  r->usage, false);
+					  r->usage);
 		if (form != SPEC_SNAPSHOT_WHOLE)
 			continue;
 		logs = spec_tree_add(o, "logs", spec_tree_list(r->n_logs));
 		for (size_t k = 0; k < r->n_logs; k++)
 			spec_fields_write(spec_tree_append(logs, spec_tree_map()), log_fields,
-					  &r->logs[k], false);
+					  &r->logs[k]);
 	}
 	return root;
 }

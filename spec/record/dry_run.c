@@ -82,7 +82,6 @@ static int make_local(const struct spec_dry_run *d, const struct spec_yaml *root
 		.uid = uid,
 		.submission = submission,
 		.submitter = d->submitter,
-		.file = d->file,
 		.created = d->now,
 	};
 	int err = spec_local_read(root, &d->machine, &app, &terms, e);
@@ -102,7 +101,7 @@ static int make_local(const struct spec_dry_run *d, const struct spec_yaml *root
 	origin.time_limit = terms.time_limit;
 	origin.ttl = terms.ttl;
 	r = spec_record_new(take_ptr(app), &origin);
-	spec_record_yaml(r, ret, ret_len);
+	spec_record_yaml(r, d->file, ret, ret_len);
 	return 0;
 }
 

@@ -232,10 +232,10 @@ char *spec_head_text(const struct spec_head *h, struct spec_head_line *line, siz
 	/* HISTORY is only in the first line's letter, which kxfs changes in place. */
 	line->history = h->state == RECORD_HISTORY || h->state == RECORD_NEVER;
 	shown.state = h->state == RECORD_HISTORY ? RECORD_LIVE : h->state;
-	spec_fields_write(job, job_fields[0], &shown, false);
-	spec_fields_write(job, job_fields[1], h->more, false);
-	spec_fields_write(state, state_fields[0], &shown, false);
-	spec_fields_write(state, state_fields[1], h->more, false);
+	spec_fields_write(job, job_fields[0], &shown);
+	spec_fields_write(job, job_fields[1], h->more);
+	spec_fields_write(state, state_fields[0], &shown);
+	spec_fields_write(state, state_fields[1], h->more);
 	job_text = spec_tree_print(job);
 	state_text = spec_tree_print(state);
 	fprintf(out, "{\"job\":%s,\"state\":%s", job_text, state_text);

@@ -112,12 +112,12 @@ char *spec_held_part(const struct spec_held *h)
 	cleanup_json struct json_object *root = spec_tree_map();
 	struct json_object *list = spec_tree_list(h->n_after);
 
-	spec_fields_write(root, fields, h, false);
+	spec_fields_write(root, fields, h);
 	spec_tree_add(root, "after", list);
 	for (size_t i = 0; i < h->n_after; i++)
 		if (h->after[i].wait != SPEC_WAIT_MET)
 			spec_fields_write(spec_tree_append(list, spec_tree_map()), after_fields,
-					  &h->after[i], false);
+					  &h->after[i]);
 	return spec_tree_print(root);
 }
 

@@ -9,6 +9,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "spec/base/time.h"
+#include "spec/base/utf8.h"
 #include "spec/job/job_tree.h"
 #include "spec/record/local.h"
 #include "spec/yaml/field.h"
@@ -25,19 +26,13 @@
 
 static const struct spec_field job_fields[] = {
 	JOB(work_dir, SPEC_FIELD_TEXT),
-	JOB(goal, SPEC_FIELD_UNSIGNED, .max = SPEC_GOAL_STOP, .hidden = true),
-	JOB(again, SPEC_FIELD_BOOL, .hidden = true),
+	JOB(goal, SPEC_FIELD_UNSIGNED, .max = SPEC_GOAL_STOP),
+	JOB(again, SPEC_FIELD_BOOL),
 	/* a key that version 1.0 wrote */
 	{.key = "turn",
 	 .type = SPEC_FIELD_INT64,
 	 .at = offsetof(struct spec_record, queue_number),
-	 .max = SPEC_MAX_QUEUE_NUMBER,
-	 .hidden = true},
-	{0},
-};
-
-static const struct spec_field file_fields[] = {
-	JOB(file, SPEC_FIELD_TEXT),
+	 .max = SPEC_MAX_QUEUE_NUMBER},
 	{0},
 };
 
@@ -54,7 +49,7 @@ static struct spec_record *record_of(struct spec_job *job)
 
 	r->job = job;
 	r->plans = new0_n(struct spec_plan, job->n_replicas);
-	r->file = r->work_dir = r->fault = spec_empty();
+	r->work_dir = r->fault = spec_empty();
 	return r;
 }
 
@@ -111,7 +106,6 @@ struct spec_record *spec_record_new(struct spec_app *app, const struct spec_reco
 	struct spec_job *job = r->job;
 
 	r->app = app;
-	spec_set(&r->file, o->file);
 	spec_set(&r->work_dir, o->work_dir);
 	spec_set(&job->id, o->id);
 	spec_set(&job->uid, o->uid);
@@ -137,7 +131,6 @@ void spec_record_free(struct spec_record *r)
 	if (!r)
 		return;
 	spec_fields_unset(job_fields, r);
-	spec_fields_unset(file_fields, r);
 	spec_unset(&r->fault);
 	spec_job_unref(r->job);
 	free(r->plans);
@@ -167,24 +160,35 @@ char *spec_record_plan(const struct spec_record *r)
 	struct json_object *list =
 		spec_tree_add(root, "replicas", spec_tree_list(r->job->n_replicas));
 
-	spec_fields_write(root, job_fields, r, false);
+	spec_fields_write(root, job_fields, r);
 	for (size_t i = 0; i < r->job->n_replicas; i++)
 		spec_fields_write(spec_tree_append(list, spec_tree_map()), plan_fields,
-				  &r->plans[i], false);
+				  &r->plans[i]);
 	return spec_tree_print(root);
 }
 
-void spec_record_yaml(const struct spec_record *r, char **ret, size_t *ret_len)
+/* Add TEXT, which need not be UTF-8. */
+static void add_text(struct json_object *o, const char *key, const char *text)
 {
-	cleanup_json struct json_object *root = spec_snapshot_tree(r->job, SPEC_SNAPSHOT_PEOPLE);
+	cleanup_free char *clean = spec_utf8_clean_copy(text, "");
+
+	spec_tree_text(o, key, clean);
+}
+
+void spec_record_yaml(const struct spec_record *r, const char *file, char **ret, size_t *ret_len)
+{
+	cleanup_json struct json_object *root = spec_tree_map();
 	cleanup_free char *app = r->app ? spec_app_json(r->app) : NULL;
 
-	spec_fields_write(root, file_fields, r, true);
-	spec_fields_write(root, job_fields, r, true);
+	spec_tree_text(root, "id", r->job->id);
+	spec_tree_text(root, "uid", *r->job->uid ? r->job->uid : NULL);
+	add_text(root, "file", file);
+	add_text(root, "work_dir", r->work_dir);
+	spec_yaml_add_time(root, "created", r->job->created);
 	if (app)
 		spec_tree_add(root, "app", spec_tree_parse(app));
 	else
-		spec_tree_text(root, "app_error", r->fault);
+		add_text(root, "app_error", r->fault);
 	spec_yaml_emit(root, 0, ret, ret_len);
 }
 

@@ -40,7 +40,6 @@ struct spec_record {
 	 */
 	struct spec_job *job;
 	struct spec_plan *plans; /* one for each replica in JOB */
-	char *file;		 /* the submitted file, from the head */
 	char *work_dir;
 	unsigned goal; /* enum spec_goal */
 	bool again;    /* restart all replicas when none runs any more */
@@ -52,7 +51,7 @@ struct spec_record {
 };
 
 struct spec_record_origin {
-	const char *id, *uid, *submission, *submitter, *file, *work_dir;
+	const char *id, *uid, *submission, *submitter, *work_dir;
 	int64_t created, time_limit, ttl; /* as in struct spec_job */
 };
 
@@ -70,8 +69,8 @@ char *spec_record_plan(const struct spec_record *r);
 int spec_record_parse(const char *snapshot, const char *plan, struct spec_record **ret);
 /* Read the document TEXT into APP, or set FAULT. HOME is as in struct spec_app_rules. */
 void spec_record_read_app(struct spec_record *r, const char *text, size_t len, const char *home);
-/* Set *RET to R as YAML, for manifest.yaml, with the AppDef if it was read. */
-void spec_record_yaml(const struct spec_record *r, char **ret, size_t *ret_len);
+/* Set *RET to manifest.yaml: what was submitted as FILE, with the AppDef if it was read. */
+void spec_record_yaml(const struct spec_record *r, const char *file, char **ret, size_t *ret_len);
 
 void spec_record_attempt(struct spec_record *r, size_t i, unsigned n);
 /* Return the key of the log of ATTEMPT ("trainer-0.1"), malloc'ed. */

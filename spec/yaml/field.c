@@ -7,7 +7,6 @@
 #include "spec/base/encode.h"
 #include "spec/base/mem.h"
 #include "spec/base/utf8.h"
-#include "spec/yaml/yaml.h"
 
 /* The member of a map that replaces a text that is not UTF-8. Its value is base64. */
 #define BYTES "base64"
@@ -19,33 +18,27 @@ void spec_fields_unset(const struct spec_field *fields, void *base)
 			spec_unset((char **)((char *)base + fields[i].at));
 }
 
-static void write_text(struct json_object *o, const char *key, const char *text, bool people)
+static void write_text(struct json_object *o, const char *key, const char *text)
 {
 	cleanup_free char *other = NULL;
 
 	if (spec_utf8_is(text, strlen(text))) {
 		spec_tree_text(o, key, text);
-	} else if (people) {
-		other = spec_utf8_clean_copy(text, "\n\t");
-		spec_tree_text(o, key, other);
 	} else {
 		other = spec_base64_encode(text, strlen(text));
 		spec_tree_text(spec_tree_add(o, key, spec_tree_map()), BYTES, other);
 	}
 }
 
-void spec_fields_write(struct json_object *o, const struct spec_field *fields, const void *base,
-		       bool people)
+void spec_fields_write(struct json_object *o, const struct spec_field *fields, const void *base)
 {
 	for (size_t i = 0; fields[i].key; i++) {
 		const char *key = fields[i].key;
 		const void *p = (const char *)base + fields[i].at;
 
-		if (people && fields[i].hidden)
-			continue;
 		switch (fields[i].type) {
 		case SPEC_FIELD_TEXT:
-			write_text(o, key, *(char *const *)p, people);
+			write_text(o, key, *(char *const *)p);
 			break;
 		case SPEC_FIELD_WORD:
 			spec_tree_text(o, key, fields[i].words[*(const unsigned *)p]);
@@ -59,17 +52,12 @@ void spec_fields_write(struct json_object *o, const struct spec_field *fields, c
 		case SPEC_FIELD_UNSIGNED:
 			spec_tree_number(o, key, *(const unsigned *)p);
 			break;
-		case SPEC_FIELD_INT64:
-			spec_tree_number(o, key, *(const int64_t *)p);
-			break;
 		case SPEC_FIELD_UINT64:
 			spec_tree_add(o, key, spec_tree_uint(*(const uint64_t *)p));
 			break;
+		case SPEC_FIELD_INT64:
 		case SPEC_FIELD_TIME:
-			if (people)
-				spec_yaml_add_time(o, key, *(const int64_t *)p);
-			else
-				spec_tree_number(o, key, *(const int64_t *)p);
+			spec_tree_number(o, key, *(const int64_t *)p);
 			break;
 		}
 	}

@@ -25,7 +25,6 @@ struct spec_field {
 	 * unchanged. New fields must be optional, unless the version of the format increases.
 	 */
 	bool optional;
-	bool hidden; /* output for people omits the field */
 	size_t at;
 	int64_t min, max;	  /* of an INT, an UNSIGNED or an INT64 */
 	const char *const *words; /* the names of a WORD's values, ending with NULL */
@@ -39,9 +38,7 @@ struct spec_field {
 
 /* Free the texts of the struct at BASE. */
 void spec_fields_unset(const struct spec_field *fields, void *base);
-/* If PEOPLE is true, omit hidden fields and write times as dates, else write them as numbers. */
-void spec_fields_write(struct json_object *o, const struct spec_field *fields, const void *base,
-		       bool people);
+void spec_fields_write(struct json_object *o, const struct spec_field *fields, const void *base);
 /* Check the member "version" of O. Return 0, -ENOTSUP for another version, or -EINVAL. */
 int spec_fields_version(const struct spec_value *o, int64_t version);
 /* Read FIELDS of O into the struct at BASE. Ignore other members. Return 0 or -EINVAL. */

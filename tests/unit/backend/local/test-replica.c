@@ -157,7 +157,6 @@ static int setup(void **state)
 								    .uid = "u",
 								    .submission = "s",
 								    .submitter = "ada@login1",
-								    .file = "app.yaml",
 								    .work_dir = "/",
 								    .created = 1});
 	rig.all = local_replicas_new(NULL, NULL, 1000);

@@ -17,7 +17,6 @@ static struct spec_record *job_of_text(const char *text)
 		.uid = "u",
 		.submission = "",
 		.submitter = "",
-		.file = "",
 		.work_dir = "/",
 		.created = 1,
 	};
