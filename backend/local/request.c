@@ -393,10 +393,10 @@ static int make_manifest(struct local_submit *s, char **ret, struct spec_errors 
 	};
 	size_t len;
 
-	if (random_bytes(d.random, sizeof(d.random)) < 0)
+	if (random_bytes(&d.random, sizeof(d.random)) < 0)
 		return -EIO;
 	if (rq->held)
-		memcpy(d.random, rq->seed, sizeof(rq->seed));
+		memcpy(d.random.name, rq->seed, sizeof(rq->seed));
 	return spec_dry_run(&d, rq->text, rq->len, ret, &len, e);
 }
 

@@ -137,7 +137,7 @@ int dry_run_main(const struct options *o)
 	err = read_file(streq(o->dry_run, "-") ? "/dev/stdin" : o->dry_run, SPEC_MAX_FILE, &text,
 			&len, &why);
 	if (!err)
-		err = random_bytes(d.random, sizeof(d.random));
+		err = random_bytes(&d.random, sizeof(d.random));
 	if (err) {
 		refuse_print(err, why);
 		return EXIT_FAILURE;

@@ -68,7 +68,6 @@ void spec_app_free(struct spec_app *app)
 
 		free(role->name);
 		free(role->image);
-		free(role->base_image);
 		free(role->entrypoint);
 		for (size_t k = 0; k < role->n_args; k++)
 			free(role->args[k]);
@@ -363,7 +362,7 @@ static const struct app_field role_fields[] = {
 	FIELD("port_map", false, read_ports, offsetof(struct spec_role, port_map)),
 	FIELD("mounts", false, read_mounts, 0),
 	FIELD("metadata", false, app_read_object, offsetof(struct spec_role, metadata)),
-	NULLABLE("base_image", app_read_text, offsetof(struct spec_role, base_image)),
+	NULLABLE("base_image", skip, 0),
 	NULLABLE("workspace", read_workspace, 0),
 	FIELD("overrides", false, read_overrides, 0),
 	{0},

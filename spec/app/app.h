@@ -59,7 +59,6 @@ struct spec_resource {
 struct spec_role {
 	char *name;
 	char *image;
-	char *base_image; /* recorded, but not used, as in TorchX; NULL if not set */
 	char *entrypoint;
 	char **args;
 	size_t n_args;

@@ -37,8 +37,6 @@ static struct json_object *make_role(const struct spec_role *role)
 
 	spec_tree_text(o, "name", role->name);
 	spec_tree_text(o, "image", role->image);
-	if (role->base_image)
-		spec_tree_text(o, "base_image", role->base_image);
 	spec_tree_text(o, "entrypoint", role->entrypoint);
 	list = spec_tree_add(o, "args", spec_tree_list(role->n_args));
 	for (size_t i = 0; i < role->n_args; i++)

@@ -268,12 +268,14 @@ int spec_snapshot_parse(const char *text, size_t len, struct spec_job **ret)
 	cleanup_free struct spec_value *root = NULL;
 	cleanup_job struct spec_job *job = NULL;
 	const struct spec_value *object;
-	int err = spec_value_parse(text, len, &root);
+	int err = spec_value_parse(text, len, &root), version;
 
-	if (err == 0)
-		err = spec_fields_version(root, SNAPSHOT_VERSION);
-	if (err == 0)
-		err = spec_snapshot_of(root, SPEC_SNAPSHOT_WHOLE, &job);
+	if (err < 0)
+		return err;
+	version = spec_read_int(root, "version", -1);
+	if (version != SNAPSHOT_VERSION)
+		return version < 0 ? -EINVAL : -ENOTSUP;
+	err = spec_snapshot_of(root, SPEC_SNAPSHOT_WHOLE, &job);
 	if (err < 0)
 		return err;
 	object = spec_read_member(root, "object");

@@ -10,27 +10,12 @@
 #include "spec/kinds/ready_manifest.h"
 #include "spec/record/record.h"
 
-struct chance {
-	uint64_t name[2];
-	unsigned char uid[16], submission[16];
-};
-
-static struct chance chance_of(const struct spec_dry_run *d)
-{
-	struct chance ret;
-
-	_Static_assert(sizeof(ret) == sizeof(d->random), "all bytes are used");
-	memcpy(&ret, d->random, sizeof(ret));
-	return ret;
-}
-
 static int make_manifest(const struct spec_dry_run *d, const struct spec_kind *kind,
 			 const char *text, size_t len, char **ret, size_t *ret_len,
 			 struct spec_errors *e)
 {
 	cleanup(spec_manifest_freep) struct spec_manifest *m = NULL;
 	cleanup_free char *user = spec_label_user(d->submitter);
-	struct chance chance = chance_of(d);
 	char submission[37];
 	struct spec_manifest_request rq = {
 		/* NULL ignores options of other kinds, which a local mount may have. */
@@ -48,8 +33,8 @@ static int make_manifest(const struct spec_dry_run *d, const struct spec_kind *k
 	};
 	int err;
 
-	memcpy(rq.identity.random, chance.name, sizeof(rq.identity.random));
-	spec_name_uuid(chance.submission, submission);
+	memcpy(rq.identity.random, d->random.name, sizeof(d->random.name));
+	spec_name_uuid(d->random.submission, submission);
 	err = spec_manifest_make(text, len, &rq, &m, e);
 	if (!err)
 		spec_manifest_yaml(m, ret, ret_len);
@@ -76,14 +61,7 @@ static int make_local(const struct spec_dry_run *d, const struct spec_yaml *root
 	cleanup(spec_record_freep) struct spec_record *r = NULL;
 	struct spec_terms terms cleanup(spec_terms_clear) = {0};
 	cleanup_free char *id = NULL;
-	struct chance chance = chance_of(d);
-	char uid[37], submission[37];
-	struct spec_record_origin origin = {
-		.uid = uid,
-		.submission = submission,
-		.submitter = d->submitter,
-		.created = d->now,
-	};
+	struct spec_record_origin origin = {.created = d->now};
 	int err = spec_local_read(root, &d->machine, &app, &terms, e);
 
 	if (err)
@@ -93,13 +71,9 @@ static int make_local(const struct spec_dry_run *d, const struct spec_yaml *root
 				       "is missing: add it to the file, or name a source, as in "
 				       "kxfs --dry-run=%s volcano:NAMESPACE",
 				       d->file);
-	spec_name_uuid(chance.uid, uid);
-	spec_name_uuid(chance.submission, submission);
-	id = spec_name_job(app->name, chance.name[0]);
+	id = spec_name_job(app->name, d->random.name[0]);
 	origin.id = id;
 	origin.work_dir = terms.dir;
-	origin.time_limit = terms.time_limit;
-	origin.ttl = terms.ttl;
 	r = spec_record_new(take_ptr(app), &origin);
 	spec_record_yaml(r, d->file, ret, ret_len);
 	return 0;

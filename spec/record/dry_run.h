@@ -17,8 +17,11 @@ struct spec_dry_run {
 	const char *file; /* for messages and for the record */
 	const char *submitter;
 	struct spec_machine machine;
-	int64_t now;		  /* ns since 1970 */
-	unsigned char random[48]; /* for names and ids */
+	int64_t now; /* ns since 1970 */
+	struct {
+		uint64_t name[2];
+		unsigned char submission[16];
+	} random; /* for names and ids */
 };
 
 /*

@@ -97,17 +97,6 @@ static int read_word(const struct spec_value *v, const char *const *words, unsig
 	return -EINVAL;
 }
 
-static int to_int64(const struct spec_value *v, int64_t *ret)
-{
-	char *end;
-
-	if (v->type != SPEC_VALUE_NUMBER)
-		return -EINVAL;
-	errno = 0;
-	*ret = strtoll(v->text, &end, 10);
-	return errno || *end ? -EINVAL : 0;
-}
-
 static int read_uint64(const struct spec_value *v, uint64_t *ret)
 {
 	char *end;
@@ -122,8 +111,13 @@ static int read_uint64(const struct spec_value *v, uint64_t *ret)
 static int read_number(const struct spec_value *v, const struct spec_field *f, void *p)
 {
 	int64_t number;
+	char *end;
 
-	if (to_int64(v, &number) < 0)
+	if (v->type != SPEC_VALUE_NUMBER)
+		return -EINVAL;
+	errno = 0;
+	number = strtoll(v->text, &end, 10);
+	if (errno || *end)
 		return -EINVAL;
 	if (f->type == SPEC_FIELD_TIME ? number < 0 : number < f->min || number > f->max)
 		return -EINVAL;
@@ -134,16 +128,6 @@ static int read_number(const struct spec_value *v, const struct spec_field *f, v
 	else
 		*(int64_t *)p = number;
 	return 0;
-}
-
-int spec_fields_version(const struct spec_value *o, int64_t version)
-{
-	const struct spec_value *v = spec_read_member(o, "version");
-	int64_t its;
-
-	if (!v || to_int64(v, &its) < 0)
-		return -EINVAL;
-	return its == version ? 0 : -ENOTSUP;
 }
 
 int spec_fields_read(const struct spec_value *o, const struct spec_field *fields, void *base)

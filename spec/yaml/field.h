@@ -39,7 +39,5 @@ struct spec_field {
 /* Free the texts of the struct at BASE. */
 void spec_fields_unset(const struct spec_field *fields, void *base);
 void spec_fields_write(struct json_object *o, const struct spec_field *fields, const void *base);
-/* Check the member "version" of O. Return 0, -ENOTSUP for another version, or -EINVAL. */
-int spec_fields_version(const struct spec_value *o, int64_t version);
 /* Read FIELDS of O into the struct at BASE. Ignore other members. Return 0 or -EINVAL. */
 int spec_fields_read(const struct spec_value *o, const struct spec_field *fields, void *base);

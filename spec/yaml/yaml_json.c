@@ -126,7 +126,7 @@ enum spec_yaml_value spec_yaml_resolve(const struct spec_yaml *node)
 
 bool spec_yaml_is_null(const struct spec_yaml *node)
 {
-	return spec_yaml_resolve(node) == SPEC_YAML_NULL && node->type == SPEC_YAML_SCALAR;
+	return spec_yaml_resolve(node) == SPEC_YAML_NULL;
 }
 
 struct json_object *spec_yaml_to_json(const struct spec_yaml *node)

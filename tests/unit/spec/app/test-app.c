@@ -57,7 +57,6 @@ static void test_defaults(void **state)
 	assert_string_equal(role->name, "echo");
 	assert_string_equal(role->image, "i");
 	assert_string_equal(role->entrypoint, "e");
-	assert_null(role->base_image);
 	assert_int_equal(role->n_args, 0);
 	assert_int_equal(role->env.n, 0);
 	assert_int_equal(role->num_replicas, 1);
@@ -115,7 +114,6 @@ static void test_full(void **state)
 			    "{\"queue\":\"research\",\"priority\":5,\"x\":[\"yes\",1.5]}");
 	assert_int_equal(app->metadata.n, 2);
 	assert_string_equal(app->metadata.v[1].value, "010");
-	assert_string_equal(role->base_image, "old");
 	assert_string_equal(role->entrypoint, "7");
 	assert_int_equal(role->n_args, array_size(args));
 	for (size_t i = 0; i < array_size(args); i++)
@@ -266,7 +264,6 @@ static void test_fields(void **state)
 		{"retry_policy: never",
 		 "6:17: roles[0].retry_policy: there is no policy \"never\"; use APPLICATION, "
 		 "REPLICA, ROLE or HOT_SPARE\n"},
-		{"base_image: []", "6:15: roles[0].base_image: must be text, not a list\n"},
 		{"metadata: x", "6:13: roles[0].metadata: must be a map, not text; write NAME: "
 				"VALUE\n"},
 		{"metadata: {a: [b, \"\\0\"]}",
@@ -581,7 +578,6 @@ static void test_torchx_dump(void **state)
 		const struct spec_role *role = &app->roles[0];
 
 		assert_int_equal(role->min_replicas, -1);
-		assert_null(role->base_image);
 		assert_int_equal(role->n_mounts, 3);
 		assert_int_equal(role->mounts[0].type, SPEC_MOUNT_BIND);
 		assert_true(role->mounts[0].read_only);

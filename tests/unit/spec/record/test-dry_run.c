@@ -25,7 +25,7 @@ static char *make(const char *backend, const char *text, const char *key, const 
 		.submitter = "ada@login1",
 		.machine.work_dir = "/w",
 		.now = INT64_C(1700000000000000000),
-		.random = {1, 2, 3, 4, 5, 6, 7, 8, 9},
+		.random = {.name = {1, 2}},
 	};
 	struct spec_errors e = SPEC_ERRORS_INIT;
 	char *ret = NULL;
