@@ -89,7 +89,7 @@ struct json_object *spec_yaml_to_json(const struct spec_yaml *node);
 /*
  * Convert NODE to the JSON value that kubectl would send. Plain scalars and keys have the types of
  * YAML 1.1 (0755 is 493, yes is true, a key 0x1 is "1"). Return 0 or E's errno: for what JSON can't
- * express, for a value that does not fit its tag, and for two keys that become equal.
+ * express, a value that does not fit its tag, base64, a fraction as a key, and two equal keys.
  */
 int spec_yaml_to_object(const struct spec_yaml *node, struct json_object **ret,
 			struct spec_errors *e);

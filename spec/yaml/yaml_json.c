@@ -14,10 +14,8 @@
 #include <math.h>
 #include <strings.h>
 
-#include "spec/base/encode.h"
 #include "spec/base/mem.h"
 #include "spec/base/tree.h"
-#include "spec/base/utf8.h"
 #include "spec/yaml/yaml_input.h"
 
 struct scalar {
@@ -294,71 +292,22 @@ static void refuse_tag(const struct spec_yaml *node, struct spec_errors *e)
 			"the value does not fit its tag !!%s", strrchr(node->tag, ':') + 1);
 }
 
-/* Return the text of NODE (malloc'ed, !!binary decoded), or add an error and return NULL. */
-static char *text_of(const struct spec_yaml *node, size_t *ret_len, struct spec_errors *e)
-{
-	cleanup_free char *ret = NULL;
-
-	*ret_len = node->len;
-	if (!is_tag(node, BINARY_TAG))
-		return mem_copy(node->text, node->len);
-	ret = spec_base64_decode(node->text, node->len, ret_len);
-	if (ret && spec_utf8_is(ret, *ret_len))
-		return take_ptr(ret);
-	refuse(node,
-	       ret ? "is binary data, which a manifest can't contain"
-		   : "is not base64, though it has the tag !!binary",
-	       e);
-	return NULL;
-}
-
-/* Return NUMBER as a key: the shortest form of the 32-bit float, as in sigs.k8s.io/yaml. */
-static char *float_key(double number)
-{
-	const float value = (float)number;
-	int digits = 0;
-	char text[40];
-
-	if (!isfinite(value))
-		return text_copy(isnan(value) ? ".nan" : value < 0 ? "-.inf" : ".inf");
-	do
-		snprintf(text, sizeof(text), "%.*e", digits++, (double)value);
-	while (strtof(text, NULL) != value);
-	if (value == 0 || (fabsf(value) < 1e6f && fabsf(value) >= 1e-4f))
-		snprintf(text, sizeof(text), "%.*g", max_of(digits, 6), (double)value);
-	return text_copy(text);
-}
-
 /* Return KEY as text, malloc'ed. On error, add the error to E and return NULL. */
 static char *key_of(const struct spec_yaml *key, struct spec_errors *e)
 {
 	struct scalar s;
-	size_t len;
-	char *ret;
 
 	if (!resolve(key, &s)) {
 		refuse_tag(key, e);
 		return NULL;
 	}
-	switch (s.type) {
-	case SPEC_YAML_BOOL:
+	if (s.type == SPEC_YAML_BOOL)
 		return text_copy(s.truth ? "true" : "false");
-	case SPEC_YAML_FLOAT:
-		return float_key(s.number);
-	case SPEC_YAML_INT:
-		if (s.negative || s.whole <= INT64_MAX)
-			return text_print("%s%llu", s.negative && s.whole ? "-" : "",
-					  (unsigned long long)s.whole);
-		break;
-	case SPEC_YAML_TEXT:
-		ret = text_of(key, &len, e);
-		if (!ret || strlen(ret) == len)
-			return ret;
-		free(ret);
-		break;
-	case SPEC_YAML_NULL:
-		break;
-	}
+	if (s.type == SPEC_YAML_INT && (s.negative || s.whole <= INT64_MAX))
+		return text_print("%s%llu", s.negative && s.whole ? "-" : "",
+				  (unsigned long long)s.whole);
+	if (s.type == SPEC_YAML_TEXT && !is_tag(key, BINARY_TAG))
+		return mem_copy(key->text, key->len);
 	refuse(key, "can't be a key in a manifest; if it is text, put it in quotes", e);
 	return NULL;
 }
@@ -367,9 +316,7 @@ static struct json_object *to_object(const struct spec_yaml *node, struct spec_e
 
 static struct json_object *scalar_of(const struct spec_yaml *node, struct spec_errors *e)
 {
-	cleanup_free char *text = NULL;
 	struct scalar s;
-	size_t len;
 
 	if (!resolve(node, &s)) {
 		refuse_tag(node, e);
@@ -398,8 +345,13 @@ static struct json_object *scalar_of(const struct spec_yaml *node, struct spec_e
 			return spec_tree_int((int64_t)s.number);
 		return spec_tree_double(s.number);
 	default:
-		text = text_of(node, &len, e);
-		return text ? spec_tree_bytes(text, len) : NULL;
+		if (!is_tag(node, BINARY_TAG))
+			return spec_tree_bytes(node->text, node->len);
+		refuse(node,
+		       "is base64 (!!binary), which kxfs does not decode; write the text itself, "
+		       "in quotes",
+		       e);
+		return NULL;
 	}
 }
 
