@@ -81,7 +81,6 @@ void spec_app_free(struct spec_app *app)
 		free(role->metadata);
 	}
 	free(app->roles);
-	spec_map_clear(&app->metadata);
 	free(app->scheduler);
 	free(app->scheduler_args);
 	free(app);
@@ -227,7 +226,7 @@ static void read_capabilities(struct app_reader *r, const struct app_path *path,
 	}
 }
 
-/* Ignore a field that TorchX writes into an AppDef, but not into a manifest. */
+/* Ignore a field that no manifest has. */
 static void skip(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		 void *member)
 {
@@ -434,29 +433,10 @@ static void read_scheduler(struct app_reader *r, const struct app_path *path,
 	app_error(r, path, node, "there is no scheduler \"%s\"%s", node->text, hint);
 }
 
-/* kxfs does not use this metadata. Skip values that are not text, such as a scheduler's overlay. */
-static void read_metadata(struct app_reader *r, const struct app_path *path,
-			  const struct spec_yaml *node, void *member)
-{
-	struct spec_yaml texts = *node;
-
-	texts.v = NULL;
-	texts.n = 0;
-	for (size_t i = 0; node->type == SPEC_YAML_MAP && i < node->n; i += 2) {
-		if (node->v[i + 1]->type != SPEC_YAML_SCALAR)
-			continue;
-		texts.v = mem_grow(texts.v, texts.n + 2, sizeof(struct spec_yaml *));
-		texts.v[texts.n++] = node->v[i];
-		texts.v[texts.n++] = node->v[i + 1];
-	}
-	app_read_text_map(r, path, &texts, member);
-	free(texts.v);
-}
-
 static const struct app_field app_fields[] = {
 	FIELD("name", true, app_read_name, offsetof(struct spec_app, name)),
 	FIELD("roles", true, read_roles, 0),
-	FIELD("metadata", false, read_metadata, offsetof(struct spec_app, metadata)),
+	FIELD("metadata", false, skip, 0),
 	FIELD("scheduler", false, read_scheduler, offsetof(struct spec_app, scheduler)),
 	FIELD("scheduler_args", false, app_read_json, offsetof(struct spec_app, scheduler_args)),
 	{0},

@@ -78,8 +78,7 @@ struct spec_role {
 struct spec_app {
 	char *name;
 	struct spec_role *roles;
-	size_t n_roles; /* at least 1 */
-	struct spec_map metadata;
+	size_t n_roles;	      /* at least 1 */
 	char *scheduler;      /* NULL if not set */
 	char *scheduler_args; /* JSON text of a map; NULL if not set */
 };

@@ -51,7 +51,6 @@ static void test_defaults(void **state)
 
 	assert_string_equal(app->name, "hello");
 	assert_int_equal(app->n_roles, 1);
-	assert_int_equal(app->metadata.n, 0);
 	assert_null(app->scheduler);
 	assert_null(app->scheduler_args);
 	assert_string_equal(role->name, "echo");
@@ -112,8 +111,6 @@ static void test_full(void **state)
 	assert_string_equal(app->scheduler, "local");
 	assert_string_equal(app->scheduler_args,
 			    "{\"queue\":\"research\",\"priority\":5,\"x\":[\"yes\",1.5]}");
-	assert_int_equal(app->metadata.n, 2);
-	assert_string_equal(app->metadata.v[1].value, "010");
 	assert_string_equal(role->entrypoint, "7");
 	assert_int_equal(role->n_args, array_size(args));
 	for (size_t i = 0; i < array_size(args); i++)
@@ -395,7 +392,6 @@ static void test_document(void **state)
 		{"name: a\nscheduler: volcan\nmetadata: [a]\nscheduler_args: q\nroles:\n"
 		 "- {name: r, image: i, entrypoint: e}\n",
 		 "2:12: scheduler: there is no scheduler \"volcan\"; did you mean volcano?\n"
-		 "3:11: metadata: must be a map, not a list; write NAME: VALUE\n"
 		 "4:17: scheduler_args: must be a map, not text; write NAME: VALUE\n"},
 		{"name: a\nscheduler: slurm\nroles:\n- {name: r, image: i, entrypoint: e}\n",
 		 "2:12: scheduler: there is no scheduler \"slurm\"; use volcano, mcad, "
