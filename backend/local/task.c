@@ -86,7 +86,8 @@ struct task {
 	struct loop_timer timer;      /* in PAUSING */
 	struct backoff seek;	      /* pauses after failures to connect */
 	atomic_bool released;	      /* task_release was called during WORK */
-	atomic_int stop_sig, end_sig; /* signals that wait for a connection; 0: none */
+	int stop_sig;		      /* the newest of SIGSTOP and SIGCONT, or 0 */
+	atomic_int end_sig;	      /* the newest of SIGTERM and SIGKILL, or 0 */
 	int pid;		      /* the program's pid; 0: not known yet */
 	unsigned long long pid_known; /* when PID was received, by process_clock */
 	bool pid_reused;	      /* in SEEKING: PID belongs to another process now */
@@ -316,6 +317,17 @@ static void on_news(void *data)
 	}
 }
 
+static void send_signal(const struct task *task, int sig)
+{
+	const struct helper_ask ask = {.sig = sig};
+
+	/* If this fails because the helper has ended, the connection ends, too. */
+	if (sig && send(task->fd, &ask, sizeof(ask), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		diag(DIAG_DEBUG, "%s: %s: signal %d: %s", task->dir, task->name, sig,
+		     strerror(errno));
+}
+
+/* The helper may not have received what was sent on an earlier connection, so repeat it. */
 static void connected(struct task *task, int fd)
 {
 	task->step = CONNECTED;
@@ -323,10 +335,8 @@ static void connected(struct task *task, int fd)
 	backoff_reset(&task->seek);
 	task->watch = loop_watch_new(task->tasks->loop, fd, false, on_news, task);
 	assert(task->watch); /* a socket can be polled */
-	if (task->stop_sig)
-		task_signal(task, task->stop_sig);
-	if (task->end_sig)
-		task_signal(task, task->end_sig);
+	send_signal(task, task->stop_sig);
+	send_signal(task, task->end_sig);
 }
 
 static struct task *task_new(struct tasks *tasks, const char *dir, const char *name,
@@ -596,14 +606,12 @@ void task_find(struct tasks *tasks, const char *dir, const char *name, struct ta
 
 void task_signal(struct task *task, int sig)
 {
-	const struct helper_ask ask = {.sig = sig};
-
-	if (task->step != CONNECTED)
-		*(sig == SIGSTOP || sig == SIGCONT ? &task->stop_sig : &task->end_sig) = sig;
-	/* If this fails because the helper has ended, the connection ends, too. */
-	else if (send(task->fd, &ask, sizeof(ask), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		diag(DIAG_DEBUG, "%s: %s: signal %d: %s", task->dir, task->name, sig,
-		     strerror(errno));
+	if (sig == SIGSTOP || sig == SIGCONT)
+		task->stop_sig = sig;
+	else
+		task->end_sig = sig;
+	if (task->step == CONNECTED)
+		send_signal(task, sig);
 }
 
 void task_release(struct task *task)
