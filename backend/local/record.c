@@ -255,8 +255,6 @@ static void write_now(void *data)
 
 	if (is_hidden(r))
 		return;
-	if (!is_shown(r) && r->to_try > 0)
-		r->events->showing(r->data);
 	if ((!is_shown(r) && !job->started) || job->history || job->finished ||
 	    job->suspended != is_suspended(r)) {
 		spec_job_unref(r->snapshot);

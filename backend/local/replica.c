@@ -68,7 +68,7 @@ struct local_replica {
 	struct backoff start; /* pauses after failures to start this attempt */
 	char *lost;	      /* why output of the attempt is lost, or NULL */
 	bool tried;	      /* the first start was tried */
-	bool begun;	      /* the log of the attempt has begun */
+	bool begun;	      /* the log of the attempt has begun; false: its name is invalid */
 	bool terminated;      /* SIGTERM was sent */
 	struct local_replica *prev, *next; /* the queue of starts */
 };
@@ -118,25 +118,12 @@ char *local_replica_error_file(const struct local_replica *rep)
 
 /* --- logs --- */
 
-static int log_begin(struct local_replica *rep)
+void local_replica_open_log(struct local_replica *rep)
 {
 	cleanup_free char *key = key_of(rep);
 	cleanup_free char *prefix = spec_replica_log_prefix(rep->rec);
-	int err = rep->begun ? 0 : output_log_begin(rep->job->output, key, prefix, true);
 
-	if (err == 0)
-		rep->begun = true;
-	return err;
-}
-
-void local_replica_open_log(struct local_replica *rep)
-{
-	int err = log_begin(rep);
-
-	/* The start of the program repeats this, and reports the error. */
-	if (err < 0)
-		diag(DIAG_DEBUG, "%s: a log file can't be created yet: %s", id_of(rep),
-		     strerror(-err));
+	rep->begun = output_log_begin(rep->job->output, key, prefix, true) == 0;
 }
 
 void local_replica_close_log(struct local_replica *rep)
@@ -144,10 +131,7 @@ void local_replica_close_log(struct local_replica *rep)
 	cleanup_free char *key = key_of(rep);
 
 	reopen_older(rep, UINT_MAX);
-	if (rep->plan->ended)
-		return;
-	local_replica_open_log(rep);
-	if (rep->begun)
+	if (!rep->plan->ended && rep->begun)
 		output_log_end(rep->job->output, key, NULL, NULL);
 }
 
@@ -349,16 +333,14 @@ static void start_task(struct local_replica *rep)
 
 static void start(struct local_replica *rep)
 {
-	struct task_end end = {.how = TASK_NOT_STARTED, .why = TASK_HELPER, .exit_code = -1};
-	int err;
+	const struct task_end end = {.how = TASK_NOT_STARTED,
+				     .why = rep->begun ? TASK_APP : TASK_OUTPUT,
+				     .err = rep->begun ? 0 : EINVAL,
+				     .exit_code = -1};
 
 	set_step(rep, STARTING);
-	err = log_begin(rep);
-	if (err == 0 && record_of(rep)->app)
+	if (rep->begun && record_of(rep)->app)
 		return start_task(rep);
-	if (err == 0)
-		end.why = TASK_APP;
-	end.err = -err;
 	return on_ended(rep, &end);
 }
 
@@ -374,7 +356,6 @@ static void renew(struct local_replica *rep)
 	rec->signal = 0;
 	rec->started = 0;
 	rec->finished = 0;
-	rep->begun = false;
 	rep->since = 0;
 	backoff_reset(&rep->start);
 	free(take_ptr(rep->lost));
@@ -688,16 +669,13 @@ void local_replica_find_attempt(struct tasks *tasks, const char *dir, const stru
 		*ret = (struct task_found){.fd = -1, .state = TASK_UNKNOWN, .err = printed};
 }
 
-/* Reopen the log of attempt A of an earlier daemon. Return false on failure. */
+/* Reopen the log of attempt A of an earlier daemon. Return false if its name is invalid. */
 static bool reopen_log(struct local_replica *rep, unsigned a)
 {
 	cleanup_free char *prefix = spec_replica_log_prefix(rep->rec);
 	cleanup_free char *key = spec_record_log_key(rep->rec, a);
-	int err = output_log_begin(rep->job->output, key, prefix, false);
 
-	if (err < 0)
-		diag(DIAG_ERROR, "%s: log %s can't be opened: %s", id_of(rep), key, strerror(-err));
-	return err == 0;
+	return output_log_begin(rep->job->output, key, prefix, false) == 0;
 }
 
 /* Reopen and end at most N older logs, so that the merged log gets their missing lines. */
