@@ -24,7 +24,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -41,8 +40,6 @@
 #define PREPARED_AT_ONCE 8
 /* number of tries, in half a minute, to start a program while memory or processes are short */
 #define MAX_TRIES 10
-/* number of logs of older attempts that are reopened in one turn of the loop */
-#define REOPENED_A_TURN 64
 /* the longest pause before a restart after a failure */
 #define DELAY_MAX_MS 10000u
 /* After an attempt that ran for this long, the pause is the shortest one again. */
@@ -59,7 +56,6 @@ struct local_replica {
 	struct task *task;
 	struct loop_timer delay;      /* in DELAYED: when the start is due */
 	struct loop_timer grace;      /* in STARTING and RUNNING: when SIGKILL is due */
-	struct loop_timer older;      /* when to reopen the next logs of older attempts */
 	unsigned reopened, to_reopen; /* logs of older attempts: done, and in total */
 	uint64_t change;	      /* The attempt starts when this change is on disk. */
 	struct backoff slow;	      /* pauses before restarts; grow with each failed attempt */
@@ -86,7 +82,7 @@ struct local_replicas {
 };
 
 static void enqueue(void *data);
-static void reopen_older(struct local_replica *rep, unsigned n);
+static void reopen_older(void *data);
 
 static struct spec_record *record_of(const struct local_replica *rep)
 {
@@ -130,7 +126,8 @@ void local_replica_close_log(struct local_replica *rep)
 {
 	cleanup_free char *key = key_of(rep);
 
-	reopen_older(rep, UINT_MAX);
+	while (rep->reopened < rep->to_reopen)
+		reopen_older(rep);
 	if (!rep->plan->ended && rep->begun)
 		output_log_end(rep->job->output, key, NULL, NULL);
 }
@@ -678,36 +675,32 @@ static bool reopen_log(struct local_replica *rep, unsigned a)
 	return output_log_begin(rep->job->output, key, prefix, false) == 0;
 }
 
-/* Reopen and end at most N older logs, so that the merged log gets their missing lines. */
-static void reopen_older(struct local_replica *rep, unsigned n)
+/*
+ * Reopen and end the next older log, so that the merged log gets its missing lines. When that log
+ * has ended, reopen the one after it: there may be ten thousand.
+ */
+static void reopen_older(void *data)
 {
-	for (; n > 0 && rep->reopened < rep->to_reopen; n--) {
-		cleanup_free char *key = spec_record_log_key(rep->rec, rep->reopened);
+	struct local_replica *rep = data;
+	cleanup_free char *key = NULL;
 
-		if (reopen_log(rep, rep->reopened++))
-			output_log_end(rep->job->output, key, NULL, NULL);
-	}
-	if (rep->reopened < rep->to_reopen)
-		loop_timer_set(&rep->older, 1);
-	else
-		loop_timer_stop(&rep->older);
-}
-
-static void on_older(void *data)
-{
-	reopen_older(data, REOPENED_A_TURN);
+	if (rep->reopened == rep->to_reopen)
+		return;
+	key = spec_record_log_key(rep->rec, rep->reopened);
+	if (reopen_log(rep, rep->reopened++))
+		output_log_end(rep->job->output, key, reopen_older, rep);
 }
 
 /*
  * Reopen all logs. Usually the merged log lacks only lines of the newest one, but the disk may have
- * refused another. There may be ten thousand logs, so reopen them in portions.
+ * refused another, or a power cut may have shortened the merged log.
  */
 static void reopen_logs(struct local_replica *rep)
 {
 	cleanup_free char *key = key_of(rep);
 
 	rep->to_reopen = rep->rec->attempt;
-	reopen_older(rep, REOPENED_A_TURN);
+	reopen_older(rep);
 	if (!reopen_log(rep, rep->rec->attempt))
 		return;
 	if (rep->plan->ended) {
@@ -767,7 +760,6 @@ struct local_replica *local_replica_new(const struct local_replica_job *job, siz
 	rep->plan = &rec->plans[i];
 	loop_timer_init(&rep->delay, job->all->loop, enqueue, rep);
 	loop_timer_init(&rep->grace, job->all->loop, on_grace_over, rep);
-	loop_timer_init(&rep->older, job->all->loop, on_older, rep);
 	return rep;
 }
 
@@ -775,7 +767,6 @@ void local_replica_free(struct local_replica *rep)
 {
 	loop_timer_stop(&rep->delay);
 	loop_timer_stop(&rep->grace);
-	loop_timer_stop(&rep->older);
 	if (rep->step == QUEUED)
 		DL_DELETE(rep->job->all->queue, rep);
 	task_release(rep->task);
