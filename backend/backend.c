@@ -21,7 +21,7 @@
 #include "spec/base/mem.h"
 
 #define BACKEND_START_S 60
-/* After the grace period: time for SIGKILL, and to record the ends. Less than HOLDER_MS (run.c). */
+/* After the grace period: time for SIGKILL, and to record the ends. */
 #define BACKEND_STOP_S 8
 /* how long a change of backend_unlink_file may wait before it is written */
 #define UNLINK_MS 500
@@ -218,15 +218,15 @@ static void backend_run_stop(void *data)
 	b->ops->stop(b);
 }
 
-unsigned backend_stop_seconds(const struct backend *b)
+unsigned backend_stop_seconds(const struct backend_config *config)
 {
 	/* The archive has the grace period again, to copy the remaining jobs. */
-	return (b->archive ? 2 : 1) * b->config.grace_ms / 1000 + 1 + BACKEND_STOP_S;
+	return (config->archive ? 2 : 1) * config->grace_ms / 1000 + 1 + BACKEND_STOP_S;
 }
 
 bool backend_stop(struct backend *b)
 {
-	unsigned seconds = backend_stop_seconds(b);
+	unsigned seconds = backend_stop_seconds(&b->config);
 
 	assert(!loop_is_here(b->loop));
 	loop_post(b->loop, backend_run_stop, b);

@@ -1153,7 +1153,6 @@ static void take_found(struct held *h, const struct held_found *found)
 	/* A HELD job was not sent. A local job that is not in the store was not started. */
 	e->sending = is_local(e) || head->state == RECORD_HELD ? SPEC_SENDING : SPEC_SENDING_ASKED;
 	e->asked = loop_now_ms() + ASKED_MS;
-	e->written = head->state == RECORD_LIVE;
 	show(e, loop_time_ns());
 }
 

@@ -307,7 +307,6 @@ static _Noreturn void run_guard(const struct guard_program *program, pid_t helpe
 {
 	struct guard_news news;
 	struct sampler *sampler = sampler_new();
-	bool is_over;
 	pid_t pid;
 
 	prctl(PR_SET_NAME, GUARD_NAME);
@@ -325,14 +324,11 @@ static _Noreturn void run_guard(const struct guard_program *program, pid_t helpe
 		if (await_program(program, pid, helper, sampler, fd, &news))
 			(void)!write(fd, &news, sizeof(news));
 	}
-	is_over = kill_all();
+	/* The helper inherits and reports processes that can't be killed. */
+	(void)kill_all();
 	if (news.kind == GUARD_OVER) {
 		news = (struct guard_news){.kind = GUARD_USED};
 		sampler_end(sampler, &news.usage);
-		(void)!write(fd, &news, sizeof(news));
-	}
-	if (!is_over) {
-		news = (struct guard_news){.kind = GUARD_LEFT};
 		(void)!write(fd, &news, sizeof(news));
 	}
 	_exit(0);

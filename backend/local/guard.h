@@ -35,9 +35,9 @@ struct guard_program {
 	char **args, **env; /* NULL-terminated */
 };
 
-enum guard_kind { GUARD_STARTED, GUARD_FAILED, GUARD_USED, GUARD_OVER, GUARD_LEFT };
+enum guard_kind { GUARD_STARTED, GUARD_FAILED, GUARD_USED, GUARD_OVER };
 
-/* Messages of the guard: STARTED or FAILED; USED, repeatedly; OVER; USED; LEFT if a kill failed. */
+/* Messages of the guard: STARTED or FAILED; USED, repeatedly; OVER; USED. */
 struct guard_news {
 	enum guard_kind kind;
 	enum task_why why;

@@ -463,9 +463,6 @@ static void hear_guard(struct helper *h)
 		if (h->conn_fd >= 0 && ioctl(h->conn_fd, SIOCOUTQ, &unread) == 0 && unread == 0)
 			send_used(h);
 		break;
-	case GUARD_LEFT:
-		h->end.left = 1;
-		break;
 	}
 }
 

@@ -222,14 +222,6 @@ static void clean_work(void *dir)
 
 /* --- events of the record --- */
 
-static void on_showing(void *data)
-{
-	struct local_job *job = data;
-
-	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
-		local_replica_open_log(job->reps[i]);
-}
-
 static void on_published(void *data, const struct spec_job *snap)
 {
 	struct local_job *job = data;
@@ -560,8 +552,8 @@ const struct spec_record *local_job_record(const struct local_job *job)
 struct local_job *local_job_new(struct local_jobs *jobs, struct record *entry,
 				struct spec_record *rec)
 {
-	static const struct local_record_events record_events = {on_showing, on_published,
-								 on_written, on_settled};
+	static const struct local_record_events record_events = {on_published, on_written,
+								 on_settled};
 	static const struct local_replica_events replica_events = {on_lives, on_failed, decide};
 	struct output_job *output = output_job_open(jobs->b->output, spec_job_key(rec->job));
 	struct local_job *job;
@@ -599,8 +591,10 @@ void local_job_launch(struct local_job *job)
 {
 	job->is_new = false;
 	join_queue(job);
-	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
+	for (size_t i = 0; i < job->rec->job->n_replicas; i++) {
+		local_replica_open_log(job->reps[i]);
 		local_replica_begin(job->reps[i]);
+	}
 }
 
 /* --- jobs of an earlier daemon --- */

@@ -32,6 +32,20 @@ static void add(struct program_strings *s, char *text)
 	s->v[s->n] = NULL;
 }
 
+/* Append the setting PAIR, or replace the setting of the same variable among the first N. */
+static void set(struct program_strings *s, size_t n, char *pair)
+{
+	size_t len = strcspn(pair, "=") + 1;
+
+	for (size_t i = 0; i < n; i++)
+		if (strncmp(s->v[i], pair, len) == 0) {
+			free(s->v[i]);
+			s->v[i] = pair;
+			return;
+		}
+	add(s, pair);
+}
+
 static char *expand(const char *text, const struct spec_macros *m)
 {
 	char *ret = spec_macro_expand(text, m);
@@ -39,29 +53,6 @@ static char *expand(const char *text, const struct spec_macros *m)
 	if (!ret)
 		mem_out();
 	return ret;
-}
-
-static size_t key_len(const char *pair)
-{
-	return strcspn(pair, "=");
-}
-
-struct setting {
-	char *pair;
-	size_t order;
-};
-
-static int by_key_and_order(const void *a, const void *b)
-{
-	const struct setting *x = a, *y = b;
-	size_t nx = key_len(x->pair), ny = key_len(y->pair);
-	int cmp = memcmp(x->pair, y->pair, min_of(nx, ny));
-
-	if (cmp != 0)
-		return cmp;
-	if (nx != ny)
-		return nx < ny ? -1 : 1;
-	return x->order < y->order ? -1 : 1;
 }
 
 /*
@@ -74,28 +65,6 @@ static bool is_numbering(const char *key)
 	       streq(key, "GPU_DEVICE_ORDINAL");
 }
 
-/* Keep only the last setting of each variable. */
-static void make_unique(struct program_strings *s)
-{
-	cleanup_free struct setting *all = new0_n(struct setting, s->n);
-	size_t kept = 0;
-
-	for (size_t i = 0; i < s->n; i++)
-		all[i] = (struct setting){s->v[i], i};
-	qsort(all, s->n, sizeof(*all), by_key_and_order);
-	for (size_t i = 0; i < s->n; i++) {
-		size_t len = key_len(all[i].pair);
-
-		if (i + 1 < s->n && key_len(all[i + 1].pair) == len &&
-		    memcmp(all[i].pair, all[i + 1].pair, len) == 0)
-			free(all[i].pair);
-		else
-			s->v[kept++] = all[i].pair;
-	}
-	s->n = kept;
-	s->v[kept] = NULL;
-}
-
 void program_make(struct program *p, const struct spec_record *rec, const struct spec_replica *rep,
 		  const char *error_file)
 {
@@ -103,6 +72,7 @@ void program_make(struct program *p, const struct spec_record *rec, const struct
 	cleanup_free char *id = text_print("%u", rep->id);
 	struct program_strings args = {0}, env = {0};
 	bool has_handle = false;
+	size_t others;
 	const struct spec_macros m = {
 		.app_id = rec->job->id,
 		.replica_id = id,
@@ -116,21 +86,22 @@ void program_make(struct program *p, const struct spec_record *rec, const struct
 		add(&args, expand(role->args[i], &m));
 	for (char **e = environ; *e; e++)
 		add(&env, text_copy(*e));
-	add(&env, text_print("PWD=%s", rec->work_dir));
-	add(&env, text_print(ERROR_FILE "=%s", error_file));
+	set(&env, env.n, text_print("PWD=%s", rec->work_dir));
+	set(&env, env.n, text_print(ERROR_FILE "=%s", error_file));
+	others = env.n; /* the role itself sets no variable twice */
 	for (size_t i = 0; i < role->env.n; i++) {
 		cleanup_free char *value = expand(role->env.v[i].value, &m);
 
 		if (rep->gpus && is_numbering(role->env.v[i].key))
 			continue;
-		add(&env, text_print("%s=%s", role->env.v[i].key, value));
+		set(&env, others, text_print("%s=%s", role->env.v[i].key, value));
 		has_handle |= streq(role->env.v[i].key, JOB_ID) && spec_name_is_handle(value);
 	}
 	if (!has_handle)
-		add(&env, text_print(JOB_ID "=kxfs://torchx/%s", rec->job->id));
-	add(&env, text_copy(RANK0 "=localhost"));
-	add(&env, text_print("KXFS_JOB=%s", rec->job->id));
-	add(&env, text_print("KXFS_REPLICA=%s", rep->name));
+		set(&env, env.n, text_print(JOB_ID "=kxfs://torchx/%s", rec->job->id));
+	set(&env, env.n, text_copy(RANK0 "=localhost"));
+	set(&env, env.n, text_print("KXFS_JOB=%s", rec->job->id));
+	set(&env, env.n, text_print("KXFS_REPLICA=%s", rep->name));
 	if (rep->gpus) {
 		cleanup_free char *numbers = spec_slots_numbers(rep->gpus);
 
@@ -138,10 +109,9 @@ void program_make(struct program *p, const struct spec_record *rec, const struct
 		 * Don't set ROCR_VISIBLE_DEVICES, too: it would hide devices, and
 		 * HIP_VISIBLE_DEVICES would then count only the others.
 		 */
-		add(&env, text_print("CUDA_VISIBLE_DEVICES=%s", numbers));
-		add(&env, text_print("HIP_VISIBLE_DEVICES=%s", numbers));
+		set(&env, env.n, text_print("CUDA_VISIBLE_DEVICES=%s", numbers));
+		set(&env, env.n, text_print("HIP_VISIBLE_DEVICES=%s", numbers));
 	}
-	make_unique(&env);
 	*p = (struct program){args.v, env.v};
 }
 

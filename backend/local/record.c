@@ -29,11 +29,10 @@ struct local_record {
 	void *data;
 	struct spec_record *rec;
 	struct record *entry;
-	size_t to_try;	  /* replicas whose first start was not tried yet */
-	uint64_t change;  /* number of the newest change */
-	uint64_t taken;	  /* number of the newest change that was passed to a write */
-	uint64_t saved;	  /* number of the newest change on disk */
-	uint64_t made_ms; /* by loop_now_ms */
+	size_t to_try;	 /* replicas whose first start was not tried yet */
+	uint64_t change; /* number of the newest change */
+	uint64_t taken;	 /* number of the newest change that was passed to a write */
+	uint64_t saved;	 /* number of the newest change on disk */
 	enum { HIDDEN, SHOWN, SUSPENDED } view;
 	enum { SAVED, WRITING, UNSAVED } file;
 	bool restarting;	   /* the whole job is being restarted, and no program runs yet */
@@ -41,7 +40,7 @@ struct local_record {
 	struct spec_job *snapshot; /* to publish once the record is written, or NULL */
 	struct loop_timer due;	   /* expires when the record must be written */
 	struct loop_timer used;	   /* expires when usage must be published */
-	struct loop_timer show;	   /* expires when the job must be shown even without programs */
+	struct loop_timer show;	   /* expires when a HIDDEN job must be shown without programs */
 };
 
 /* How a job ends, by its goal. NULL: the value is taken from the replica that failed. */
@@ -231,9 +230,8 @@ static bool is_hidden(const struct local_record *r)
 {
 	const struct spec_job *job = r->rec->job;
 
-	return !is_shown(r) && !r->last && !*job->queue && r->to_try > 0 &&
-	       r->rec->goal == SPEC_GOAL_RUN && job->retries == 0 &&
-	       loop_now_ms() - r->made_ms < SHOW_MS;
+	return loop_timer_is_set(&r->show) && !r->last && !*job->queue && r->to_try > 0 &&
+	       r->rec->goal == SPEC_GOAL_RUN && job->retries == 0;
 }
 
 char *local_record_part(struct local_record *r, enum record_part part)
@@ -257,8 +255,6 @@ static void write_now(void *data)
 
 	if (is_hidden(r))
 		return;
-	if (!is_shown(r) && r->to_try > 0)
-		r->events->showing(r->data);
 	if ((!is_shown(r) && !job->started) || job->history || job->finished ||
 	    job->suspended != is_suspended(r)) {
 		spec_job_unref(r->snapshot);
@@ -343,15 +339,13 @@ struct local_record *local_record_new(struct loop *loop, struct store *store, st
 	r->events = events;
 	r->data = data;
 	r->rec = rec;
-	r->made_ms = loop_now_ms();
 	r->to_try = rec->job->n_replicas;
 	/* Continue the restart that an earlier daemon has begun. */
 	r->restarting = streq(rec->job->phase, "Restarting");
 	loop_timer_init(&r->due, loop, write_now, r);
 	loop_timer_init(&r->used, loop, on_used, r);
 	loop_timer_init(&r->show, loop, on_show, r);
-	if (is_hidden(r))
-		loop_timer_set(&r->show, SHOW_MS);
+	loop_timer_set(&r->show, SHOW_MS);
 	return r;
 }
 

@@ -18,8 +18,6 @@
 struct local_record;
 
 struct local_record_events {
-	/* Called before the job is published while some replicas aren't started. Makes the logs. */
-	void (*showing)(void *data);
 	/* Called after SNAP has become the job's snapshot in the store. */
 	void (*published)(void *data, const struct spec_job *snap);
 	/* Called after a write with all changes up to CHANGE. ERR is 0 or a negative errno. */

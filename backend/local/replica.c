@@ -24,7 +24,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -41,8 +40,6 @@
 #define PREPARED_AT_ONCE 8
 /* number of tries, in half a minute, to start a program while memory or processes are short */
 #define MAX_TRIES 10
-/* number of logs of older attempts that are reopened in one turn of the loop */
-#define REOPENED_A_TURN 64
 /* the longest pause before a restart after a failure */
 #define DELAY_MAX_MS 10000u
 /* After an attempt that ran for this long, the pause is the shortest one again. */
@@ -59,7 +56,6 @@ struct local_replica {
 	struct task *task;
 	struct loop_timer delay;      /* in DELAYED: when the start is due */
 	struct loop_timer grace;      /* in STARTING and RUNNING: when SIGKILL is due */
-	struct loop_timer older;      /* when to reopen the next logs of older attempts */
 	unsigned reopened, to_reopen; /* logs of older attempts: done, and in total */
 	uint64_t change;	      /* The attempt starts when this change is on disk. */
 	struct backoff slow;	      /* pauses before restarts; grow with each failed attempt */
@@ -68,7 +64,7 @@ struct local_replica {
 	struct backoff start; /* pauses after failures to start this attempt */
 	char *lost;	      /* why output of the attempt is lost, or NULL */
 	bool tried;	      /* the first start was tried */
-	bool begun;	      /* the log of the attempt has begun */
+	bool begun;	      /* the log of the attempt has begun; false: its name is invalid */
 	bool terminated;      /* SIGTERM was sent */
 	struct local_replica *prev, *next; /* the queue of starts */
 };
@@ -86,7 +82,7 @@ struct local_replicas {
 };
 
 static void enqueue(void *data);
-static void reopen_older(struct local_replica *rep, unsigned n);
+static void reopen_older(void *data);
 
 static struct spec_record *record_of(const struct local_replica *rep)
 {
@@ -118,36 +114,21 @@ char *local_replica_error_file(const struct local_replica *rep)
 
 /* --- logs --- */
 
-static int log_begin(struct local_replica *rep)
+void local_replica_open_log(struct local_replica *rep)
 {
 	cleanup_free char *key = key_of(rep);
 	cleanup_free char *prefix = spec_replica_log_prefix(rep->rec);
-	int err = rep->begun ? 0 : output_log_begin(rep->job->output, key, prefix, true);
 
-	if (err == 0)
-		rep->begun = true;
-	return err;
-}
-
-void local_replica_open_log(struct local_replica *rep)
-{
-	int err = log_begin(rep);
-
-	/* The start of the program repeats this, and reports the error. */
-	if (err < 0)
-		diag(DIAG_DEBUG, "%s: a log file can't be created yet: %s", id_of(rep),
-		     strerror(-err));
+	rep->begun = output_log_begin(rep->job->output, key, prefix, true) == 0;
 }
 
 void local_replica_close_log(struct local_replica *rep)
 {
 	cleanup_free char *key = key_of(rep);
 
-	reopen_older(rep, UINT_MAX);
-	if (rep->plan->ended)
-		return;
-	local_replica_open_log(rep);
-	if (rep->begun)
+	while (rep->reopened < rep->to_reopen)
+		reopen_older(rep);
+	if (!rep->plan->ended && rep->begun)
 		output_log_end(rep->job->output, key, NULL, NULL);
 }
 
@@ -349,16 +330,14 @@ static void start_task(struct local_replica *rep)
 
 static void start(struct local_replica *rep)
 {
-	struct task_end end = {.how = TASK_NOT_STARTED, .why = TASK_HELPER, .exit_code = -1};
-	int err;
+	const struct task_end end = {.how = TASK_NOT_STARTED,
+				     .why = rep->begun ? TASK_APP : TASK_OUTPUT,
+				     .err = rep->begun ? 0 : EINVAL,
+				     .exit_code = -1};
 
 	set_step(rep, STARTING);
-	err = log_begin(rep);
-	if (err == 0 && record_of(rep)->app)
+	if (rep->begun && record_of(rep)->app)
 		return start_task(rep);
-	if (err == 0)
-		end.why = TASK_APP;
-	end.err = -err;
 	return on_ended(rep, &end);
 }
 
@@ -374,7 +353,6 @@ static void renew(struct local_replica *rep)
 	rec->signal = 0;
 	rec->started = 0;
 	rec->finished = 0;
-	rep->begun = false;
 	rep->since = 0;
 	backoff_reset(&rep->start);
 	free(take_ptr(rep->lost));
@@ -688,48 +666,41 @@ void local_replica_find_attempt(struct tasks *tasks, const char *dir, const stru
 		*ret = (struct task_found){.fd = -1, .state = TASK_UNKNOWN, .err = printed};
 }
 
-/* Reopen the log of attempt A of an earlier daemon. Return false on failure. */
+/* Reopen the log of attempt A of an earlier daemon. Return false if its name is invalid. */
 static bool reopen_log(struct local_replica *rep, unsigned a)
 {
 	cleanup_free char *prefix = spec_replica_log_prefix(rep->rec);
 	cleanup_free char *key = spec_record_log_key(rep->rec, a);
-	int err = output_log_begin(rep->job->output, key, prefix, false);
 
-	if (err < 0)
-		diag(DIAG_ERROR, "%s: log %s can't be opened: %s", id_of(rep), key, strerror(-err));
-	return err == 0;
+	return output_log_begin(rep->job->output, key, prefix, false) == 0;
 }
 
-/* Reopen and end at most N older logs, so that the merged log gets their missing lines. */
-static void reopen_older(struct local_replica *rep, unsigned n)
+/*
+ * Reopen and end the next older log, so that the merged log gets its missing lines. When that log
+ * has ended, reopen the one after it: there may be ten thousand.
+ */
+static void reopen_older(void *data)
 {
-	for (; n > 0 && rep->reopened < rep->to_reopen; n--) {
-		cleanup_free char *key = spec_record_log_key(rep->rec, rep->reopened);
+	struct local_replica *rep = data;
+	cleanup_free char *key = NULL;
 
-		if (reopen_log(rep, rep->reopened++))
-			output_log_end(rep->job->output, key, NULL, NULL);
-	}
-	if (rep->reopened < rep->to_reopen)
-		loop_timer_set(&rep->older, 1);
-	else
-		loop_timer_stop(&rep->older);
-}
-
-static void on_older(void *data)
-{
-	reopen_older(data, REOPENED_A_TURN);
+	if (rep->reopened == rep->to_reopen)
+		return;
+	key = spec_record_log_key(rep->rec, rep->reopened);
+	if (reopen_log(rep, rep->reopened++))
+		output_log_end(rep->job->output, key, reopen_older, rep);
 }
 
 /*
  * Reopen all logs. Usually the merged log lacks only lines of the newest one, but the disk may have
- * refused another. There may be ten thousand logs, so reopen them in portions.
+ * refused another, or a power cut may have shortened the merged log.
  */
 static void reopen_logs(struct local_replica *rep)
 {
 	cleanup_free char *key = key_of(rep);
 
 	rep->to_reopen = rep->rec->attempt;
-	reopen_older(rep, REOPENED_A_TURN);
+	reopen_older(rep);
 	if (!reopen_log(rep, rep->rec->attempt))
 		return;
 	if (rep->plan->ended) {
@@ -752,12 +723,6 @@ void local_replica_adopt(struct local_replica *rep, const struct task_found *fou
 	set_step(rep, STARTING);
 	if (found->state != TASK_RUNS && found->state != TASK_UNKNOWN)
 		return;
-	if (found->started && rep->rec->state != SPEC_RUNNING) {
-		rep->rec->state = SPEC_RUNNING;
-		rep->rec->started = found->started;
-		local_record_started(rep->job->record, found->started);
-		local_record_changed(rep->job->record);
-	}
 	rep->task =
 		task_adopt(rep->job->all->tasks, rep->job->dir, name, found->fd, &task_events, rep);
 	/* The last daemon may have written the record, but not sent the signal. */
@@ -789,7 +754,6 @@ struct local_replica *local_replica_new(const struct local_replica_job *job, siz
 	rep->plan = &rec->plans[i];
 	loop_timer_init(&rep->delay, job->all->loop, enqueue, rep);
 	loop_timer_init(&rep->grace, job->all->loop, on_grace_over, rep);
-	loop_timer_init(&rep->older, job->all->loop, on_older, rep);
 	return rep;
 }
 
@@ -797,7 +761,6 @@ void local_replica_free(struct local_replica *rep)
 {
 	loop_timer_stop(&rep->delay);
 	loop_timer_stop(&rep->grace);
-	loop_timer_stop(&rep->older);
 	if (rep->step == QUEUED)
 		DL_DELETE(rep->job->all->queue, rep);
 	task_release(rep->task);

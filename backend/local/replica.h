@@ -99,9 +99,9 @@ void local_replica_recorded(struct local_replica *rep, uint64_t change);
  * ERR in REP's message, and return true.
  */
 bool local_replica_is_delayed(struct local_replica *rep, int err);
-/* Make the log of REP's newest attempt, before the program is started. */
+/* Make the log of REP's newest attempt. Call this before the first start. */
 void local_replica_open_log(struct local_replica *rep);
-/* End the log of REP's newest attempt, because the job is over. If there is none, make it first. */
+/* End the log of REP's newest attempt, because the job is over. */
 void local_replica_close_log(struct local_replica *rep);
 
 /* Find the newest attempt of replica I, from an earlier daemon. On the pool. */

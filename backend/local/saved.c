@@ -31,7 +31,6 @@ struct saved_update {
 	char *uid;
 	const struct spec_job *job; /* snapshot at the beginning of the change */
 	struct record *entry;
-	bool is_full; /* the disk was too full to record the change */
 };
 
 struct recover;
@@ -93,48 +92,35 @@ static void on_marked(void *data, int err)
 	return end_change(c, 0, NULL);
 }
 
-static void on_noted(void *data, int err)
-{
-	return end_change(data, 0, NULL);
-}
-
-static void commit_drop(struct saved_update *c, records_fn done)
-{
-	records_commit(c->entry,
-		       &(struct record_change){.state = record_head(c->entry)->state,
-					       .dropped = true},
-		       done, c);
-}
-
-/*
- * If the disk was too full to record the drop before the removal, record it now, because there is
- * free space. If this fails, too, the next start sees that there are no logs.
- */
 static void on_dropped(void *data, int err)
 {
-	struct saved_update *c = data;
-
-	if (err || !c->is_full)
-		return end_change(c, err, NULL);
-	commit_drop(c, on_noted);
+	return end_change(data, err, NULL);
 }
 
 /*
  * The record on disk shows the drop, so after a crash the next start removes the rest. If the disk
- * is too full for the record, remove the output anyway, to make space for the record.
+ * is too full for the record, remove the output anyway, to make space. A start then sees that there
+ * are no logs.
  */
 static void on_drop_noted(void *data, int err)
 {
 	struct saved_update *c = data;
 	struct spec_job *job;
 
-	c->is_full = file_is_full(err);
-	if (err && !c->is_full)
+	if (err && !file_is_full(err))
 		return end_change(c, err, NULL);
 	job = spec_job_copy(c->job);
 	job->dropped = true;
 	store_put(c->saved->b->store, job);
 	output_job_remove(c->saved->b->output, spec_job_key(c->job), on_dropped, c);
+}
+
+static void begin_drop(struct saved_update *c)
+{
+	records_commit(c->entry,
+		       &(struct record_change){.state = record_head(c->entry)->state,
+					       .dropped = true},
+		       on_drop_noted, c);
 }
 
 static void on_removed(void *data, int err)
@@ -169,7 +155,7 @@ static void begin_change(struct saved_update *c)
 	else if (c->kind == SAVED_CANCEL)
 		records_mark(c->entry, on_marked, c);
 	else if (c->kind == SAVED_DROP)
-		commit_drop(c, on_drop_noted);
+		begin_drop(c);
 	else
 		output_job_remove(saved->b->output, spec_job_key(c->job), on_output_removed, c);
 }

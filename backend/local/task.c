@@ -23,7 +23,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/file.h>
@@ -43,7 +42,6 @@
 #include "spec/base/mem.h"
 
 #define NEWS_A_TURN 16
-#define HELLO_MS    200 /* how long a helper may take to report that its program runs */
 /* Pauses between tries to connect to a helper. After SEEK_TRIES failures, kxfs warns. */
 #define SEEK_MIN_MS 50u
 #define SEEK_MAX_MS 2000u
@@ -86,7 +84,8 @@ struct task {
 	struct loop_timer timer;      /* in PAUSING */
 	struct backoff seek;	      /* pauses after failures to connect */
 	atomic_bool released;	      /* task_release was called during WORK */
-	atomic_int stop_sig, end_sig; /* signals that wait for a connection; 0: none */
+	int stop_sig;		      /* the newest of SIGSTOP and SIGCONT, or 0 */
+	atomic_int end_sig;	      /* the newest of SIGTERM and SIGKILL, or 0 */
 	int pid;		      /* the program's pid; 0: not known yet */
 	unsigned long long pid_known; /* when PID was received, by process_clock */
 	bool pid_reused;	      /* in SEEKING: PID belongs to another process now */
@@ -316,6 +315,17 @@ static void on_news(void *data)
 	}
 }
 
+static void send_signal(const struct task *task, int sig)
+{
+	const struct helper_ask ask = {.sig = sig};
+
+	/* If this fails because the helper has ended, the connection ends, too. */
+	if (sig && send(task->fd, &ask, sizeof(ask), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		diag(DIAG_DEBUG, "%s: %s: signal %d: %s", task->dir, task->name, sig,
+		     strerror(errno));
+}
+
+/* The helper may not have received what was sent on an earlier connection, so repeat it. */
 static void connected(struct task *task, int fd)
 {
 	task->step = CONNECTED;
@@ -323,10 +333,8 @@ static void connected(struct task *task, int fd)
 	backoff_reset(&task->seek);
 	task->watch = loop_watch_new(task->tasks->loop, fd, false, on_news, task);
 	assert(task->watch); /* a socket can be polled */
-	if (task->stop_sig)
-		task_signal(task, task->stop_sig);
-	if (task->end_sig)
-		task_signal(task, task->end_sig);
+	send_signal(task, task->stop_sig);
+	send_signal(task, task->end_sig);
 }
 
 static struct task *task_new(struct tasks *tasks, const char *dir, const char *name,
@@ -536,21 +544,6 @@ struct task *task_start(struct tasks *tasks, const struct task_config *config,
 /* --- afterwards --- */
 
 /*
- * Return when the program was started, from the helper's first message; 0 if it does not run yet.
- * Leave the message for the task that gets FD.
- */
-static int64_t peek_started(int fd)
-{
-	struct pollfd in = {.fd = fd, .events = POLLIN};
-	struct helper_news news;
-
-	if (poll(&in, 1, HELLO_MS) != 1 ||
-	    recv(fd, &news, sizeof(news), MSG_PEEK | MSG_DONTWAIT) != sizeof(news))
-		return 0;
-	return news.kind == HELPER_STARTED ? news.time : 0;
-}
-
-/*
  * Return the state of an attempt whose helper does not listen: NONE; DROPPED; or UNKNOWN, with
  * *RET_ERR, if the helper may still hold its lock.
  */
@@ -573,9 +566,7 @@ void task_find(struct tasks *tasks, const char *dir, const char *name, struct ta
 
 	*ret = (struct task_found){.fd = -1, .state = TASK_UNKNOWN, .err = fd};
 	if (fd >= 0 && leaves(tasks, fd, FDS_KEPT / 2)) {
-		*ret = (struct task_found){.fd = fd,
-					   .state = TASK_RUNS,
-					   .started = peek_started(fd)};
+		*ret = (struct task_found){.fd = fd, .state = TASK_RUNS};
 		return;
 	}
 	if (fd >= 0) {
@@ -596,14 +587,12 @@ void task_find(struct tasks *tasks, const char *dir, const char *name, struct ta
 
 void task_signal(struct task *task, int sig)
 {
-	const struct helper_ask ask = {.sig = sig};
-
-	if (task->step != CONNECTED)
-		*(sig == SIGSTOP || sig == SIGCONT ? &task->stop_sig : &task->end_sig) = sig;
-	/* If this fails because the helper has ended, the connection ends, too. */
-	else if (send(task->fd, &ask, sizeof(ask), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		diag(DIAG_DEBUG, "%s: %s: signal %d: %s", task->dir, task->name, sig,
-		     strerror(errno));
+	if (sig == SIGSTOP || sig == SIGCONT)
+		task->stop_sig = sig;
+	else
+		task->end_sig = sig;
+	if (task->step == CONNECTED)
+		send_signal(task, sig);
 }
 
 void task_release(struct task *task)

@@ -64,7 +64,6 @@ struct task_found {
 	int fd; /* RUNS: a connection to the helper, for task_adopt; else -1 */
 	/* UNKNOWN: a negative errno. -EWOULDBLOCK: the helper lives, but no longer listens. */
 	int err;
-	int64_t started; /* RUNS: when the program was started, in ns; 0: unknown, or not yet */
 	struct task_end end;
 	struct task_usage usage; /* OVER: if its LAST is 0, the usage is unknown */
 };
@@ -78,8 +77,9 @@ void task_find(struct tasks *tasks, const char *dir, const char *name, struct ta
 struct task *task_adopt(struct tasks *tasks, const char *dir, const char *name, int fd,
 			const struct task_events *events, void *data);
 /*
- * Send SIG now, or when the helper is connected. SIGTERM and SIGKILL go to the program's process
- * group, or end a task without a helper. SIGSTOP and SIGCONT go to all processes of the attempt.
+ * Send SIG now, or when the helper is connected, and repeat it on each later connection. SIGTERM
+ * and SIGKILL go to the program's process group, or end a task without a helper. SIGSTOP and
+ * SIGCONT go to all processes of the attempt.
  */
 void task_signal(struct task *task, int sig);
 /* Free TASK. Its helper continues, and a later daemon can connect to it. NULL is allowed. */

@@ -30,8 +30,6 @@
 #include "fs/vfs/fs.h"
 #include "spec/base/mem.h"
 
-/* How long to wait for an ending process that has the state directory, beyond -o grace. */
-#define HOLDER_MS 10000
 /* upper bound of the time that an end takes without backend_stop, in s */
 #define END_S	     11
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -145,6 +143,14 @@ static struct backend_config config_of(const struct mount_run *r)
 	return ret;
 }
 
+/* Return how long a run with these options may take to end, in seconds. */
+static unsigned end_seconds(const struct mount_run *r)
+{
+	const struct backend_config config = run_config(r->options);
+
+	return backend_stop_seconds(&config) + END_S;
+}
+
 /* If there is no cluster, and the user has not named a backend, add a hint to *WHY. */
 static void advise(const struct mount_run *r, int err, char **why)
 {
@@ -227,8 +233,9 @@ static int check(struct mount_run *r, char **why)
 		err = mountpoint_check_fuse(why);
 	if (!err)
 		err = choose_state(r, &dir, why);
+	/* An earlier run that is ending still locks the directory. */
 	if (!err)
-		err = state_open(dir, r->mountpoint ? r->mountpoint : "", o->grace_ms + HOLDER_MS,
+		err = state_open(dir, r->mountpoint ? r->mountpoint : "", end_seconds(r) * 1000,
 				 &r->state, why);
 	if (!err)
 		err = heed_flaw(r, why);
@@ -514,14 +521,13 @@ static void on_ending(void *data)
  */
 static bool end(struct mount_run *r)
 {
-	unsigned seconds = r->started ? backend_stop_seconds(r->backend) : 0;
 	bool stopped, idle;
 
 	if (r->started)
 		loop_post(r->loop, on_ending, r);
 	/* The end may take longer than the unit's TimeoutStopSec=. */
 	notify_send(&r->notify, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%llu\nSTATUS=Unmounting",
-		    (seconds + END_S) * 1000000ull);
+		    end_seconds(r) * 1000000ull);
 	if (r->session)
 		session_end(r->session);
 	if (!r->started)

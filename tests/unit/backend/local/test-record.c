@@ -44,11 +44,6 @@ void store_put(struct store *store, struct spec_job *job)
 
 /* --- the callbacks of the job --- */
 
-static void on_showing(void *data)
-{
-	note("showing");
-}
-
 static void on_published(void *data, const struct spec_job *snap)
 {
 }
@@ -63,7 +58,6 @@ static void on_settled(void *data)
 }
 
 static const struct local_record_events events = {
-	.showing = on_showing,
 	.published = on_published,
 	.written = on_record_written,
 	.settled = on_settled,
@@ -114,7 +108,7 @@ static void test_nothing_is_heard(void **state)
 	assert_done("");
 	fake_pass(1000);
 	write_record();
-	assert_done("showing, shown job");
+	assert_done("shown job");
 }
 
 int main(void)

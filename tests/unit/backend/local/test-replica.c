@@ -29,7 +29,7 @@ static struct {
 	size_t n_failed; /* number of failed replicas */
 	size_t n_live;
 	uint64_t changes, saved; /* changes of the record, and the last one that is on disk */
-	int err;		 /* error of creating the next log */
+	int err;		 /* an errno: the next starts fail */
 } rig;
 
 /* --- record.h --- */
@@ -68,13 +68,27 @@ void local_record_runs(struct local_record *r)
 
 /* --- task.h --- */
 
+static void refuse(void *data)
+{
+	const struct task *task = data;
+
+	task->events->prepared(task->data);
+	task->events->ended(task->data, &(struct task_end){.how = TASK_NOT_STARTED,
+							   .why = TASK_HELPER,
+							   .err = rig.err,
+							   .exit_code = -1});
+}
+
 struct task *task_start(struct tasks *tasks, const struct task_config *config,
 			const struct task_events *events, void *data)
 {
-	struct task *task = &rig.tasks[rig.n_tasks++];
+	static struct task refused;
+	struct task *task = rig.err ? &refused : &rig.tasks[rig.n_tasks++];
 
 	assert_string_equal(config->dir, "/state/output/j");
 	*task = (struct task){.events = events, .data = data};
+	if (rig.err)
+		loop_post(NULL, refuse, task);
 	return task;
 }
 
@@ -105,7 +119,7 @@ void task_clean(const char *dir)
 int output_log_begin(struct output_job *j, const char *key, const char *prefix, bool anew)
 {
 	assert_true(anew);
-	return rig.err;
+	return 0;
 }
 
 void output_log_grown(struct output_job *j, const char *key)
@@ -161,8 +175,10 @@ static int setup(void **state)
 								    .created = 1});
 	rig.all = local_replicas_new(NULL, NULL, 1000);
 	rig.job = (struct local_replica_job){.all = rig.all, .dir = dir, .events = &events};
-	for (size_t i = 0; i < N_REPLICAS; i++)
+	for (size_t i = 0; i < N_REPLICAS; i++) {
 		rig.reps[i] = local_replica_new(&rig.job, i);
+		local_replica_open_log(rig.reps[i]);
+	}
 	return 0;
 }
 
@@ -213,7 +229,7 @@ static void test_start_delayed(void **state)
 	static const unsigned pauses[] = {100, 200, 400, 800, 1600, 3200, 6400, 10000, 10000};
 
 	local_replicas_begin(rig.all);
-	rig.err = -ENOMEM;
+	rig.err = ENOMEM;
 	local_replica_begin(rig.reps[0]);
 	fake_run();
 	for (size_t i = 0; i < array_size(pauses); i++) {
@@ -243,7 +259,7 @@ static void test_start_delayed(void **state)
 static void test_waits_for_descriptors(void **state)
 {
 	local_replicas_begin(rig.all);
-	rig.err = -EMFILE;
+	rig.err = EMFILE;
 	local_replica_begin(rig.reps[0]);
 	fake_run();
 	for (int i = 0; i < 50; i++)

@@ -280,6 +280,49 @@ static void test_connect_again(void **state)
 	}
 }
 
+static void adopt_stopped(void *data)
+{
+	struct task **task = data;
+
+	*task = task_adopt(tasks, root, "0.0", -1, &events, NULL);
+	task_signal(*task, SIGSTOP);
+}
+
+static void resume(void *data)
+{
+	struct task *const *task = data;
+
+	task_signal(*task, SIGCONT);
+}
+
+/* Each new connection repeats the newest signal, not one that waited for an earlier connection. */
+static void test_resumed_stays_resumed(void **state)
+{
+	static const int expected[] = {SIGSTOP, SIGCONT, SIGCONT};
+	const struct helper_news last = {.kind = HELPER_ENDED, .end = {.how = TASK_ENDED}};
+	int listening = listen_at(8), fd;
+	struct helper_ask ask;
+	struct task *task;
+
+	unlink("tasks/0.0");
+	loop_post(loop, adopt_stopped, &task);
+	fd = accept(listening, NULL, NULL);
+	for (size_t i = 0; i < sizeof(expected) / sizeof(*expected); i++) {
+		if (i == 2) {
+			close(fd);
+			fd = accept(listening, NULL, NULL);
+		}
+		assert_int_equal(recv(fd, &ask, sizeof(ask), 0), sizeof(ask));
+		assert_int_equal(ask.sig, expected[i]);
+		if (i == 0)
+			loop_post(loop, resume, &task);
+	}
+	assert_int_equal(send(fd, &last, sizeof(last), 0), sizeof(last));
+	close(fd);
+	assert_int_equal(sem_wait(&over), 0);
+	close(listening);
+}
+
 /* --- a start that waits for the disk --- */
 
 #define HELD 64 /* more than the pool has threads */
@@ -366,6 +409,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_group),
 		cmocka_unit_test(test_find),
 		cmocka_unit_test(test_connect_again),
+		cmocka_unit_test(test_resumed_stays_resumed),
 		cmocka_unit_test(test_ended_before_it_began),
 	};
 
