@@ -251,6 +251,7 @@ const struct spec_yaml *kubeconfig_current(const struct spec_kubeconfig *k, cons
 const char **kubeconfig_names(const struct spec_kubeconfig *k)
 {
 	const char **ret = new0(const char *);
+	struct kubeconfig_entry first = {0};
 	size_t n = 0;
 
 	for (size_t i = 0; i < k->n; i++) {
@@ -259,8 +260,13 @@ const char **kubeconfig_names(const struct spec_kubeconfig *k)
 		if (!list)
 			continue;
 		ret = mem_grow(ret, n + list->n + 1, sizeof(*ret));
-		for (size_t j = 0; j < list->n; j++)
-			ret[n++] = spec_yaml_get(list->v[j], "name")->text;
+		for (size_t j = 0; j < list->n; j++) {
+			const char *name = spec_yaml_get(list->v[j], "name")->text;
+
+			kubeconfig_find(k, "context", name, &first);
+			if (first.item == list->v[j])
+				ret[n++] = name;
+		}
 		ret[n] = NULL;
 	}
 	return ret;

@@ -163,7 +163,9 @@ static void test_contexts(void **state)
 			       "contexts:\n- {name: prod, context: {namespace: training}}\n"
 			       "- {name: arn:x/y, context: {namespace: ''}}\n- {name: bare}\n"),
 			 0);
-	assert_int_equal(merge(w, "/b", "contexts:\n- {name: late, context: {namespace: [x]}}\n"),
+	assert_int_equal(merge(w, "/b",
+			       "contexts:\n- {name: late, context: {namespace: [x]}}\n"
+			       "- {name: prod, context: {namespace: unused}}\n"),
 			 0);
 	got = spec_kubeconfig_contexts(w->k);
 	for (; expected[n]; n++)
