@@ -780,6 +780,8 @@ static void test_doubt(void **state)
  */
 static void test_page_again(void **state)
 {
+	char open[500] = "", close[500] = "", page[2000];
+
 	begin();
 	fake_answer(request("limit="), 200, PAGE("7", "next", OBJECT("one", "5")));
 	fake_end(request("continue=next"), &(struct http_reply){.err = -EIO, .status = 200});
@@ -794,6 +796,16 @@ static void test_page_again(void **state)
 	begin();
 	fake_answer(request("limit="), 200, PAGE("7", "next", ""));
 	fake_answer(request("continue=next"), 400, "{}");
+	assert_true(fake_wait(500));
+	assert_null(strstr(request("limit=")->path, "continue"));
+	watch_free(take_ptr(world.w));
+	/* The same if the page is malformed: its metadata is nested too deeply. */
+	begin();
+	fake_answer(request("limit="), 200, PAGE("7", "next", ""));
+	memset(open, '[', sizeof(open) - 1);
+	memset(close, ']', sizeof(close) - 1);
+	snprintf(page, sizeof(page), PAGE("7", "\",\"a\":%s%s,\"b\":\"", ""), open, close);
+	fake_answer(request("continue=next"), 200, page);
 	assert_true(fake_wait(500));
 	assert_null(strstr(request("limit=")->path, "continue"));
 }
