@@ -301,10 +301,11 @@ static void test_bad_files(void **state)
 		{"users: [{name: a, user: 1}]\n", "user must be a map"},
 		{"users: [1]\n", "must be {name: NAME"},
 		{"current-context: [a]\n", "name of a context"},
-		{"users:\n\t- a\n", "tab"},
+		{"users:\n\t- a\n", "2:1: this is not one valid YAML document"},
 		{"password: *s3cret\n", "needs quotes"},
 		{"password: !s3cret x\n", "needs quotes"},
-		{"a: 1\n---\nb: 2\n", "second document"},
+		{"a: 1\n---\nb: 2\n", "3:1: this is not one valid YAML document"},
+		{"s3cret: 1\ns3cret: 2\n", "2:1: this is not one valid YAML document"},
 	};
 	struct world *w = *state;
 
