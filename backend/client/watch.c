@@ -6,7 +6,6 @@
  * LISTING  | requests for a page    | the page; the last page           | LISTING; ASKING
  *          | and the page after it  | 410: the list is too old by now   | LISTING (again: WAITING)
  *          |                        | a failure; PAGE_MS have passed    | WAITING
- *          |                        | many pages with few objects       | WAITING, for a moment
  * DOUBTING | a list of one object's | the server's version is not lower | ASKING
  *          | metadata, to get the   | it is lower than VERSION          | LISTING
  *          | server's version       | a failure; PAGE_MS have passed    | WAITING
@@ -65,14 +64,11 @@
  */
 #define REFUSALS_MAX 5
 /* A large job's pod may have hundreds of KiB. So the first page is small. */
-#define PAGE_BYTES (4u << 20)
-#define PAGE_MAX   500
-#define PAGE_MS	   300000 /* of one page */
-#define EMPTY_MAX  100	  /* a list with more empty pages fails */
-/* After this many pages with less than half of the requested objects, pause before each page. */
-#define MEAGER_MAX     20
-#define MEAGER_MS      50
-#define RETRY_EARLY_MS 2000 /* at most one early retry in this time */
+#define PAGE_BYTES     (4u << 20)
+#define PAGE_MAX       500
+#define PAGE_MS	       300000 /* of one page */
+#define EMPTY_MAX      100    /* a list with more empty pages fails */
+#define RETRY_EARLY_MS 2000   /* at most one early retry in this time */
 #define CONFIRM_MS     600000
 /*
  * If another watch finds that the server was restored from a backup, this watch must relist or
@@ -89,7 +85,7 @@ struct watch_part {
 	struct http_request *request; /* NULL if the request has ended */
 	struct spec_split *split;
 	size_t objects, bytes;
-	unsigned limit; /* for a page: the requested objects; for a watch: 0 */
+	bool watching;
 };
 
 struct watch {
@@ -111,11 +107,10 @@ struct watch {
 	char *replied;
 	char *next; /* token of the next page, escaped; NULL at the start of a list */
 	unsigned page;
-	size_t listed;	 /* objects of this list so far */
-	uint64_t whole;	 /* when the last list was complete */
-	unsigned empty;	 /* pages of this list without any object */
-	unsigned meager; /* pages of this list with less than half of the requested objects */
-	uint64_t since;	 /* when STANDING began */
+	size_t listed;	/* objects of this list so far */
+	uint64_t whole; /* when the last list was complete */
+	unsigned empty; /* pages of this list without any object */
+	uint64_t since; /* when STANDING began */
 	/* How many more refusals an optional resource may get before it counts as forbidden. */
 	unsigned refusals;
 	/* Only a watch that lasts STEADY_MS resets the pauses. */
@@ -175,6 +170,7 @@ static void forget_version(struct watch *w)
 		free(w->before);
 		w->before = take_ptr(w->version);
 	}
+	part_free(take_ptr(w->ahead));
 	free(take_ptr(w->next));
 	free(take_ptr(w->replied));
 }
@@ -350,7 +346,6 @@ static void page_done(struct watch *w)
 	if (!err && !*meta.next && !*meta.resource_version)
 		err = -EINVAL;
 	if (err) {
-		part_free(take_ptr(w->ahead));
 		forget_version(w);
 		return failed_with(w, err, "the list is incomplete");
 	}
@@ -362,17 +357,12 @@ static void page_done(struct watch *w)
 		w->page = (unsigned)min_of((size_t)PAGE_MAX,
 					   max_of((size_t)1,
 						  PAGE_BYTES / (part->bytes / part->objects + 1)));
-	w->meager += part->objects < part->limit / 2;
 	if (w->next && part->objects == 0 && ++w->empty > EMPTY_MAX) {
 		forget_version(w);
 		return failed_with(w, -EINVAL, "the server never sends the last page of the list");
 	}
 	if (w->ahead)
 		return take_ahead(w);
-	if (w->next && w->meager > MEAGER_MAX) {
-		w->may_retry_early = false;
-		return wait_ms(w, MEAGER_MS);
-	}
 	if (w->version) {
 		confirmed(w);
 		w->whole = loop_now_ms();
@@ -523,7 +513,7 @@ static int on_bytes(void *data, const char *bytes, size_t n)
 	int err;
 
 	part->bytes += n;
-	if (part->limit && part->bytes >> 20 >= SPEC_MAX_PAGE_MIB)
+	if (!part->watching && part->bytes >> 20 >= SPEC_MAX_PAGE_MIB)
 		return -EFBIG;
 	w->silent = SILENT_MS;
 	err = spec_split_feed(part->split, bytes, n);
@@ -538,6 +528,7 @@ static struct watch_part *send_call(struct watch *w, struct http_call *call)
 	bool watching = w->state == ASKING;
 
 	part->w = w;
+	part->watching = watching;
 	part->split = spec_split_new(watching ? SPEC_SPLIT_WATCH : SPEC_SPLIT_LIST, w->config.pick,
 				     watching		    ? on_event
 				     : w->state == DOUBTING ? pass_item
@@ -550,7 +541,6 @@ static struct watch_part *send_call(struct watch *w, struct http_call *call)
 	call->bytes = on_bytes;
 	call->data = part;
 	part->request = http_send(w->config.http, call);
-	part->limit = watching ? 0 : w->state == DOUBTING ? 1 : w->page;
 	return part;
 }
 
@@ -578,7 +568,7 @@ static void ask_ahead(struct watch *w)
 	const char *token = spec_split_next(w->part->split);
 	cleanup_free char *escaped = NULL;
 
-	if (!*token || w->ahead || w->ahead_failed || w->meager > MEAGER_MAX || !w->next)
+	if (!*token || w->ahead || w->ahead_failed || !w->next)
 		return;
 	escaped = spec_url_escape(token);
 	w->ahead = send_page(w, escaped);
@@ -595,10 +585,10 @@ static void take_part(struct watch *w, struct watch_part *part)
 	part_free(w->part);
 	w->part = part;
 	w->event_err = 0;
-	if (part->limit)
-		loop_timer_set(&w->timer, PAGE_MS);
-	else
+	if (part->watching)
 		loop_timer_stop(&w->timer);
+	else
+		loop_timer_set(&w->timer, PAGE_MS);
 	if (!part->request)
 		back_off(w, 1000);
 }
@@ -610,7 +600,7 @@ static void send_list(struct watch *w)
 	if (!w->next) {
 		w->anew = false;
 		w->ahead_failed = false;
-		w->listed = w->empty = w->meager = 0;
+		w->listed = w->empty = 0;
 		w->config.begin(w->config.data);
 	}
 	take_part(w, send_page(w, w->next));
@@ -783,7 +773,6 @@ void watch_free(struct watch *w)
 	if (!w)
 		return;
 	part_free(w->part);
-	part_free(w->ahead);
 	loop_timer_stop(&w->timer);
 	forget_version(w);
 	free(w->before);
