@@ -17,7 +17,7 @@
  *	         |                             | its end, after less than 5 s          | WAITING (see below)
  *	         |                             | 410: VERSION is too old by now        | LISTING (2nd time: WAITING)
  *	         |                             | an ERROR event; it is not a watch     | WAITING, then LISTING
- *	         |                             | watch_list_anew; watch_set_back       | LISTING
+ *	         |                             | watch_set_back                        | LISTING
  *	WAITING  | a timer                     | it fires; watch_retry_now             | ASKING (DOUBTING);
  *	         |                             |                                       | without VERSION: LISTING
  *
@@ -139,7 +139,6 @@ struct watch {
 	bool may_retry_early;
 	/* true if the server has sent a bookmark; it then sends one every minute */
 	bool bookmarks;
-	bool anew; /* true if watch_list_anew was called */
 	/*
 	 * SURE: the server was not restored from a backup. DOUBT: the server was unreachable, and
 	 * may have been restored meanwhile. HUSHED: the watch was silent, and the server may have
@@ -470,7 +469,7 @@ static int on_event(void *data, const char *json, size_t len, int wrong)
 	}
 	free(w->version);
 	w->version = take_ptr(e.resource_version);
-	return w->anew ? -ECANCELED : 0;
+	return 0;
 }
 
 /* Called when the server has accepted the watch: the cache is confirmed. */
@@ -504,10 +503,6 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 	bool flaps;
 
 	part->request = NULL;
-	if (w->anew) {
-		forget_version(w);
-		return send_next(w);
-	}
 	w->head_ms = silent && steady ? PROBE_MS : HEAD_MS;
 	w->reply_err = reply->err;
 	/*
@@ -653,7 +648,6 @@ static void send_list(struct watch *w)
 	w->state = LISTING;
 	w->verb = "list";
 	if (!w->next) {
-		w->anew = false;
 		w->ahead_failed = false;
 		w->listed = w->empty = w->meager = 0;
 		w->config.begin(w->config.data);
@@ -836,11 +830,6 @@ void watch_free(struct watch *w)
 	free(w->namespace);
 	free(w->selectors);
 	free(w);
-}
-
-void watch_list_anew(struct watch *w)
-{
-	w->anew = true;
 }
 
 void watch_doubt(struct watch *w)

@@ -96,9 +96,6 @@ void watch_free(struct watch *w);
  */
 void watch_retry_now(struct watch *w);
 
-/* Make W relist. The owner calls this in object() if it needs an object that it has ignored. */
-void watch_list_anew(struct watch *w);
-
 /*
  * Check whether the server was restored from a backup: request the server's version, and relist if
  * it is older than W's version. Do nothing if W has made this check a moment ago.

@@ -325,8 +325,6 @@ static void on_object(void *data, const char *json, size_t len, bool gone, int w
 		world_pass_over(x->w->config.world, x->type, json, len, gone, wrong);
 	else
 		world_object(x->w->config.world, x->type, json, len, gone);
-	if (world_has_room_again(x->w->config.world, x->type))
-		watch_list_anew(x->watch);
 }
 
 static void on_listed(void *data)

@@ -110,11 +110,6 @@ void world_object(struct world *w, enum world_type type, const char *json, size_
  */
 void world_pass_over(struct world *w, enum world_type type, const char *json, size_t len, bool gone,
 		     int wrong);
-/*
- * True once when TYPE must be relisted, because the world now has space for objects of TYPE that
- * exceeded SPEC_MAX_LISTED.
- */
-bool world_has_room_again(struct world *w, enum world_type type);
 void world_list_ends(struct world *w, enum world_type type);
 /* Return how many lists of TYPE have begun. */
 unsigned world_rounds(const struct world *w, enum world_type type);

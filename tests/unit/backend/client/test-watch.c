@@ -14,7 +14,6 @@
 
 static struct {
 	struct watch *w;
-	bool anew;	  /* the owner requests a new list at each object */
 	char told[65536]; /* one word for each callback */
 	int err;	  /* the last arguments of on_state */
 	char text[256];
@@ -44,8 +43,6 @@ static void on_object(void *data, const char *json, size_t len, bool gone, int w
 	snprintf(word, sizeof(word), "%s%s%.*s", wrong ? "!" : "", gone ? "-" : "+",
 		 name ? (int)strcspn(name + 8, "\"") : 1, name ? name + 8 : "?");
 	tell(word);
-	if (world.anew)
-		watch_list_anew(world.w);
 }
 
 static void on_listed(void *data)
@@ -240,26 +237,6 @@ static void test_list_endless(void **state)
 	assert_false(fake_wait(299000));
 	assert_true(fake_wait(301000));
 	request("limit=50");
-}
-
-/*
- * If the owner ignored objects of a watch, it can request a new list. It gets one immediately, and
- * only one.
- */
-static void test_list_anew(void **state)
-{
-	list_and_watch();
-	head();
-	world.anew = true;
-	assert_int_equal(feed(EVENT("DELETED", OBJECT("one", "8"))), -ECANCELED);
-	world.anew = false;
-	fake_end(request("watch=true"), &(struct http_reply){.err = -ECANCELED, .status = 200});
-	expect_told("-one begin ");
-	fake_answer(request("limit=500"), 200, PAGE("9", "", OBJECT("two", "5")));
-	expect_told("+two listed ");
-	request("resourceVersion=9");
-	head();
-	assert_int_equal(feed(EVENT("DELETED", OBJECT("two", "10"))), 0);
 }
 
 /* A page without end, whose bytes are ignored or are not objects. */
@@ -1181,7 +1158,6 @@ int main(void)
 		cmocka_unit_test_teardown(test_page_before_fails, teardown),
 		cmocka_unit_test_teardown(test_page_shrinks, teardown),
 		cmocka_unit_test_teardown(test_list_endless, teardown),
-		cmocka_unit_test_teardown(test_list_anew, teardown),
 		cmocka_unit_test_teardown(test_page_endless, teardown),
 		cmocka_unit_test_teardown(test_tokens_endless, teardown),
 		cmocka_unit_test_teardown(test_page_drips, teardown),
