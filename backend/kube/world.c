@@ -1248,7 +1248,6 @@ struct spec_kueue_facts world_kueue(const struct world *w, const struct world_jo
 		.known = w->statuses[WORLD_WORKLOADS] == WORLD_CONFIRMED,
 		.workload = object ? object->view : NULL,
 		.position = container_of(job, const struct job, j)->position,
-		.fixed = w->kueue[WORLD_KUEUE_FIXED],
 		.away = w->kueue[WORLD_KUEUE_AWAY],
 		.absent = w->kueue[WORLD_KUEUE_ABSENT],
 	};

@@ -167,7 +167,6 @@ void world_set_positions(struct world *w, const char *name, const struct spec_qu
 			 size_t n);
 /* Facts about Kueue that any job may show. */
 enum world_kueue {
-	WORLD_KUEUE_FIXED,  /* this user has no right to patch Workloads */
 	WORLD_KUEUE_AWAY,   /* the API server could not reach Kueue when it last replied about it */
 	WORLD_KUEUE_ABSENT, /* the server does not serve Kueue's API */
 	WORLD_N_KUEUE
