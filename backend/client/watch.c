@@ -766,15 +766,6 @@ static void on_timer(void *data)
 
 static void send_next(struct watch *w)
 {
-	/*
-	 * The owner may know of a deletion that the watch has not reported. The reply to a DELETE
-	 * has no version that could show whether the server was restored from a backup, so relist.
-	 */
-	if (w->version && w->versions != SURE && w->config.unreported &&
-	    w->config.unreported(w->config.data)) {
-		diag(DIAG_INFO, "%s: the watch missed deletions; relisting", w->resource);
-		forget_version(w);
-	}
 	if (!w->version)
 		send_list(w);
 	else if (is_to_confirm(w))

@@ -56,12 +56,6 @@ struct watch_config {
 	 */
 	void (*set_back)(void *data);
 	/*
-	 * Called when the server may have been restored from a backup. Return true if a reply to
-	 * another request has reported a deletion that object() has not reported. The watch then
-	 * relists, because after a restore it would never report this deletion. May be NULL.
-	 */
-	bool (*unreported)(void *data);
-	/*
 	 * Called when the state of the cache changes. If ERR is 0, the cache is confirmed from now
 	 * on. Otherwise the cache is no longer confirmed, because the server is unreachable or
 	 * refuses requests; ERR and TEXT are the reason.

@@ -743,18 +743,6 @@ void publish_leave(struct publish *p, const char *uid)
 	forget(p, s, job);
 }
 
-bool publish_has_unreported(const struct publish *p, enum world_type type)
-{
-	for (const struct publish_shown *s = p->all; s; s = s->hh.next) {
-		const struct world_job *job =
-			s->state == LEFT ? world_find(p->config.world, s->uid) : NULL;
-
-		if (job && job->view && job->type == type && !job->gone && !job->view->meta.deleted)
-			return true;
-	}
-	return false;
-}
-
 /* --- the start --- */
 
 /* Keep a job of an earlier mount, move it to history/, or remove it. */

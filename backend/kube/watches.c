@@ -353,13 +353,6 @@ static void on_set_back(void *data)
 	}
 }
 
-static bool has_unreported(void *data)
-{
-	const struct watched *x = data;
-
-	return world_is_of_jobs(x->type) && publish_has_unreported(x->w->config.publish, x->type);
-}
-
 static enum world_watch_status status_after(int err)
 {
 	switch (err) {
@@ -493,7 +486,6 @@ static void start(struct watches *w, enum world_type type)
 		.object = on_object,
 		.listed = on_listed,
 		.set_back = on_set_back,
-		.unreported = has_unreported,
 		.state = on_state,
 		.data = x,
 	};

@@ -17,7 +17,6 @@ static struct {
 	char told[65536]; /* one word for each callback */
 	int err;	  /* the last arguments of on_state */
 	char text[256];
-	bool unreported; /* what on_untold returns */
 } world;
 
 static struct tally n_ends;
@@ -55,11 +54,6 @@ static void on_set_back(void *data)
 	tell("back");
 }
 
-static bool on_untold(void *data)
-{
-	return world.unreported;
-}
-
 static void on_state(void *data, int err, const char *text)
 {
 	char word[32];
@@ -90,7 +84,6 @@ static void begin_with(const char *field)
 		.object = on_object,
 		.listed = on_listed,
 		.set_back = on_set_back,
-		.unreported = on_untold,
 		.state = on_state,
 	};
 
@@ -569,24 +562,6 @@ static void test_set_back_replied(void **state)
 	expect_told("state-113 ");
 	assert_true(fake_wait(1000));
 	is_set_back("begin +two listed state0 ");
-}
-
-/*
- * A watch that could not reach the server must not report deletions if the server may have been
- * restored meanwhile.
- */
-static void test_set_back_deleted(void **state)
-{
-	list_and_watch();
-	world.unreported = true;
-	fake_answer(request("watch=true"), 200, "");
-	assert_true(fake_wait(1000));
-	request("resourceVersion=7");
-	fake_break(request("watch=true"), -EHOSTUNREACH, false);
-	expect_told("state-113 ");
-	assert_true(fake_wait(1000));
-	request("?limit=500&");
-	expect_told("begin ");
 }
 
 static unsigned n_silent(void)
@@ -1169,7 +1144,6 @@ int main(void)
 		cmocka_unit_test_teardown(test_set_back, teardown),
 		cmocka_unit_test_teardown(test_set_back_late, teardown),
 		cmocka_unit_test_teardown(test_set_back_replied, teardown),
-		cmocka_unit_test_teardown(test_set_back_deleted, teardown),
 		cmocka_unit_test_teardown(test_version_unknown, teardown),
 		cmocka_unit_test_teardown(test_quiet, teardown),
 		cmocka_unit_test_teardown(test_expired, teardown),
