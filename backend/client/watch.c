@@ -15,7 +15,7 @@
  *          |                        | its end, after less than 5 s      | WAITING
  *          |                        | 410: VERSION is too old by now    | LISTING (again: WAITING)
  *          |                        | an ERROR event; it is not a watch | WAITING, then LISTING
- *          |                        | watch_list_anew; watch_set_back   | LISTING
+ *          |                        | watch_set_back                    | LISTING
  * WAITING  | a timer                | it fires; watch_retry_now         | ASKING or DOUBTING;
  *          |                        |                                   | LISTING without VERSION
  *
@@ -124,7 +124,6 @@ struct watch {
 	bool may_retry_early;
 	/* the server sends bookmarks, one every minute */
 	bool bookmarks;
-	bool anew; /* watch_list_anew was called */
 	/*
 	 * SURE: the server was not restored from a backup. It may have been restored while it was
 	 * unreachable (DOUBT), or while the watch was silent (HUSHED). See is_to_confirm.
@@ -429,7 +428,7 @@ static int on_event(void *data, const char *json, size_t len, int wrong)
 	}
 	free(w->version);
 	w->version = take_ptr(e.resource_version);
-	return w->anew ? -ECANCELED : 0;
+	return 0;
 }
 
 /* The server has accepted the watch, which confirms the cache. */
@@ -463,10 +462,6 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 	bool flaps;
 
 	part->request = NULL;
-	if (w->anew) {
-		forget_version(w);
-		return send_next(w);
-	}
 	w->head_ms = silent && steady ? PROBE_MS : HEAD_MS;
 	w->reply_err = reply->err;
 	/* Silence is normal if the server sends no bookmarks. */
@@ -598,7 +593,6 @@ static void send_list(struct watch *w)
 	w->state = LISTING;
 	w->verb = "list";
 	if (!w->next) {
-		w->anew = false;
 		w->ahead_failed = false;
 		w->listed = w->empty = 0;
 		w->config.begin(w->config.data);
@@ -718,15 +712,6 @@ static void on_timer(void *data)
 
 static void send_next(struct watch *w)
 {
-	/*
-	 * The reply to a DELETE has no version that could show whether the server was restored from
-	 * a backup. So relist if the owner knows of a deletion that no watch has reported.
-	 */
-	if (w->version && w->versions != SURE && w->config.unreported &&
-	    w->config.unreported(w->config.data)) {
-		diag(DIAG_INFO, "%s: the watch missed deletions; relisting", w->resource);
-		forget_version(w);
-	}
 	if (!w->version)
 		send_list(w);
 	else if (is_to_confirm(w))
@@ -781,11 +766,6 @@ void watch_free(struct watch *w)
 	free(w->namespace);
 	free(w->selectors);
 	free(w);
-}
-
-void watch_list_anew(struct watch *w)
-{
-	w->anew = true;
 }
 
 void watch_doubt(struct watch *w)

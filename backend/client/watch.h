@@ -49,12 +49,6 @@ struct watch_config {
 	 */
 	void (*set_back)(void *data);
 	/*
-	 * The server may have been restored from a backup. Return true if a reply to another
-	 * request has reported a deletion that object() has not. The watch then relists, because it
-	 * would never report this deletion. May be NULL.
-	 */
-	bool (*unreported)(void *data);
-	/*
 	 * The state of the cache has changed. If ERR is 0, the cache is confirmed. Otherwise it is
 	 * not, and ERR and TEXT are the reason: the server is unreachable, or refuses requests.
 	 * -EOPNOTSUPP: the server does not have the resource. -EAGAIN: watches keep breaking.
@@ -81,9 +75,6 @@ void watch_free(struct watch *w);
  * the server has refused the request, or has asked for a pause.
  */
 void watch_retry_now(struct watch *w);
-
-/* Relist. The owner calls this in object() if it needs an object that it has ignored. */
-void watch_list_anew(struct watch *w);
 
 /*
  * Request the server's version, and relist if it is older than W's version, because the server was

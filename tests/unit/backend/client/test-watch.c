@@ -14,11 +14,9 @@
 
 static struct {
 	struct watch *w;
-	bool anew;	  /* the owner requests a new list at each object */
 	char told[65536]; /* one word for each callback */
 	int err;	  /* the last arguments of on_state */
 	char text[256];
-	bool unreported; /* what on_untold returns */
 } world;
 
 static struct tally n_ends;
@@ -44,8 +42,6 @@ static void on_object(void *data, const char *json, size_t len, bool gone, int w
 	snprintf(word, sizeof(word), "%s%s%.*s", wrong ? "!" : "", gone ? "-" : "+",
 		 name ? (int)strcspn(name + 8, "\"") : 1, name ? name + 8 : "?");
 	tell(word);
-	if (world.anew)
-		watch_list_anew(world.w);
 }
 
 static void on_listed(void *data)
@@ -56,11 +52,6 @@ static void on_listed(void *data)
 static void on_set_back(void *data)
 {
 	tell("back");
-}
-
-static bool on_untold(void *data)
-{
-	return world.unreported;
 }
 
 static void on_state(void *data, int err, const char *text)
@@ -93,7 +84,6 @@ static void begin_with(const char *field)
 		.object = on_object,
 		.listed = on_listed,
 		.set_back = on_set_back,
-		.unreported = on_untold,
 		.state = on_state,
 	};
 
@@ -240,26 +230,6 @@ static void test_list_endless(void **state)
 	assert_false(fake_wait(299000));
 	assert_true(fake_wait(301000));
 	request("limit=50");
-}
-
-/*
- * If the owner ignored objects of a watch, it can request a new list. It gets one immediately, and
- * only one.
- */
-static void test_list_anew(void **state)
-{
-	list_and_watch();
-	head();
-	world.anew = true;
-	assert_int_equal(feed(EVENT("DELETED", OBJECT("one", "8"))), -ECANCELED);
-	world.anew = false;
-	fake_end(request("watch=true"), &(struct http_reply){.err = -ECANCELED, .status = 200});
-	expect_told("-one begin ");
-	fake_answer(request("limit=500"), 200, PAGE("9", "", OBJECT("two", "5")));
-	expect_told("+two listed ");
-	request("resourceVersion=9");
-	head();
-	assert_int_equal(feed(EVENT("DELETED", OBJECT("two", "10"))), 0);
 }
 
 /* A page without end, whose bytes are ignored or are not objects. */
@@ -587,24 +557,6 @@ static void test_set_back_replied(void **state)
 	expect_told("state-113 ");
 	assert_true(fake_wait(1000));
 	is_set_back("begin +two listed state0 ");
-}
-
-/*
- * A watch that could not reach the server must not report deletions if the server may have been
- * restored meanwhile.
- */
-static void test_set_back_deleted(void **state)
-{
-	list_and_watch();
-	world.unreported = true;
-	fake_answer(request("watch=true"), 200, "");
-	assert_true(fake_wait(1000));
-	request("resourceVersion=7");
-	fake_break(request("watch=true"), -EHOSTUNREACH, false);
-	expect_told("state-113 ");
-	assert_true(fake_wait(1000));
-	request("?limit=500&");
-	expect_told("begin ");
 }
 
 static unsigned n_silent(void)
@@ -1188,7 +1140,6 @@ int main(void)
 		cmocka_unit_test_teardown(test_page_before_fails, teardown),
 		cmocka_unit_test_teardown(test_page_shrinks, teardown),
 		cmocka_unit_test_teardown(test_list_endless, teardown),
-		cmocka_unit_test_teardown(test_list_anew, teardown),
 		cmocka_unit_test_teardown(test_page_endless, teardown),
 		cmocka_unit_test_teardown(test_tokens_endless, teardown),
 		cmocka_unit_test_teardown(test_page_drips, teardown),
@@ -1200,7 +1151,6 @@ int main(void)
 		cmocka_unit_test_teardown(test_set_back, teardown),
 		cmocka_unit_test_teardown(test_set_back_late, teardown),
 		cmocka_unit_test_teardown(test_set_back_replied, teardown),
-		cmocka_unit_test_teardown(test_set_back_deleted, teardown),
 		cmocka_unit_test_teardown(test_version_unknown, teardown),
 		cmocka_unit_test_teardown(test_quiet, teardown),
 		cmocka_unit_test_teardown(test_expired, teardown),
