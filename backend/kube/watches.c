@@ -341,18 +341,6 @@ static void on_listed(void *data)
 		publish_listed(x->w->config.publish);
 }
 
-static void on_set_back(void *data)
-{
-	const struct watched *x = data;
-
-	for (size_t i = 0; i < WORLD_N_TYPES; i++) {
-		struct watch *other = x->w->all[i].watch;
-
-		if (other && other != x->watch)
-			watch_set_back(other);
-	}
-}
-
 static enum world_watch_status status_after(int err)
 {
 	switch (err) {
@@ -485,7 +473,6 @@ static void start(struct watches *w, enum world_type type)
 		.begin = on_begin,
 		.object = on_object,
 		.listed = on_listed,
-		.set_back = on_set_back,
 		.state = on_state,
 		.data = x,
 	};
@@ -671,12 +658,6 @@ const struct world_job *watches_reply(struct watches *w, const struct spec_kind 
 	job = world_reply(w->config.world, type, json, len, watch_version(watch));
 	if (watch && job)
 		watch_replied(watch, job->view->resource_version);
-	else if (watch)
-		/*
-		 * The watch has already passed the version of this object without reporting the
-		 * object. So the server may have been restored from a backup.
-		 */
-		watch_doubt(watch);
 	return job;
 }
 
