@@ -112,8 +112,6 @@ struct watch {
 	uint64_t retried_early;
 	/* in WAITING: the server has not asked for this pause */
 	bool may_retry_early;
-	/* the server sends bookmarks, one every minute */
-	bool bookmarks;
 	bool doubt;   /* the server may have been restored since its last reply */
 	bool replied; /* a reply has shown an object that no event has reported yet */
 	/* of the last reply; after -ETIMEDOUT, the next request uses a new connection */
@@ -382,7 +380,6 @@ static int on_event(void *data, const char *json, size_t len, int wrong)
 				 wrong);
 		break;
 	case SPEC_EVENT_BOOKMARK:
-		w->bookmarks = true;
 		break;
 	case SPEC_EVENT_ERROR:
 		w->event_err = e.code ? e.code : -1;
@@ -427,9 +424,7 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 	part->request = NULL;
 	w->head_ms = silent && steady ? PROBE_MS : HEAD_MS;
 	w->reply_err = reply->err;
-	/* Silence is normal if the server sends no bookmarks. */
-	if (!silent || !steady || w->bookmarks)
-		count_end(w, reply);
+	count_end(w, reply);
 	if (reply->err)
 		w->doubt = true;
 	if (silent && steady && !part->bytes)
