@@ -176,8 +176,6 @@ void watch_retry_now(struct watch *w)
 		return;
 	}
 	w->retried_early = now;
-	/* If this request fails, too, the pause does not grow. */
-	backoff_undo(&w->backoff);
 	on_timer(w);
 }
 
