@@ -222,7 +222,6 @@ static void finished(void *data)
 	struct copy *c = &a->copy;
 	struct archive_entry *e = find(a, c->job->uid);
 
-	atomic_store(&c->answered, 0);
 	a->away = c->away;
 	atomic_fetch_add(&a->copied, c->found == COPY_RENAMED);
 	if (c->found && e)
@@ -244,8 +243,11 @@ static void finished(void *data)
 static void finish_work(void *data)
 {
 	struct archive *a = data;
-	int before = a->work.err, err = copy_finish(&a->copy, before);
+	int before = a->work.err, err;
 
+	atomic_store(&a->copy.answered, loop_now_ms());
+	err = copy_finish(&a->copy, before);
+	atomic_store(&a->copy.answered, 0);
 	a->work.err = before ? before : err;
 }
 
@@ -270,7 +272,9 @@ static void make_work(void *data)
 {
 	struct archive *a = data;
 
+	atomic_store(&a->copy.answered, loop_now_ms());
 	a->work.err = copy_make(&a->copy);
+	atomic_store(&a->copy.answered, 0);
 }
 
 static void begin(struct archive *a, const struct archive_entry *e)
@@ -281,7 +285,6 @@ static void begin(struct archive *a, const struct archive_entry *e)
 	c->temp[0] = '\0';
 	c->found = COPY_ABSENT;
 	c->away = false;
-	atomic_store(&c->answered, loop_now_ms());
 	a->work = (struct work){.run = make_work, .done = made, .data = a};
 	work_start(&a->work, a->config.loop);
 }

@@ -40,9 +40,10 @@ static struct lock lock = LOCK_INIT;
 static struct asked *all;
 static unsigned n_all;
 
-static void asked_free(struct asked *a)
+static void asked_free(void *data)
 {
-	loop_unref(a->loop);
+	struct asked *a = data;
+
 	if (a->l.question)
 		a->l.free(a->l.question);
 	free(a->key);
@@ -83,6 +84,7 @@ static void on_late(void *data)
 static void *look(void *data)
 {
 	struct asked *a = data;
+	struct loop *loop = a->loop;
 	bool hung;
 
 	a->l.look(a->l.question);
@@ -96,7 +98,8 @@ static void *look(void *data)
 	if (hung)
 		asked_free(a);
 	else
-		loop_post(a->loop, on_looked, a);
+		loop_post_or_drop(loop, on_looked, asked_free, a);
+	loop_unref(loop);
 	return NULL;
 }
 
@@ -123,13 +126,14 @@ void lookup_start(struct loop *loop, const struct lookup *l)
 	a->l = *l;
 	a->loop = loop;
 	a->key = text_copy(l->key);
-	loop_ref(loop);
 	if (l->group)
 		group_enter(l->group);
 	loop_timer_init(&a->timer, loop, on_late, a);
 	if (admit(a)) {
+		loop_ref(loop); /* for the thread */
 		if (thread_start(look, a, NULL) == 0)
 			return loop_timer_set(&a->timer, l->ms);
+		loop_unref(loop);
 		lock_scope(&lock);
 		DL_DELETE(all, a);
 		n_all--;

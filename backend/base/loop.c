@@ -40,7 +40,7 @@
 #define LOOP_CHECK_MS 100
 
 struct loop_post {
-	loop_fn fn;
+	loop_fn fn, drop;
 	void *data;
 	struct loop_post *next;
 };
@@ -94,9 +94,15 @@ static _Thread_local const struct loop *loop_here;
 
 void loop_post(struct loop *loop, loop_fn fn, void *data)
 {
+	loop_post_or_drop(loop, fn, NULL, data);
+}
+
+void loop_post_or_drop(struct loop *loop, loop_fn fn, loop_fn drop, void *data)
+{
 	struct loop_post *post = new0(struct loop_post);
 
 	post->fn = fn;
+	post->drop = drop;
 	post->data = data;
 	lock_scope(&loop->lock);
 	*loop->last = post;
@@ -453,7 +459,7 @@ static void loop_on_work(struct loop_job *j)
 	struct loop *loop = j->loop;
 
 	j->work(j->data);
-	loop_post(loop, loop_on_done, j);
+	loop_post_or_drop(loop, loop_on_done, free, j);
 	loop_unref(loop);
 }
 
@@ -746,9 +752,8 @@ void loop_unref(struct loop *loop)
 	while (post) {
 		struct loop_post *next = post->next;
 
-		/* This call on the pool returned too late for loop_stop. */
-		if (post->fn == loop_on_done)
-			free(post->data);
+		if (post->drop)
+			post->drop(post->data);
 		free(post);
 		post = next;
 	}

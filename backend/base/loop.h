@@ -44,6 +44,8 @@ void loop_free(struct loop *loop); /* NULL is allowed */
  * thread. Functions posted before loop_start run when the thread starts.
  */
 void loop_post(struct loop *loop, loop_fn fn, void *data);
+/* If FN can't run because LOOP has stopped, call DROP(DATA) when LOOP is freed, on any thread. */
+void loop_post_or_drop(struct loop *loop, loop_fn fn, loop_fn drop, void *data);
 
 /*
  * A reference keeps LOOP's memory valid, so that a detached thread can still post. After loop_stop,

@@ -250,6 +250,9 @@ int spawn_self(char *const *argv, char *const *env, const int fds[3], pid_t *ret
 		err = fds[i] < 0
 			      ? posix_spawn_file_actions_addopen(&files, i, "/dev/null", O_RDWR, 0)
 			      : posix_spawn_file_actions_adddup2(&files, fds[i], i);
+	/* Some of curl's descriptors are not close-on-exec. */
+	if (!err)
+		err = posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
 	if (!err)
 		err = posix_spawn(ret, self_path(buf), &files, &attr, argv, env);
 	posix_spawn_file_actions_destroy(&files);

@@ -70,8 +70,8 @@ void process_limit_descriptors(rlim_t soft);
 
 /*
  * Start this program again, under the name ARGV[0], with the environment ENV, in a new session. FDS
- * become its descriptors 0, 1 and 2; -1 stands for /dev/null. The caller must call waitpid for
- * *RET. Return 0 or a negative errno. Call this on the pool.
+ * become its descriptors 0, 1 and 2; -1 stands for /dev/null. It inherits no others. The caller
+ * must call waitpid for *RET. Return 0 or a negative errno. Call this on the pool.
  */
 int spawn_self(char *const *argv, char *const *env, const int fds[3], pid_t *ret);
 

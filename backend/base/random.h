@@ -40,12 +40,6 @@ static inline unsigned backoff_next(struct backoff *b, unsigned asked_ms)
 	return max_of(pause, asked_ms ? random_about(asked_ms + asked_ms / 3 + 1) : 0);
 }
 
-/* Don't count the last failure, so that the next pause is as long as the last one. */
-static inline void backoff_undo(struct backoff *b)
-{
-	b->failures -= b->failures > 0;
-}
-
 static inline void backoff_reset(struct backoff *b)
 {
 	b->failures = 0;

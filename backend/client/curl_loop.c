@@ -9,12 +9,9 @@
 #include "backend/client/curl_loop.h"
 
 #include <assert.h>
-#include <fcntl.h>
-#include <sys/socket.h>
 #include <utlist.h>
 
 #include "backend/base/diag.h"
-#include "backend/base/file.h"
 #include "backend/base/uv.h"
 #include "spec/base/mem.h"
 
@@ -214,8 +211,6 @@ static struct curl_socket *socket_new(struct curl_loop *l, curl_socket_t fd)
 		diag(DIAG_ERROR, "can't poll a socket: %s", uv_strerror(err));
 		abort();
 	}
-	/* FD may be a socket of curl's resolver thread, which is not close-on-exec. */
-	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 	s->fd = fd;
 	s->l = l;
 	l->n_open++;
@@ -246,28 +241,6 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *data, void *
 
 /* --- life --- */
 
-/*
- * Make the socket pair with which other threads can wake curl close-on-exec, so that a credential
- * plugin does not inherit it. Curl does not report its numbers. No other socket is local,
- * non-blocking and not close-on-exec: a socket that another thread is about to pass to a child is
- * blocking.
- */
-static void close_wakeup_on_exec(void)
-{
-	cleanup_dir DIR *dir = opendir("/proc/self/fd");
-	struct dirent *e;
-
-	while (dir && (e = readdir(dir))) {
-		int fd = atoi(e->d_name), domain = 0;
-		socklen_t size = sizeof(domain);
-
-		if (fd > STDERR_FILENO && fcntl(fd, F_GETFD) == 0 &&
-		    (fcntl(fd, F_GETFL) & O_NONBLOCK) &&
-		    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX)
-			(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-	}
-}
-
 struct curl_loop *curl_loop_new(struct loop *loop, struct group *group, long max_connections,
 				curl_loop_fn ended)
 {
@@ -279,7 +252,6 @@ struct curl_loop *curl_loop_new(struct loop *loop, struct group *group, long max
 	l->curl = curl_multi_init();
 	if (!l->curl)
 		mem_out();
-	close_wakeup_on_exec();
 	curl_multi_setopt(l->curl, CURLMOPT_SOCKETFUNCTION, set_socket);
 	curl_multi_setopt(l->curl, CURLMOPT_SOCKETDATA, l);
 	curl_multi_setopt(l->curl, CURLMOPT_TIMERFUNCTION, set_timer);

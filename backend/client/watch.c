@@ -6,21 +6,20 @@
  * LISTING  | requests for a page    | the page; the last page           | LISTING; ASKING
  *          | and the page after it  | 410: the list is too old by now   | LISTING (again: WAITING)
  *          |                        | a failure; PAGE_MS have passed    | WAITING
- *          |                        | many pages with few objects       | WAITING, for a moment
  * DOUBTING | a list of one object's | the server's version is not lower | ASKING
  *          | metadata, to get the   | it is lower than VERSION          | LISTING
  *          | server's version       | a failure; PAGE_MS have passed    | WAITING
  * ASKING   | a watch, no reply yet  | its head; a refusal or failure    | STANDING; WAITING
  * STANDING | an accepted watch      | its end, after 5 s or more        | ASKING or DOUBTING
- *          |                        | watch_doubt                       | DOUBTING
  *          |                        | its end, after less than 5 s      | WAITING
  *          |                        | 410: VERSION is too old by now    | LISTING (again: WAITING)
  *          |                        | an ERROR event; it is not a watch | WAITING, then LISTING
- *          |                        | watch_list_anew; watch_set_back   | LISTING
  * WAITING  | a timer                | it fires; watch_retry_now         | ASKING or DOUBTING;
  *          |                        |                                   | LISTING without VERSION
  *
- * is_to_confirm decides between ASKING and DOUBTING.
+ * DOUBTING comes after each error of the connection. Meanwhile the server may have been restored
+ * from a backup, after which it continues with lower versions. It accepts a watch from a version
+ * that it does not have yet, but sends no events until it reaches that version.
  *
  * A page after the current one is prefetched as soon as its token arrives. If the prefetch fails
  * while the current page is arriving, kxfs requests the page again when the current page is
@@ -65,22 +64,13 @@
  */
 #define REFUSALS_MAX 5
 /* A large job's pod may have hundreds of KiB. So the first page is small. */
-#define PAGE_BYTES (4u << 20)
-#define PAGE_MAX   500
-#define PAGE_MS	   300000 /* of one page */
-#define EMPTY_MAX  100	  /* a list with more empty pages fails */
-/* After this many pages with less than half of the requested objects, pause before each page. */
-#define MEAGER_MAX     20
-#define MEAGER_MS      50
-#define RETRY_EARLY_MS 2000 /* at most one early retry in this time */
-#define CONFIRM_MS     600000
-/*
- * If another watch finds that the server was restored from a backup, this watch must relist or
- * check the server's version, unless it has done so within this time.
- */
-#define DOUBT_MS  10000
-#define ABSENT_MS 60000 /* pause before retrying a resource that is not served */
-#define STEADY_MS 5000	/* no backoff after a watch that lasted this long */
+#define PAGE_BYTES     (4u << 20)
+#define PAGE_MAX       500
+#define PAGE_MS	       300000 /* of one page */
+#define EMPTY_MAX      100    /* a list with more empty pages fails */
+#define RETRY_EARLY_MS 2000   /* at most one early retry in this time */
+#define ABSENT_MS      60000  /* pause before retrying a resource that is not served */
+#define STEADY_MS      5000   /* no backoff after a watch that lasted this long */
 
 #define ERR_NONE_YET 1
 
@@ -89,7 +79,7 @@ struct watch_part {
 	struct http_request *request; /* NULL if the request has ended */
 	struct spec_split *split;
 	size_t objects, bytes;
-	unsigned limit; /* for a page: the requested objects; for a watch: 0 */
+	bool watching;
 };
 
 struct watch {
@@ -106,16 +96,11 @@ struct watch {
 	bool ahead_failed;
 	const char *verb; /* of the last request: "list", "watch" */
 	char *version;	  /* from which to watch; NULL: a list comes first */
-	char *before;	  /* the last VERSION before this list, or NULL */
-	/* highest version in replies to other requests since VERSION was forgotten, or NULL */
-	char *replied;
-	char *next; /* token of the next page, escaped; NULL at the start of a list */
+	char *next;	  /* token of the next page, escaped; NULL at the start of a list */
 	unsigned page;
-	size_t listed;	 /* objects of this list so far */
-	uint64_t whole;	 /* when the last list was complete */
-	unsigned empty;	 /* pages of this list without any object */
-	unsigned meager; /* pages of this list with less than half of the requested objects */
-	uint64_t since;	 /* when STANDING began */
+	size_t listed;	/* objects of this list so far */
+	unsigned empty; /* pages of this list without any object */
+	uint64_t since; /* when STANDING began */
 	/* How many more refusals an optional resource may get before it counts as forbidden. */
 	unsigned refusals;
 	/* Only a watch that lasts STEADY_MS resets the pauses. */
@@ -127,17 +112,8 @@ struct watch {
 	uint64_t retried_early;
 	/* in WAITING: the server has not asked for this pause */
 	bool may_retry_early;
-	/* the server sends bookmarks, one every minute */
-	bool bookmarks;
-	bool anew; /* watch_list_anew was called */
-	/*
-	 * SURE: the server was not restored from a backup. It may have been restored while it was
-	 * unreachable (DOUBT), or while the watch was silent (HUSHED). See is_to_confirm.
-	 */
-	enum { SURE, DOUBT, HUSHED } versions;
-	/* when VERSIONS last became SURE */
-	uint64_t sure;
-	uint64_t asked; /* when the server last returned its version; 0: never */
+	bool doubt;   /* the server may have been restored since its last reply */
+	bool replied; /* a reply has shown an object that no event has reported yet */
 	/* of the last reply; after -ETIMEDOUT, the next request uses a new connection */
 	int reply_err;
 	/* code of an ERROR event in the stream, or -1; 0 if there was none */
@@ -171,12 +147,9 @@ static void part_free(struct watch_part *part)
 /* Make the next request begin a new list. */
 static void forget_version(struct watch *w)
 {
-	if (w->version) {
-		free(w->before);
-		w->before = take_ptr(w->version);
-	}
+	free(take_ptr(w->version));
+	part_free(take_ptr(w->ahead));
 	free(take_ptr(w->next));
-	free(take_ptr(w->replied));
 }
 
 /* --- waiting --- */
@@ -203,8 +176,6 @@ void watch_retry_now(struct watch *w)
 		return;
 	}
 	w->retried_early = now;
-	/* If this request fails, too, the pause does not grow. */
-	backoff_undo(&w->backoff);
 	on_timer(w);
 }
 
@@ -223,8 +194,8 @@ static void failed(struct watch *w, const struct http_reply *reply)
 	cleanup_free char *text = NULL;
 	int err = http_refusal(reply, &asked, &text);
 
-	if (reply->err && w->versions == SURE)
-		w->versions = DOUBT;
+	if (reply->err)
+		w->doubt = true;
 	/* A failed login shows nothing about the user's rights. */
 	if (w->config.optional && (reply->err == -EACCES || (!reply->err && reply->status == 401)))
 		err = -EKEYREJECTED;
@@ -317,19 +288,6 @@ static void page_failed(struct watch *w, const struct http_reply *reply)
 
 static void page_done(struct watch *w);
 
-/* True if VERSION, the server's current version, is older than KNOWN, which may be NULL. */
-static bool is_set_back(const char *version, const char *known)
-{
-	return known && !streq(version, known) && spec_version_is_up_to(version, known);
-}
-
-/* The server was not restored from a backup. */
-static void confirmed(struct watch *w)
-{
-	w->versions = SURE;
-	w->sure = loop_now_ms();
-}
-
 /* Make the prefetched page the current one. */
 static void take_ahead(struct watch *w)
 {
@@ -350,7 +308,6 @@ static void page_done(struct watch *w)
 	if (!err && !*meta.next && !*meta.resource_version)
 		err = -EINVAL;
 	if (err) {
-		part_free(take_ptr(w->ahead));
 		forget_version(w);
 		return failed_with(w, err, "the list is incomplete");
 	}
@@ -362,27 +319,17 @@ static void page_done(struct watch *w)
 		w->page = (unsigned)min_of((size_t)PAGE_MAX,
 					   max_of((size_t)1,
 						  PAGE_BYTES / (part->bytes / part->objects + 1)));
-	w->meager += part->objects < part->limit / 2;
 	if (w->next && part->objects == 0 && ++w->empty > EMPTY_MAX) {
 		forget_version(w);
 		return failed_with(w, -EINVAL, "the server never sends the last page of the list");
 	}
 	if (w->ahead)
 		return take_ahead(w);
-	if (w->next && w->meager > MEAGER_MAX) {
-		w->may_retry_early = false;
-		return wait_ms(w, MEAGER_MS);
-	}
-	if (w->version) {
-		confirmed(w);
-		w->whole = loop_now_ms();
-	}
+	if (w->version)
+		w->doubt = false;
 	send_next(w);
 	if (!w->version)
 		return;
-	if (is_set_back(w->version, w->before) && w->config.set_back)
-		w->config.set_back(w->config.data);
-	free(take_ptr(w->before));
 	w->config.listed(w->config.data);
 	return notify(w, 0, "");
 }
@@ -431,7 +378,6 @@ static int on_event(void *data, const char *json, size_t len, int wrong)
 				 wrong);
 		break;
 	case SPEC_EVENT_BOOKMARK:
-		w->bookmarks = true;
 		break;
 	case SPEC_EVENT_ERROR:
 		w->event_err = e.code ? e.code : -1;
@@ -439,7 +385,8 @@ static int on_event(void *data, const char *json, size_t len, int wrong)
 	}
 	free(w->version);
 	w->version = take_ptr(e.resource_version);
-	return w->anew ? -ECANCELED : 0;
+	w->replied = false;
+	return 0;
 }
 
 /* The server has accepted the watch, which confirms the cache. */
@@ -473,19 +420,11 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 	bool flaps;
 
 	part->request = NULL;
-	if (w->anew) {
-		forget_version(w);
-		return send_next(w);
-	}
 	w->head_ms = silent && steady ? PROBE_MS : HEAD_MS;
 	w->reply_err = reply->err;
-	/* Silence is normal if the server sends no bookmarks. */
-	if (!silent || !steady || w->bookmarks)
-		count_end(w, reply);
-	if (silent && (w->bookmarks || w->versions != SURE))
-		w->versions = HUSHED;
-	else if (!silent && reply->err && w->versions == SURE)
-		w->versions = DOUBT;
+	count_end(w, reply);
+	if (reply->err)
+		w->doubt = true;
 	if (silent && steady && !part->bytes)
 		w->silent = min_of(w->silent * 2, SILENT_MAX_MS);
 	if (steady)
@@ -523,9 +462,10 @@ static int on_bytes(void *data, const char *bytes, size_t n)
 	int err;
 
 	part->bytes += n;
-	if (part->limit && part->bytes >> 20 >= SPEC_MAX_PAGE_MIB)
+	if (!part->watching && part->bytes >> 20 >= SPEC_MAX_PAGE_MIB)
 		return -EFBIG;
-	w->silent = SILENT_MS;
+	if (w->state != DOUBTING)
+		w->silent = SILENT_MS;
 	err = spec_split_feed(part->split, bytes, n);
 	if (!err && part == w->part && w->state == LISTING)
 		ask_ahead(w);
@@ -538,6 +478,7 @@ static struct watch_part *send_call(struct watch *w, struct http_call *call)
 	bool watching = w->state == ASKING;
 
 	part->w = w;
+	part->watching = watching;
 	part->split = spec_split_new(watching ? SPEC_SPLIT_WATCH : SPEC_SPLIT_LIST, w->config.pick,
 				     watching		    ? on_event
 				     : w->state == DOUBTING ? pass_item
@@ -550,7 +491,6 @@ static struct watch_part *send_call(struct watch *w, struct http_call *call)
 	call->bytes = on_bytes;
 	call->data = part;
 	part->request = http_send(w->config.http, call);
-	part->limit = watching ? 0 : w->state == DOUBTING ? 1 : w->page;
 	return part;
 }
 
@@ -578,7 +518,7 @@ static void ask_ahead(struct watch *w)
 	const char *token = spec_split_next(w->part->split);
 	cleanup_free char *escaped = NULL;
 
-	if (!*token || w->ahead || w->ahead_failed || w->meager > MEAGER_MAX || !w->next)
+	if (!*token || w->ahead || w->ahead_failed || !w->next)
 		return;
 	escaped = spec_url_escape(token);
 	w->ahead = send_page(w, escaped);
@@ -595,10 +535,10 @@ static void take_part(struct watch *w, struct watch_part *part)
 	part_free(w->part);
 	w->part = part;
 	w->event_err = 0;
-	if (part->limit)
-		loop_timer_set(&w->timer, PAGE_MS);
-	else
+	if (part->watching)
 		loop_timer_stop(&w->timer);
+	else
+		loop_timer_set(&w->timer, PAGE_MS);
 	if (!part->request)
 		back_off(w, 1000);
 }
@@ -608,9 +548,8 @@ static void send_list(struct watch *w)
 	w->state = LISTING;
 	w->verb = "list";
 	if (!w->next) {
-		w->anew = false;
-		w->ahead_failed = false;
-		w->listed = w->empty = w->meager = 0;
+		w->ahead_failed = w->replied = false;
+		w->listed = w->empty = 0;
 		w->config.begin(w->config.data);
 	}
 	take_part(w, send_page(w, w->next));
@@ -637,18 +576,11 @@ static void send_watch(struct watch *w)
 	take_part(w, send_call(w, &call));
 }
 
-/* True if a reply to another request had an object that no watch has reported yet. */
-static bool is_replied(const struct watch *w)
-{
-	return w->replied && spec_version_is_up_to(w->version, w->replied);
-}
-
 static void on_version(void *data, const struct http_reply *reply)
 {
 	struct watch_part *part = data;
 	struct watch *w = part->w;
 	struct spec_list_meta meta;
-	const char *known;
 
 	part->request = NULL;
 	w->head_ms = HEAD_MS;
@@ -657,16 +589,14 @@ static void on_version(void *data, const struct http_reply *reply)
 		return failed(w, reply);
 	if (spec_split_end(part->split, &meta) < 0)
 		return failed_with(w, -EINVAL, "the list is incomplete");
-	w->asked = loop_now_ms();
-	known = is_replied(w) ? w->replied : w->version;
-	if (is_set_back(meta.resource_version, known)) {
+	w->doubt = false;
+	if (!streq(meta.resource_version, w->version) &&
+	    spec_version_is_up_to(meta.resource_version, w->version)) {
 		diag(DIAG_WARNING,
 		     "%s: the server's resource version is %s now, but was %s before; relisting",
-		     w->resource, meta.resource_version, known);
+		     w->resource, meta.resource_version, w->version);
 		forget_version(w);
-		return send_next(w);
 	}
-	confirmed(w);
 	return send_next(w);
 }
 
@@ -686,31 +616,6 @@ static void send_version(struct watch *w)
 	take_part(w, send_call(w, &call));
 }
 
-/*
- * True if the server's version must be checked before the next watch. A server that was restored
- * from a backup continues with lower versions. It accepts a watch from a version that it does not
- * have yet, but sends no events until it reaches that version. So check the version
- *
- * - after the server was unreachable, or CONFIRM_MS after the last confirmation, but at most once
- *   in CONFIRM_MS;
- * - after a watch was silent although the server sends bookmarks, or after the server was
- *   unreachable (HUSHED);
- * - after the server was unreachable, if a reply to another request had an object that no watch
- *   has reported.
- *
- * If the version of such an object is lower than the watch's version, the owner calls watch_doubt.
- * If a list is older than the known version, the owner makes the server's other watches relist
- * (watch_set_back).
- */
-static bool is_to_confirm(const struct watch *w)
-{
-	uint64_t now = loop_now_ms();
-
-	return w->versions == HUSHED || (w->versions == DOUBT && is_replied(w)) ||
-	       ((w->versions == DOUBT || now - w->sure >= CONFIRM_MS) &&
-		(!w->asked || now - w->asked >= CONFIRM_MS));
-}
-
 static void on_timer(void *data)
 {
 	static const struct http_reply late = {.err = -ETIMEDOUT,
@@ -728,18 +633,12 @@ static void on_timer(void *data)
 
 static void send_next(struct watch *w)
 {
-	/*
-	 * The reply to a DELETE has no version that could show whether the server was restored from
-	 * a backup. So relist if the owner knows of a deletion that no watch has reported.
-	 */
-	if (w->version && w->versions != SURE && w->config.unreported &&
-	    w->config.unreported(w->config.data)) {
-		diag(DIAG_INFO, "%s: the watch missed deletions; relisting", w->resource);
+	/* A restore may have removed the object, which no watch from VERSION would report. */
+	if (w->version && w->doubt && w->replied)
 		forget_version(w);
-	}
 	if (!w->version)
 		send_list(w);
-	else if (is_to_confirm(w))
+	else if (w->doubt)
 		send_version(w);
 	else
 		send_watch(w);
@@ -783,10 +682,8 @@ void watch_free(struct watch *w)
 	if (!w)
 		return;
 	part_free(w->part);
-	part_free(w->ahead);
 	loop_timer_stop(&w->timer);
 	forget_version(w);
-	free(w->before);
 	free(w->path);
 	free(w->resource);
 	free(w->namespace);
@@ -794,37 +691,10 @@ void watch_free(struct watch *w)
 	free(w);
 }
 
-void watch_list_anew(struct watch *w)
-{
-	w->anew = true;
-}
-
-void watch_doubt(struct watch *w)
-{
-	if (!w->version || (w->asked && loop_now_ms() - w->asked < DOUBT_MS))
-		return;
-	w->versions = HUSHED;
-	if (w->state == ASKING || w->state == STANDING)
-		return send_version(w);
-}
-
-void watch_set_back(struct watch *w)
-{
-	if (!w->version)
-		return;
-	if (loop_now_ms() - w->whole < DOUBT_MS)
-		return watch_doubt(w);
-	forget_version(w);
-	if (w->state != WAITING)
-		send_next(w);
-}
-
 void watch_replied(struct watch *w, const char *version)
 {
-	if (!w->replied || spec_version_is_up_to(w->replied, version)) {
-		free(w->replied);
-		w->replied = text_copy(version);
-	}
+	if (!spec_version_is_up_to(version, watch_version(w)))
+		w->replied = true;
 }
 
 const char *watch_verb(const struct watch *w)

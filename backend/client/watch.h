@@ -43,18 +43,6 @@ struct watch_config {
 	/* The list is complete. */
 	void (*listed)(void *data);
 	/*
-	 * The list is older than the version that this watch had, because the server was restored
-	 * from a backup. Other watches of the server may never get events again, so the owner calls
-	 * watch_set_back for them. May be NULL.
-	 */
-	void (*set_back)(void *data);
-	/*
-	 * The server may have been restored from a backup. Return true if a reply to another
-	 * request has reported a deletion that object() has not. The watch then relists, because it
-	 * would never report this deletion. May be NULL.
-	 */
-	bool (*unreported)(void *data);
-	/*
 	 * The state of the cache has changed. If ERR is 0, the cache is confirmed. Otherwise it is
 	 * not, and ERR and TEXT are the reason: the server is unreachable, or refuses requests.
 	 * -EOPNOTSUPP: the server does not have the resource. -EAGAIN: watches keep breaking.
@@ -82,26 +70,7 @@ void watch_free(struct watch *w);
  */
 void watch_retry_now(struct watch *w);
 
-/* Relist. The owner calls this in object() if it needs an object that it has ignored. */
-void watch_list_anew(struct watch *w);
-
-/*
- * Request the server's version, and relist if it is older than W's version, because the server was
- * restored from a backup. Do nothing if W has done this a moment ago.
- */
-void watch_doubt(struct watch *w);
-
-/*
- * Relist, because another watch has found that the server was restored from a backup. W can't
- * always detect this, because the version of the backup may be later than W's version. If W has
- * relisted a moment ago, only check the version again.
- */
-void watch_set_back(struct watch *w);
-
-/*
- * Call this when a reply to another request had an object of VERSION. If the server later has an
- * older version, W relists, because no watch would report changes of that object.
- */
+/* Call this when a reply to another request had an object of VERSION. */
 void watch_replied(struct watch *w, const char *version);
 
 const char *watch_verb(const struct watch *w);

@@ -112,59 +112,32 @@ static struct event *find_same(struct event *list, const struct spec_event_view 
 }
 
 /*
- * Return the last event of JOB with the same object and the same reason as V, or NULL. Skip noise
- * (events that healthy jobs have, too), unless V itself is noise.
+ * True if V changes the `why` of its job. Compare V with the last event about the same object that
+ * `why` depends on. Events that show mounted volumes only end the cause that a volume can't be
+ * mounted, and each start of a pod has several.
  */
-static const struct spec_event_view *last_like(const struct event_job *job,
-					       const struct spec_event_view *v)
+static bool is_news(const struct event_job *job, const struct spec_event_view *v, int64_t began)
 {
-	const struct spec_event_view *ret = NULL;
+	const struct spec_event_view *last = NULL;
 	const struct event *e;
 
 	DL_FOREACH(job->list, e)
-		if (streq(e->v->about, v->about) && streq(e->v->reason, v->reason) &&
-		    (!spec_event_view_is_noise(e->v) || spec_event_view_is_noise(v)))
-			ret = e->v;
-	return ret;
-}
-
-/* True if V changes the `why` of its job. LAST is the result of last_like. */
-static bool is_other(const struct spec_event_view *v, const struct spec_event_view *last,
-		     int64_t began)
-{
-	return !spec_event_view_same(last, v) ||
-	       (spec_event_view_is_old(last, began) && !spec_event_view_is_old(v, began));
-}
-
-/*
- * True if V reports the opposite of the pod's last event about volumes. Such an event reports that
- * the volumes are mounted, or that they can't be mounted.
- */
-static bool turns_mounts(const struct event_job *job, const struct spec_event_view *v)
-{
-	int last = 0, now = spec_event_view_mounts(v), then;
-	const struct event *e;
-
-	if (now == 0)
-		return false;
-	DL_FOREACH(job->list, e) {
-		then = streq(e->v->about, v->about) ? spec_event_view_mounts(e->v) : 0;
-		last = then ? then : last;
-	}
-	return last == -now;
+		if (streq(e->v->about, v->about) &&
+		    (spec_event_view_explains(e->v) || spec_event_view_mounts(e->v) > 0))
+			last = e->v;
+	if (spec_event_view_mounts(v) > 0)
+		return last && spec_event_view_mounts(last) < 0;
+	return spec_event_view_explains(v) &&
+	       (!last || !spec_event_view_same(last, v) ||
+		(spec_event_view_is_old(last, began) && !spec_event_view_is_old(v, began)));
 }
 
 /* Add E to the lists of JOB. E must not be in any list. Return true if `why` may change. */
 static bool put_event(struct events *ev, struct event_job *job, int64_t began, struct event *e)
 {
 	struct event *old = find_same(job->list, e->v);
-	const struct spec_event_view *last = last_like(job, e->v);
-	bool changes = spec_event_view_explains(e->v) && (!last || is_other(e->v, last, began));
+	bool changes = is_news(job, e->v, began);
 
-	/* repeated noise does not change `why` */
-	if (last && spec_event_view_is_noise(e->v))
-		changes = false;
-	changes |= turns_mounts(job, e->v);
 	if (old) {
 		spec_event_view_unref(old->v);
 		old->v = e->v;

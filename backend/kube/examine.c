@@ -203,14 +203,11 @@ static void kueue_replied(struct examine *e, const struct http_reply *reply)
  */
 static void queues_replied(struct examine *e, const struct http_reply *reply)
 {
-	const struct backend_config *config = e->config;
-	const char *namespace = e->connection.namespace, *wanted = "";
+	const char *wanted = e->kinds[0]->in_kueue ? kube_own_queue(e->config) : "";
+	const char *namespace = e->connection.namespace;
 	cleanup_free char *names = NULL;
 	bool has = false;
 
-	for (size_t i = 0; i < config->n_args; i++)
-		if (streq(config->args[i].key, "queue") && e->kinds[0]->in_kueue)
-			wanted = config->args[i].value;
 	if (!reply->err && reply->status == 200)
 		names = spec_local_queue_names(reply->body, reply->len, wanted, &has);
 	if (names)

@@ -100,6 +100,14 @@ int kube_connection(const struct backend_config *config, struct spec_connection 
 	return err;
 }
 
+const char *kube_own_queue(const struct backend_config *config)
+{
+	for (size_t i = 0; i < config->n_args; i++)
+		if (streq(config->args[i].key, "queue"))
+			return config->args[i].value;
+	return "";
+}
+
 /* The key becomes a file name, so it has a hash of the server's address. */
 static int kube_key(const struct backend_config *config, char **ret, char **ret_text)
 {
@@ -182,14 +190,6 @@ static void on_unserved(void *data)
 static void on_running(void *data, bool any, bool captured)
 {
 	samples_set_running(kube_parts_of(data)->samples, any, captured);
-}
-
-static const char *own_queue(const struct backend_config *c)
-{
-	for (size_t i = 0; i < c->n_args; i++)
-		if (streq(c->args[i].key, "queue"))
-			return c->args[i].value;
-	return "";
 }
 
 static void on_loaded(void *data, int err)
@@ -275,7 +275,7 @@ static void make_parts(struct kube *k, struct backend *b)
 		.namespace = namespace,
 		.selector = b->config.selector,
 		.user = b->config.mine ? k->user : "",
-		.own_queue = own_queue(&b->config),
+		.own_queue = kube_own_queue(&b->config),
 		.events = {on_listed, backend_started, on_unserved, b},
 	});
 	access = (struct watches_access){

@@ -8,10 +8,7 @@
  *	        |                            | the group is not served   | ABSENT
  *	        |                            | a failure                 | WAITING
  *	WAITING | a timer                    | it fires                  | ASKING
- *	SERVED  | a review of the right to   | its reply                 | SERVED
- *	        | patch Workloads, repeated  |                           |
- *	        | while the right is         |                           |
- *	        | missing; and positions     |                           |
+ *	SERVED  | requests for positions     | -                         |
  *	ABSENT  | a timer, since Kueue may   | it fires                  | ASKING
  *	        | be installed later         |                           |
  *
@@ -27,7 +24,6 @@
 #include "backend/base/diag.h"
 #include "backend/base/lock.h"
 #include "spec/api/refusal.h"
-#include "spec/api/review.h"
 #include "spec/base/encode.h"
 #include "spec/base/mem.h"
 
@@ -55,8 +51,7 @@ struct wanted {
 struct kueue {
 	struct watches_access access;
 	enum { UNASKED, ASKING, WAITING, SERVED, ABSENT } state;
-	struct loop_timer retry; /* runs in WAITING and ABSENT; in SERVED until the next review */
-	struct http_request *review;
+	struct loop_timer retry;      /* runs in WAITING and ABSENT */
 	struct http_request *request; /* for the API group, the visibility API, or positions */
 	struct loop_timer timer;      /* runs until the next request for positions */
 	char *asked;		      /* the queue for which REQUEST gets positions, or NULL */
@@ -88,40 +83,6 @@ static void send_get(struct kueue *k, const char *path, size_t max_body,
 
 /* --- whether the cluster has Kueue --- */
 
-static void on_review(void *data, const struct http_reply *reply)
-{
-	struct kueue *k = data;
-	bool allowed = true;
-	/* if the review fails, assume that the user has the right */
-	bool known =
-		http_succeeded(reply) && spec_review_reply(reply->body, reply->len, &allowed) == 0;
-
-	k->review = NULL;
-	world_set_kueue(k->access.world, WORLD_KUEUE_FIXED, known && !allowed);
-	if (known && !allowed)
-		loop_timer_set(&k->retry, FORBIDDEN_MS);
-}
-
-/* Review the right to patch Workloads, which kxfs needs to suspend and resume jobs in queues. */
-static void ask_right(struct kueue *k)
-{
-	cleanup_free char *body =
-		spec_review_ask(SPEC_KUEUE_GROUP, "workloads", "patch", k->access.namespace);
-	const struct http_call call = {
-		.method = HTTP_POST,
-		.path = SPEC_REVIEW_PATH,
-		.body = body,
-		.len = strlen(body),
-		.deadline_ms = DEADLINE_MS,
-		.max_body = GROUP_MAX,
-		.retry = true,
-		.done = on_review,
-		.data = k,
-	};
-
-	k->review = http_send(k->access.http, &call);
-}
-
 static void on_group(void *data, const struct http_reply *reply)
 {
 	struct kueue *k = data;
@@ -139,12 +100,9 @@ static void on_group(void *data, const struct http_reply *reply)
 		loop_timer_set(&k->retry, ABSENT_MS);
 	world_set_kueue(k->access.world, WORLD_KUEUE_ABSENT, k->state == ABSENT);
 	if (version) {
+		diag(DIAG_INFO, "the cluster serves %s", version);
 		lock_scope(&k->lock);
 		k->version = version;
-	}
-	if (version) {
-		diag(DIAG_INFO, "the cluster serves %s", version);
-		ask_right(k);
 	}
 	return watches_start_kueue(k->access.watches, version);
 }
@@ -153,8 +111,6 @@ static void find_kueue(void *data)
 {
 	struct kueue *k = data;
 
-	if (k->state == SERVED)
-		return ask_right(k);
 	k->state = ASKING;
 	send_get(k, "/apis/" SPEC_KUEUE_GROUP, GROUP_MAX, on_group);
 }
@@ -364,7 +320,6 @@ void kueue_stop(struct kueue *k)
 	loop_timer_stop(&k->retry);
 	loop_timer_stop(&k->timer);
 	http_drop(&k->request);
-	http_drop(&k->review);
 }
 
 void kueue_free(struct kueue *k)

@@ -41,6 +41,8 @@ static inline const struct kube_parts *kube_parts_of(const struct backend *b)
 /* Read the kubeconfig that CONFIG names. Return 0, or a negative errno with *RET_TEXT. */
 int kube_connection(const struct backend_config *config, struct spec_connection *ret,
 		    char **ret_text);
+/* Return the queue of the mount's own jobs (-o queue=), or "". */
+const char *kube_own_queue(const struct backend_config *config);
 
 /* See backend_ops. */
 void kube_submit(struct backend *b, struct backend_request *rq); /* also for dry runs */

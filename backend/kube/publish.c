@@ -279,10 +279,10 @@ static void find_last_words(struct publish *p, struct publish_shown *s, struct s
 		spec_set(&job->last_words, s->words.text ? s->words.text : "");
 		job->silent = s->words.state == WORDS_SILENT && log->complete && !log->gap;
 	}
-	if (s->words.state == WORDS_READING ||
-	    (captured && !final &&
-	     !(capture_has(c->capture, job->uid) && capture_is_quiet(c->capture, job->uid))))
-		job->unexplained |= !p->stale_since && is_early(s);
+	if (!p->stale_since && is_early(s) &&
+	    (s->words.state == WORDS_READING ||
+	     (captured && !final && capture_is_fetching(c->capture, job, true, true))))
+		job->unexplained = true;
 }
 
 /*
@@ -533,10 +533,8 @@ static void show(struct publish *p, struct publish_shown *s, const struct world_
 			 ? 0
 			 : IN_RUNNING | (captured ? IN_CAPTURED : 0));
 	/* Save the end even without output: the cluster may lack the job at the next start. */
-	kept = has_left(s) || capture_has(c->capture, job->uid) ||
-	       (before && before->history != snapshot->history) ||
-	       (before && before->state != snapshot->state &&
-		(folder.output || spec_job_has_ended(snapshot)));
+	kept = has_left(s) || folder.output || (before && before->history != snapshot->history) ||
+	       (before && before->state != snapshot->state && spec_job_has_ended(snapshot));
 	store_put(c->store, snapshot);
 	if (kept)
 		save(p, s, sampled);
@@ -741,18 +739,6 @@ void publish_leave(struct publish *p, const char *uid)
 		return;
 	leave(p, s, job);
 	forget(p, s, job);
-}
-
-bool publish_has_unreported(const struct publish *p, enum world_type type)
-{
-	for (const struct publish_shown *s = p->all; s; s = s->hh.next) {
-		const struct world_job *job =
-			s->state == LEFT ? world_find(p->config.world, s->uid) : NULL;
-
-		if (job && job->view && job->type == type && !job->gone && !job->view->meta.deleted)
-			return true;
-	}
-	return false;
 }
 
 /* --- the start --- */

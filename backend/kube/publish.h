@@ -66,5 +66,3 @@ bool publish_is_whole(const struct publish *p);
 void publish_now(struct publish *p, const struct world_job *job);
 /* Remove job UID from jobs/ immediately, and move it to history/ if it has output. */
 void publish_leave(struct publish *p, const char *uid);
-/* True if publish_leave removed a job of TYPE whose deletion no watch has reported yet. */
-bool publish_has_unreported(const struct publish *p, enum world_type type);

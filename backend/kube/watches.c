@@ -61,7 +61,6 @@ struct watched {
 	enum world_type type;
 	struct watch *watch; /* NULL if this type is not watched */
 	char *resource;	     /* for example "podgroups.scheduling.volcano.sh" */
-	bool listed;	     /* true if the first list has arrived */
 	int err;	     /* the last error of the watch; 0 if there is none */
 	bool stale; /* true if publish.c shows the jobs of this type as possibly outdated */
 	/* watches.lock protects the members below. */
@@ -145,7 +144,7 @@ static const struct watched *failing_jobs(const struct watches *w)
 static bool has_listed_jobs(const struct watches *w)
 {
 	for (enum world_type i = WORLD_JOBS; i < WORLD_N_TYPES; i++)
-		if (w->all[i].listed)
+		if (world_has_listed(w->config.world, i))
 			return true;
 	return false;
 }
@@ -246,15 +245,14 @@ static void start_others(struct watches *w)
 static bool needed_known(const struct watches *w)
 {
 	for (enum world_type i = WORLD_JOBS; i < WORLD_N_TYPES; i++) {
-		const struct watched *x = &w->all[i];
-
-		if (world_kind(w->config.world, i) && !x->listed && !x->err)
+		if (world_kind(w->config.world, i) && !world_has_listed(w->config.world, i) &&
+		    !w->all[i].err)
 			return false;
 	}
 	for (enum world_type i = WORLD_PARTS; i < WORLD_JOBS; i++)
 		if (is_unknown(&w->all[i]))
 			return false;
-	return w->all[WORLD_PODS].listed && has_listed_jobs(w);
+	return world_has_listed(w->config.world, WORLD_PODS) && has_listed_jobs(w);
 }
 
 static void needed_listed(struct watches *w)
@@ -327,8 +325,6 @@ static void on_object(void *data, const char *json, size_t len, bool gone, int w
 		world_pass_over(x->w->config.world, x->type, json, len, gone, wrong);
 	else
 		world_object(x->w->config.world, x->type, json, len, gone);
-	if (world_has_room_again(x->w->config.world, x->type))
-		watch_list_anew(x->watch);
 }
 
 static void on_listed(void *data)
@@ -339,30 +335,10 @@ static void on_listed(void *data)
 		    x->w->phase != PHASE_LISTING;
 
 	world_list_ends(x->w->config.world, x->type);
-	x->listed = true;
 	if (!cost_of(x->w, x->type))
 		needed_listed(x->w);
 	if (late)
 		publish_listed(x->w->config.publish);
-}
-
-static void on_set_back(void *data)
-{
-	const struct watched *x = data;
-
-	for (size_t i = 0; i < WORLD_N_TYPES; i++) {
-		struct watch *other = x->w->all[i].watch;
-
-		if (other && other != x->watch)
-			watch_set_back(other);
-	}
-}
-
-static bool has_unreported(void *data)
-{
-	const struct watched *x = data;
-
-	return world_is_of_jobs(x->type) && publish_has_unreported(x->w->config.publish, x->type);
 }
 
 static enum world_watch_status status_after(int err)
@@ -398,7 +374,7 @@ static void on_state(void *data, int err, const char *text)
 	if (cost_of(x->w, x->type))
 		return optional_state(x, first, lost);
 	/* an error ends the start, unless X has its first list, or another kind's watch works */
-	breaks = x->listed && err == -EAGAIN;
+	breaks = world_has_listed(w->config.world, x->type) && err == -EAGAIN;
 	others = world_is_of_jobs(x->type) && !failing_jobs(w);
 	if (w->phase == PHASE_LISTING && err && !breaks && !others) {
 		w->phase = PHASE_FAILED;
@@ -497,8 +473,6 @@ static void start(struct watches *w, enum world_type type)
 		.begin = on_begin,
 		.object = on_object,
 		.listed = on_listed,
-		.set_back = on_set_back,
-		.unreported = has_unreported,
 		.state = on_state,
 		.data = x,
 	};
@@ -618,7 +592,6 @@ void watches_drop(struct watches *w, enum world_type type)
 
 	stop_optional(x);
 	x->err = 0;
-	x->listed = false;
 	if (x->stale)
 		publish_set_stale(w->config.publish, type, 0);
 	x->stale = false;
@@ -685,12 +658,6 @@ const struct world_job *watches_reply(struct watches *w, const struct spec_kind 
 	job = world_reply(w->config.world, type, json, len, watch_version(watch));
 	if (watch && job)
 		watch_replied(watch, job->view->resource_version);
-	else if (watch)
-		/*
-		 * The watch has already passed the version of this object without reporting the
-		 * object. So the server may have been restored from a backup.
-		 */
-		watch_doubt(watch);
 	return job;
 }
 

@@ -5,8 +5,8 @@
  *
  * Lists are numbered (rounds), and each object has the number of the last list that contained it.
  * When a list ends, the world removes objects with an older number. The world keeps at most
- * SPEC_MAX_LISTED objects of a type, and passes over additional objects. When there is space again,
- * the type is relisted.
+ * SPEC_MAX_LISTED objects of a type, and passes over additional objects. Such an object is shown
+ * when there is space and the object changes or is listed again.
  *
  * Queues and groups change only the reason why a job waits. A queue changes whenever a pod of its
  * jobs starts, so the world reports the jobs that wait in a changed queue only at the next tick.
@@ -126,7 +126,7 @@ struct world {
 	/* true if a queue was deleted; the tick then reports jobs whose queue is unknown */
 	bool queue_gone;
 	struct lock lock; /* protects OBJECTS; only the I/O thread changes OBJECTS */
-	/* for each type: true if the world has passed over objects because there were too many */
+	/* for each type: true if kxfs has reported, since the last list began, that it is full */
 	bool full[WORLD_N_TYPES];
 	size_t n_live;	     /* number of jobs in the cluster */
 	unsigned n_passings; /* number of calls of world_pass_over */
@@ -1014,12 +1014,13 @@ void world_pass_over(struct world *w, enum world_type type, const char *json, si
 		unpass(w, passed);
 	if (passed && !gone)
 		passed->round = w->rounds[type];
-	if (wrong == -ENOSPC && !w->full[type] && !gone)
+	if (wrong == -ENOSPC && !w->full[type] && !gone) {
+		w->full[type] = true;
 		diag(DIAG_WARNING,
 		     "the cluster has more than %u objects of kind %s: kxfs shows the rest "
 		     "only after others are removed",
 		     SPEC_MAX_LISTED, what);
-	w->full[type] |= wrong == -ENOSPC && !gone;
+	}
 	if (passed || gone || HASH_COUNT(w->passed) >= PASSED_MAX)
 		return;
 	if (wrong != -ENOSPC)
@@ -1034,18 +1035,6 @@ void world_pass_over(struct world *w, enum world_type type, const char *json, si
 	passed->round = w->rounds[type];
 	HASH_ADD_KEYPTR(hh, w->passed, passed->uid, strlen(passed->uid), passed);
 	atomic_store(&w->n_passed, HASH_COUNT(w->passed));
-}
-
-bool world_has_room_again(struct world *w, enum world_type type)
-{
-	size_t n = n_kept(w, type), passed = HASH_COUNT(w->passed);
-	/* there may be more objects than the PASSED_MAX that kxfs remembers */
-	size_t room = passed < PASSED_MAX ? passed : SPEC_MAX_LISTED / 8;
-
-	if (!w->full[type] || is_listing(w, type) || n + room > SPEC_MAX_LISTED)
-		return false;
-	w->full[type] = false;
-	return true;
 }
 
 size_t world_n_passed_over(const struct world *w)
@@ -1259,7 +1248,6 @@ struct spec_kueue_facts world_kueue(const struct world *w, const struct world_jo
 		.known = w->statuses[WORLD_WORKLOADS] == WORLD_CONFIRMED,
 		.workload = object ? object->view : NULL,
 		.position = container_of(job, const struct job, j)->position,
-		.fixed = w->kueue[WORLD_KUEUE_FIXED],
 		.away = w->kueue[WORLD_KUEUE_AWAY],
 		.absent = w->kueue[WORLD_KUEUE_ABSENT],
 	};

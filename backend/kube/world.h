@@ -110,11 +110,6 @@ void world_object(struct world *w, enum world_type type, const char *json, size_
  */
 void world_pass_over(struct world *w, enum world_type type, const char *json, size_t len, bool gone,
 		     int wrong);
-/*
- * True once when TYPE must be relisted, because the world now has space for objects of TYPE that
- * exceeded SPEC_MAX_LISTED.
- */
-bool world_has_room_again(struct world *w, enum world_type type);
 void world_list_ends(struct world *w, enum world_type type);
 /* Return how many lists of TYPE have begun. */
 unsigned world_rounds(const struct world *w, enum world_type type);
@@ -172,7 +167,6 @@ void world_set_positions(struct world *w, const char *name, const struct spec_qu
 			 size_t n);
 /* Facts about Kueue that any job may show. */
 enum world_kueue {
-	WORLD_KUEUE_FIXED,  /* this user has no right to patch Workloads */
 	WORLD_KUEUE_AWAY,   /* the API server could not reach Kueue when it last replied about it */
 	WORLD_KUEUE_ABSENT, /* the server does not serve Kueue's API */
 	WORLD_N_KUEUE

@@ -67,45 +67,17 @@ static bool is_empty(const char *text, size_t len)
 	return true;
 }
 
-/* True if the error message TEXT quotes the word at LINE and COLUMN of FILE. */
-static bool quotes_file(const char *text, const char *file, size_t len, unsigned line,
-			unsigned column)
-{
-	const char *at = file, *end = file + len;
-	char word[64];
-	size_t n;
-
-	while (line > 1 && at < end) {
-		if (*at++ == '\n')
-			line--;
-	}
-	/* COLUMN counts characters, but text before a secret is nearly always ASCII. */
-	at += min_of((size_t)(column ? column - 1 : 0), (size_t)(end - at));
-	while (at < end && strchr("*&!\"'<", *at) && *at)
-		at++;
-	for (n = 0; at + n < end && (unsigned char)at[n] > ' ' && n + 1 < sizeof(word); n++)
-		word[n] = at[n];
-	word[n] = '\0';
-	return n > 0 && strstr(text, word);
-}
-
-/*
- * An unquoted secret such as "*x" is invalid YAML. Replace an error message that quotes the file.
- */
+/* Report only the position of an error, because the parser's text may quote a secret. */
 static int parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e)
 {
 	cleanup(spec_errors_clear) struct spec_errors found = SPEC_ERRORS_INIT;
 	int err = spec_yaml_parse(text, len, ret, &found);
 
-	for (size_t i = 0; i < found.n; i++) {
-		const struct spec_error *x = &found.v[i];
-		bool secret = quotes_file(x->text, text, len, x->line, x->column);
-
-		spec_errors_add(
-			e, found.err, x->line, x->column, x->path, "%s",
-			secret ? "a value that begins with \"*\", \"&\" or \"!\" needs quotes"
-			       : x->text);
-	}
+	if (err < 0)
+		spec_errors_add(e, err, found.v[0].line, found.v[0].column, "",
+				"this is not one valid YAML document (kxfs does not quote the "
+				"file, which may contain secrets); a value that begins with "
+				"\"*\", \"&\" or \"!\" needs quotes");
 	return err;
 }
 
@@ -251,6 +223,7 @@ const struct spec_yaml *kubeconfig_current(const struct spec_kubeconfig *k, cons
 const char **kubeconfig_names(const struct spec_kubeconfig *k)
 {
 	const char **ret = new0(const char *);
+	struct kubeconfig_entry first = {0};
 	size_t n = 0;
 
 	for (size_t i = 0; i < k->n; i++) {
@@ -259,8 +232,13 @@ const char **kubeconfig_names(const struct spec_kubeconfig *k)
 		if (!list)
 			continue;
 		ret = mem_grow(ret, n + list->n + 1, sizeof(*ret));
-		for (size_t j = 0; j < list->n; j++)
-			ret[n++] = spec_yaml_get(list->v[j], "name")->text;
+		for (size_t j = 0; j < list->n; j++) {
+			const char *name = spec_yaml_get(list->v[j], "name")->text;
+
+			kubeconfig_find(k, "context", name, &first);
+			if (first.item == list->v[j])
+				ret[n++] = name;
+		}
 		ret[n] = NULL;
 	}
 	return ret;

@@ -19,5 +19,5 @@ bool kubeconfig_find(const struct spec_kubeconfig *k, const char *kind, const ch
 /* Return the name of the current context and the file that names it, or NULL. */
 const struct spec_yaml *kubeconfig_current(const struct spec_kubeconfig *k, const char **ret_file);
 
-/* Return the names of all contexts, ending with NULL. The caller frees only the array. */
+/* Return the distinct names of all contexts, ending with NULL. The caller frees only the array. */
 const char **kubeconfig_names(const struct spec_kubeconfig *k);

@@ -14,7 +14,6 @@
 #include "spec/base/words.h"
 
 #define MESSAGE_MAX 600 /* bytes quoted from a message */
-#define MANY	    8	/* a message lists at most this many fields, and counts the others */
 #define NOT_SERVED  "404 page not found\n"
 
 struct reply {
@@ -172,29 +171,6 @@ static int forbidden(struct reply *r)
 		   n, user, r->asked->verb, r->asked->resource, r->asked->namespace);
 }
 
-/* The message is "... strict decoding error: unknown field "a.b", duplicate field "c"". */
-static int strict(struct reply *r)
-{
-	const char *at = strstr(r->message, "strict decoding error: ");
-	unsigned n = 0;
-
-	at += strlen("strict decoding error: ");
-	fputs("the server rejects these fields: ", r->out);
-	for (const char *next; *at; at = next) {
-		size_t len;
-
-		next = strstr(at, ", unknown field ");
-		next = next ? next : strstr(at, ", duplicate field ");
-		len = next ? (size_t)(next - at) : strlen(at);
-		if (n++ < MANY)
-			fprintf(r->out, "%s%.*s", n > 1 ? ", " : "", (int)len, at);
-		next = at + len + (next ? 2 : 0);
-	}
-	if (n > MANY)
-		fprintf(r->out, " and %u more", n - MANY);
-	return -EINVAL;
-}
-
 /* kxfs has its own texts for known messages of Volcano's webhook. */
 static int webhook(struct reply *r)
 {
@@ -227,10 +203,14 @@ static bool is_webhook(const struct reply *r)
 
 static int bad_request(struct reply *r)
 {
+	const char *fields;
+	int n;
+
 	if (is_webhook(r))
 		return webhook(r);
-	if (has(r, "strict decoding error: "))
-		return strict(r);
+	/* The message is "... strict decoding error: unknown field "a.b", duplicate field "c"". */
+	if (between(r, "strict decoding error: ", "", &fields, &n))
+		return put(r, -EINVAL, "the server rejects these fields: %s", fields);
 	if (!*r->message)
 		return put_failed(r, -EINVAL, "the server refuses the request");
 	if (has(r, "unable to parse requirement: "))
@@ -239,34 +219,17 @@ static int bad_request(struct reply *r)
 	return put(r, -EINVAL, "the cluster refuses the request: %s", r->message);
 }
 
-/* Status 422. The Status has a list of causes with a field and a message. */
+/* The message is "RESOURCE "NAME" is invalid: [FIELD: ERROR, FIELD: ERROR]". */
 static int invalid(struct reply *r)
 {
-	const struct spec_value *causes =
-		spec_read_list(spec_read_map(r->object, "details"), "causes");
-	size_t n = spec_read_count(causes);
-	const char *text = strstr(r->message, " is invalid: ");
+	const char *text = "invalid";
+	int n;
 
 	if (is_webhook(r))
 		return webhook(r);
-	if (n == 0)
-		return put(r, -EINVAL, "the cluster refuses the request: %s",
-			   text		 ? text + strlen(" is invalid: ")
-			   : *r->message ? r->message
-					 : "invalid");
-	fputs("the cluster refuses the request: ", r->out);
-	for (size_t i = 0; i < n && i < MANY; i++) {
-		const struct spec_value *cause = spec_read_at(causes, i);
-		cleanup_free char *field = text_copy(spec_read_text(cause, "field"));
-		cleanup_free char *message = text_copy(spec_read_text(cause, "message"));
-
-		spec_words_clean(field, MESSAGE_MAX);
-		spec_words_clean(message, MESSAGE_MAX);
-		fprintf(r->out, "%s%s%s%s", i ? "; " : "", field, *field ? ": " : "", message);
-	}
-	if (n > MANY)
-		fprintf(r->out, "; and %zu more", n - MANY);
-	return -EINVAL;
+	if (!between(r, " is invalid: ", "", &text, &n) && *r->message)
+		text = r->message;
+	return put(r, -EINVAL, "the cluster refuses the request: %s", text);
 }
 
 static int not_found(struct reply *r)

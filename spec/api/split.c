@@ -246,7 +246,7 @@ static int deliver(struct spec_split *s)
 	flush(s);
 	s->copying = COPY_NOTHING;
 	if (s->captured == LIST_METADATA)
-		err = s->wrong ? s->wrong : take_metadata(s);
+		err = s->wrong ? -EINVAL : take_metadata(s);
 	else
 		err = s->wrong ? deliver_short(s) : s->fn(s->data, s->out, s->out_len, 0);
 	s->wrong = 0;

@@ -52,9 +52,9 @@ extern const struct spec_pick spec_metadata_pick[];
 void spec_split_free(struct spec_split *s); /* NULL is allowed */
 
 /*
- * Feed the next bytes of the body, cut anywhere. Return 0; -EINVAL if the body is malformed; -EFBIG
- * or -ELOOP if a list's metadata is too large or too deep; or the error of FN. After an error,
- * every further call returns this error.
+ * Feed the next bytes of the body, cut anywhere. Return 0; -EINVAL if the body is malformed, or if
+ * a list's metadata is too large or too deep; or the error of FN. After an error, every further
+ * call returns this error.
  */
 int spec_split_feed(struct spec_split *s, const char *bytes, size_t n);
 

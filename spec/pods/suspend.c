@@ -75,8 +75,7 @@ static unsigned actions(const struct spec_control_job *job)
 	if (!job->kueue->workload)
 		return 0;
 	return (takes_label(job, SPEC_QUEUE) ? 1u << SPEC_QUEUE : 0) |
-	       (takes_label(job, SPEC_PRIORITY) ? 1u << SPEC_PRIORITY : 0) |
-	       (job->kueue->fixed ? 0 : suspend);
+	       (takes_label(job, SPEC_PRIORITY) ? 1u << SPEC_PRIORITY : 0) | suspend;
 }
 
 static unsigned all_actions(const struct spec_control_job *job)
@@ -114,12 +113,9 @@ static int refusal(const struct spec_control_job *job, enum spec_action action,
 				     "of this job";
 	else if (action == SPEC_TERMINATE && job->view->suspends)
 		*ret_why = "the job is suspended: to end it, remove its directory";
-	if (*ret_why || is_over(job->view) || !in_queue(job) || action == SPEC_TERMINATE)
+	if (*ret_why || is_over(job->view) || !in_queue(job) || job->kueue->workload ||
+	    action == SPEC_TERMINATE)
 		return -EINVAL;
-	if (job->kueue->workload) {
-		*ret_why = job->kueue->fixed ? no_right : NULL;
-		return job->kueue->fixed ? -EOPNOTSUPP : -EINVAL;
-	}
 	if (job->kueue->known) {
 		*ret_why = "the job is in a Kueue queue, but Kueue has not created a Workload "
 			   "for it yet";

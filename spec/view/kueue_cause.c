@@ -23,10 +23,6 @@
 #define WAITS_FOR_ROOM "Kueue admits it when quota becomes available."
 #define WHEN_OPENED    "Kueue admits it when the queue is opened again."
 #define WHEN_ACTIVE    "It resumes when spec.active of its Workload is set to true again."
-#define WHEN_ACTIVE_FIXED                                                                          \
-	"It continues when spec.active of its Workload is true again, but this user has no right " \
-	"to set that (patch workloads.kueue.x-k8s.io). To run the job again, copy its "            \
-	"manifest.yaml into submit/ and remove its directory."
 /* Advice if Kueue will never requeue the job. */
 #define SUBMIT_AGAIN                                                                               \
 	"Kueue will not admit it again: to run it again, copy its manifest.yaml into submit/."
@@ -307,7 +303,7 @@ static void deactivated(struct kueue_text *m)
 	m->stops = true;
 	/* Without a reason, a user has deactivated the Workload. */
 	if (!*reason) {
-		set(m, "Deactivated", m->ctx->kueue.fixed ? WHEN_ACTIVE_FIXED : WHEN_ACTIVE);
+		set(m, "Deactivated", WHEN_ACTIVE);
 		fprintf(m->out, "its Workload %s was deactivated", m->w->meta.name);
 		return;
 	}

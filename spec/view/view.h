@@ -233,7 +233,6 @@ struct spec_kueue_facts {
 	const struct spec_workload_view *workload;	     /* or NULL */
 	const struct spec_cluster_queue_view *cluster_queue; /* of the job's queue, or NULL */
 	unsigned position;				     /* from 1; 0 if unknown */
-	bool fixed;					     /* this user may not patch Workloads */
 	bool away;   /* the server's last reply: it can't reach Kueue */
 	bool absent; /* the server does not serve Kueue's API */
 };

@@ -158,8 +158,8 @@ bool spec_event_view_same(const struct spec_event_view *a, const struct spec_eve
 
 bool spec_event_view_explains(const struct spec_event_view *v)
 {
-	return streq(v->reason, SPEC_EVENT_UNSCHEDULABLE) || spec_event_view_is_refusal(v) ||
-	       spec_event_view_mounts(v) < 0 ||
+	return (streq(v->reason, SPEC_EVENT_UNSCHEDULABLE) && !spec_event_view_is_noise(v)) ||
+	       spec_event_view_is_refusal(v) || spec_event_view_mounts(v) < 0 ||
 	       (streq(v->reason, SPEC_EVENT_KILLING) && strstr(v->message, " probe"));
 }
 

@@ -170,6 +170,12 @@ void loop_unref(struct loop *loop)
 	(void)loop;
 }
 
+void loop_post_or_drop(struct loop *loop, loop_fn fn, loop_fn drop, void *data)
+{
+	(void)drop;
+	loop_post(loop, fn, data);
+}
+
 void loop_post(struct loop *loop, loop_fn fn, void *data)
 {
 	struct post *p = new0(struct post);

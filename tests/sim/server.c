@@ -10,7 +10,6 @@
 #include <time.h>
 #include <utlist.h>
 
-#include "spec/api/review.h"
 #include "spec/base/mem.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/sim.h"
@@ -210,7 +209,7 @@ static bool is_troubled(const struct resource *of, const char *method, struct se
 
 	if (!of || of->trouble == UNSERVED)
 		server_refuse(ret, 404, "NotFound");
-	else if (of->trouble == FORBIDDEN)
+	else if (of->trouble == FORBIDDEN || (of->in == WORKLOADS && streq(method, "PATCH")))
 		server_reply_with(ret, 403, server_status(403, "Forbidden", forbidden));
 	else if (of->trouble == ENDS && streq(method, "POST"))
 		server_reply_with(ret, 405, server_status(405, "MethodNotAllowed", ends));
@@ -1063,22 +1062,16 @@ static void list_groups(struct server_reply *ret)
 	ret->status = 200;
 }
 
-/* Handle a request for discovery or an access review. Return false for any other PATH. */
+/* Handle a request for discovery. Return false for any other PATH. */
 static bool is_answered(const char *method, const char *path, struct server_reply *ret)
 {
 	static const char group[] =
 		"{\"kind\":\"APIGroup\",\"name\":\"kueue.x-k8s.io\",\"versions\":[{\"groupVersion\":"
 		"\"" KUEUE_API "\",\"version\":\"v1beta2\"}]}";
-	static const char no_right[] =
-		"{\"kind\":\"SelfSubjectAccessReview\",\"status\":{\"allowed\":false}}";
 	bool get = streq(method, "GET");
 
 	if (get && kueue_is_here() && streq(path, "/apis/kueue.x-k8s.io")) {
 		server_reply_with(ret, 200, text_copy(group));
-		return true;
-	}
-	if (!get && kueue_is_here() && streq(path, SPEC_REVIEW_PATH)) {
-		server_reply_with(ret, 201, text_copy(no_right));
 		return true;
 	}
 	if (get && streq(path, "/apis")) {

@@ -145,6 +145,23 @@ static void test_hanging(void **state)
 	wait_freed(4);
 }
 
+/* A lookup that returns after the loop has stopped is freed, and not reported. */
+static void test_too_late(void **state)
+{
+	struct asker a;
+
+	asker_init(&a, "/slow", true);
+	a.ms = WAIT_S * 1000;
+	call(ask, &a);
+	sem_wait_or_fail(&a.hang.began);
+	assert_true(loop_stop(loop));
+	loop_free(loop);
+	loop = NULL;
+	sem_post(&a.hang.go);
+	wait_freed(1);
+	assert_int_equal(a.n_done, 0);
+}
+
 #define MANY	300
 #define THREADS 256 /* limit of lookup.c */
 
@@ -187,6 +204,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_answer, begin, teardown),
 		cmocka_unit_test_setup_teardown(test_hanging, begin, teardown),
+		cmocka_unit_test_setup_teardown(test_too_late, begin, teardown),
 		cmocka_unit_test_setup_teardown(test_many, begin, teardown),
 	};
 

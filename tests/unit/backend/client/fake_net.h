@@ -56,6 +56,11 @@ void loop_post(struct loop *loop, loop_fn fn, void *data)
 	DL_APPEND(fake.posted, j);
 }
 
+void loop_post_or_drop(struct loop *loop, loop_fn fn, loop_fn drop, void *data)
+{
+	loop_post(loop, fn, data);
+}
+
 bool loop_is_here(const struct loop *loop)
 {
 	return true;

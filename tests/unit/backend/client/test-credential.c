@@ -377,9 +377,11 @@ static void write_plugin(const char *body)
 
 static void test_plugin(void **state)
 {
+	cleanup_fd int ours = fcntl(STDIN_FILENO, F_DUPFD, 90); /* not close-on-exec */
 	struct ask a;
 	uint64_t since;
 
+	assert_int_equal(ours, 90);
 	write_plugin(
 		"read line && exit 3\n"
 		"[ $# = 2 ] && [ \"$1\" = 'a b' ] && [ \"$2\" = '$HOME' ] || exit 4\n"
@@ -387,6 +389,7 @@ static void test_plugin(void **state)
 		"case $KUBERNETES_EXEC_INFO in *'\"interactive\":false'*) ;; *) exit 6;; esac\n"
 		"[ \"$(readlink /proc/self/fd/0)\" = /dev/null ] || exit 7\n"
 		"[ -z \"$(ps -o tty= $$ | tr -d '? ')\" ] || exit 8\n"
+		"[ -e /proc/$$/fd/90 ] && exit 9\n"
 		"echo chatter >&2\nsleep 0.2\n" ANSWER("\"token\": \"t\""));
 	begin(EXEC);
 	setenv("PROFILE", "ours", 1);

@@ -410,7 +410,6 @@ static void check_many(unsigned connections)
 	uint64_t since;
 
 	http_count(rig.http, &n);
-	assert_int_equal(rig_descriptors(true), rig.inherited);
 	/* One additional connection is for calls. */
 	print_message("%u connections, at most %u streams\n", n.connections, rig_stats("").most);
 	assert_int_equal(n.connections, connections + 1);

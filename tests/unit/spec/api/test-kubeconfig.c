@@ -163,7 +163,9 @@ static void test_contexts(void **state)
 			       "contexts:\n- {name: prod, context: {namespace: training}}\n"
 			       "- {name: arn:x/y, context: {namespace: ''}}\n- {name: bare}\n"),
 			 0);
-	assert_int_equal(merge(w, "/b", "contexts:\n- {name: late, context: {namespace: [x]}}\n"),
+	assert_int_equal(merge(w, "/b",
+			       "contexts:\n- {name: late, context: {namespace: [x]}}\n"
+			       "- {name: prod, context: {namespace: unused}}\n"),
 			 0);
 	got = spec_kubeconfig_contexts(w->k);
 	for (; expected[n]; n++)
@@ -299,10 +301,11 @@ static void test_bad_files(void **state)
 		{"users: [{name: a, user: 1}]\n", "user must be a map"},
 		{"users: [1]\n", "must be {name: NAME"},
 		{"current-context: [a]\n", "name of a context"},
-		{"users:\n\t- a\n", "tab"},
+		{"users:\n\t- a\n", "2:1: this is not one valid YAML document"},
 		{"password: *s3cret\n", "needs quotes"},
 		{"password: !s3cret x\n", "needs quotes"},
-		{"a: 1\n---\nb: 2\n", "second document"},
+		{"a: 1\n---\nb: 2\n", "3:1: this is not one valid YAML document"},
+		{"s3cret: 1\ns3cret: 2\n", "2:1: this is not one valid YAML document"},
 	};
 	struct world *w = *state;
 

@@ -317,12 +317,10 @@ static const struct answer answers[] = {
 	 "the object has 2865000 bytes, but the cluster accepts at most 2097152\n"
 	 "Use fewer replicas, or shorter args and env."},
 	{"create", 422, -EINVAL,
-	 "{\"message\":\"Job.batch.volcano.sh \\\"x\\\" is invalid: a, b\",\"reason\":\"Invalid\","
-	 "\"details\":{\"causes\":[{\"message\":\"Too long: may not be more than 262144 bytes\","
-	 "\"field\":\"metadata.annotations\"},{\"message\":\"no\",\"field\":\"spec.queue\"}]}}",
-	 "the cluster refuses the request: metadata.annotations: Too long: may not be more than 262144 "
-	 "bytes; "
-	 "spec.queue: no"},
+	 STATUS("Job.batch.volcano.sh \\\"x\\\" is invalid: [metadata.annotations: Too long: may not "
+		"be more than 262144 bytes, spec.queue: Required value]"),
+	 "the cluster refuses the request: [metadata.annotations: Too long: may not be more than "
+	 "262144 bytes, spec.queue: Required value]"},
 	{"create", 422, -EINVAL,
 	 STATUS("Job.batch.volcano.sh \\\"x\\\" is invalid: spec.queue: Required value"),
 	 "the cluster refuses the request: spec.queue: Required value"},
@@ -477,13 +475,13 @@ static void test_many_fields(void **state)
 	char body[4096] = "{\"message\":\"strict decoding error: ";
 	size_t n = strlen(body);
 
-	for (int i = 0; i < 20; i++)
+	for (int i = 0; i < 90; i++)
 		n += (size_t)snprintf(body + n, sizeof(body) - n, "%sunknown field \\\"f%d\\\"",
 				      i ? ", " : "", i);
 	snprintf(body + n, sizeof(body) - n, "\"}");
 	assert_int_equal(spec_reply_errno(400, body, strlen(body), &asked, &text), -EINVAL);
-	assert_non_null(strstr(text, "unknown field \"f7\" and 12 more"));
-	assert_null(strstr(text, "f8"));
+	assert_non_null(strstr(text, "fields: unknown field \"f0\", unknown field \"f1\", "));
+	assert_in_range(strlen(text), 500, 700);
 }
 
 static void test_ask(void **state)

@@ -268,23 +268,6 @@ static void test_queued_unknown(void **state)
 	assert_non_null(strstr(why, "can't watch Workloads"));
 }
 
-/* If the user may not patch Workloads, ctl reports that and sends no request. */
-static void test_queued_fixed(void **state)
-{
-	const struct spec_job_view v = wrapper("Running", false, "research");
-	const struct spec_kueue_facts fixed = {.known = true, .workload = &on, .fixed = true};
-	const struct spec_control_job job = {&v, &fixed};
-	const struct spec_job_view alone = wrapper("Running", false, "");
-	const struct spec_kueue_facts none = {.known = true, .fixed = true};
-	const char *why;
-
-	assert_int_equal(WRAPPER->actions(&job), 0);
-	assert_int_equal(WRAPPER->refusal(&job, SPEC_SUSPEND, &why), -EOPNOTSUPP);
-	assert_non_null(strstr(why, "no right to patch workloads.kueue.x-k8s.io"));
-	assert_int_equal(WRAPPER->actions(&(struct spec_control_job){&alone, &none}),
-			 1u << SPEC_SUSPEND);
-}
-
 static void test_queued_request(void **state)
 {
 	const struct spec_kind *const kinds[] = {&spec_appwrapper, test_kind("jobset")};
@@ -391,12 +374,9 @@ static void test_label_actions(void **state)
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct spec_job_view v = wrapper(table[i].phase, false, "team");
 		const struct spec_workload_view w = line(table[i].takes, table[i].reserved);
-		const struct spec_kueue_facts fixed = {.workload = &w, .fixed = true};
 		const char *why;
 
 		assert_int_equal(WRAPPER->actions(known(&v, &w)), table[i].actions | suspend);
-		assert_int_equal(WRAPPER->actions(&(struct spec_control_job){&v, &fixed}),
-				 table[i].actions);
 		why = refusal(WRAPPER, known(&v, &w), SPEC_QUEUE);
 		if (table[i].queue_refusal)
 			assert_non_null(strstr(why, table[i].queue_refusal));
@@ -482,9 +462,9 @@ int main(void)
 		cmocka_unit_test(test_request),		cmocka_unit_test(test_outcome),
 		cmocka_unit_test(test_wrapper_actions), cmocka_unit_test(test_wrapper_request),
 		cmocka_unit_test(test_wrapper_outcome), cmocka_unit_test(test_queued_unknown),
-		cmocka_unit_test(test_queued_fixed),	cmocka_unit_test(test_queued_request),
-		cmocka_unit_test(test_queued_outcome),	cmocka_unit_test(test_label_actions),
-		cmocka_unit_test(test_label_request),	cmocka_unit_test(test_label_outcome),
+		cmocka_unit_test(test_queued_request),	cmocka_unit_test(test_queued_outcome),
+		cmocka_unit_test(test_label_actions),	cmocka_unit_test(test_label_request),
+		cmocka_unit_test(test_label_outcome),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
