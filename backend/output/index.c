@@ -263,7 +263,8 @@ int index_size_read(int fd, struct index_size *ret)
 		return (int)got;
 	if (got < MERGE_HEAD || memcmp(bytes, merge_head, MERGE_HEAD) != 0)
 		return 0;
-	n = ((uint64_t)st.st_size - MERGE_HEAD) / MERGE_RECORD;
+	/* ST may be older than the head. */
+	n = (max_of((uint64_t)st.st_size, (uint64_t)MERGE_HEAD) - MERGE_HEAD) / MERGE_RECORD;
 	for (unsigned i = 0; n > 0 && i < INDEX_TORN_MAX; i++, n--) {
 		got = disk_pread(fd, bytes, MERGE_RECORD, index_place(n - 1));
 		if (got < 0)
