@@ -76,12 +76,6 @@ struct log_writer {
 	struct loop_timer rest;	 /* runs until the buffers of a busy log are freed */
 	struct lines_encoder lines;
 	struct cutter cutter;
-	uint64_t lost_at; /* where output was last lost */
-	/*
-	 * The record of a line that continues another line in the log, because output was lost in
-	 * between. The table has no such record. TORN.at is 0 if there is none.
-	 */
-	struct spec_line torn;
 
 	/* In OPENING, WRITING, LOOKING and SYNCING, only the pool changes these members: */
 	int dir_fd;
@@ -253,8 +247,8 @@ static int find_first(struct lines_reader *r, uint64_t at, struct lines_record *
 	return err < 0 && err != -ENOENT ? err : lines_find(r, 0, ret->line.at, ret);
 }
 
-/* Read the lines at the end of the log from the table FD. Append TORN if it is after them. */
-static int read_lines(int fd, struct spec_line torn, struct spec_logline_known *k)
+/* Read the lines at the end of the log from the table FD. */
+static int read_lines(int fd, struct spec_logline_known *k)
 {
 	struct lines_reader r;
 	struct lines_record record;
@@ -268,10 +262,6 @@ static int read_lines(int fd, struct spec_line torn, struct spec_logline_known *
 			k->lines = mem_grow(k->lines, room, sizeof(k->lines[0]));
 		}
 		k->lines[k->n_lines++] = record.line;
-	}
-	if (k->n_lines > 0 && torn.at > k->lines[k->n_lines - 1].at) {
-		k->lines = mem_more(k->lines, k->n_lines, sizeof(k->lines[0]));
-		k->lines[k->n_lines++] = torn;
 	}
 	return err == -ENOENT ? 0 : err;
 }
@@ -292,7 +282,7 @@ static void known_work(void *data)
 	if (w->err < 0 || !w->timed)
 		return;
 	table = folder_open(w->dir_fd, w->id, "lines", w->key, O_RDONLY);
-	w->err = table < 0 ? table : read_lines(table, w->torn, k);
+	w->err = table < 0 ? table : read_lines(table, k);
 }
 
 /* Sync the file KEY in the directory SUB, or SUB itself if KEY is NULL. */
@@ -498,8 +488,6 @@ void log_writer_add(struct log_writer *w, int64_t ns, const char *bytes, size_t 
 	if (b->bytes.len == 0)
 		b->from = w->lines.size;
 	ns = max_of(ns, (int64_t)0);
-	if (w->lines.midline && w->lost_at == w->lines.size)
-		w->torn = (struct spec_line){w->lost_at, ns};
 	bytes_add(&b->lines, lines, lines_add_line(&w->lines, ns, n, whole, lines));
 	if (ns == 0)
 		ns = w->lines.last.line.ns;
@@ -522,8 +510,7 @@ void log_writer_lost(struct log_writer *w)
 {
 	uint8_t at[8];
 
-	w->lost_at = w->lines.size;
-	bytes_put64(at, w->lost_at);
+	bytes_put64(at, w->lines.size);
 	bytes_add(&w->next.gaps, at, sizeof(at));
 	*w->feeder.pending += sizeof(at);
 }
