@@ -28,9 +28,6 @@
 #include "backend/output/folder.h"
 #include "spec/base/mem.h"
 
-/* A busy log reuses buffers of up to KEPT_BUFFER bytes, until KEPT_MS after its last write. */
-#define KEPT_BUFFER (4u << 20)
-#define KEPT_MS	    200
 /*
  * Limits of the bytes that wait for the disk: of one log, and of all logs together. Each log may
  * always have PENDING_LEAST. The limits are high because disks commonly pause for some tenths of a
@@ -73,7 +70,6 @@ struct log_writer {
 	uint64_t began_ms; /* time of the last write */
 	size_t began_len;
 	struct loop_timer pause; /* runs until a busy log is written again */
-	struct loop_timer rest;	 /* runs until the buffers of a busy log are freed */
 	struct lines_encoder lines;
 	struct cutter cutter;
 
@@ -114,20 +110,6 @@ static void batch_clear(struct log_writer *w, struct batch *b)
 	free(b->gaps.v);
 	chunks_clear(&b->chunks);
 	*b = (struct batch){0};
-}
-
-/* Like batch_clear, but keep the buffers for the next batch. */
-static void batch_reuse(struct log_writer *w, struct batch *b)
-{
-	struct bytes bytes = b->bytes;
-
-	if (bytes.room > KEPT_BUFFER) {
-		batch_clear(w, b);
-		return;
-	}
-	*w->feeder.pending -= batch_size(b);
-	b->lines.len = b->bytes.len = b->gaps.len = 0;
-	chunks_reuse(&b->chunks);
 }
 
 /* --- on the pool --- */
@@ -353,10 +335,9 @@ static void write_done(void *data);
 static void write_next(void *data)
 {
 	struct log_writer *w = data;
-	struct batch done = w->work;
 
 	w->work = w->next;
-	w->next = done;
+	w->next = (struct batch){0};
 	w->flushed = false;
 	w->state = WRITING;
 	w->began_ms = loop_now_ms();
@@ -379,22 +360,6 @@ static void write_soon(struct log_writer *w)
 		write_next(w);
 }
 
-static void writer_rest(struct log_writer *w)
-{
-	if (w->work.bytes.len == 0)
-		batch_clear(w, &w->work);
-	if (w->next.bytes.len == 0)
-		batch_clear(w, &w->next);
-}
-
-static void on_rest(void *data)
-{
-	struct log_writer *w = data;
-
-	if (w->state != WRITING)
-		writer_rest(w);
-}
-
 static void write_done(void *data)
 {
 	struct log_writer *w = data;
@@ -408,22 +373,14 @@ static void write_done(void *data)
 		room_add(w->feeder.room, (int64_t)(b->lines.len + b->gaps.len));
 		output_log_written(w->feeder.log, b->from, w->on_disk, &b->chunks);
 	}
-	batch_reuse(w, b);
+	batch_clear(w, b);
 	output_log_leave(w->feeder.log);
 	if (w->flushed && !failed)
 		return write_soon(w);
 	if (w->closed)
 		return writer_end(w);
-	if (failed) {
-		batch_clear(w, &w->work);
+	if (failed)
 		batch_clear(w, &w->next);
-	} else if (!loop_timer_is_set(&w->rest)) {
-		/* Keep the buffers of a busy log for a moment: more lines are likely to arrive. */
-		if (w->began_len >= WRITE_BUSY)
-			loop_timer_set(&w->rest, KEPT_MS);
-		else
-			writer_rest(w);
-	}
 	return w->events.written(w->events.data, w->err);
 }
 
@@ -460,7 +417,6 @@ struct log_writer *log_writer_new(struct output_job *j, const char *key,
 	w->events = *events;
 	w->fd = -1;
 	loop_timer_init(&w->pause, w->feeder.loop, write_next, w);
-	loop_timer_init(&w->rest, w->feeder.loop, on_rest, w);
 	w->dir_fd = w->feeder.dir_fd;
 	w->id = text_copy(w->feeder.id);
 	w->key = text_copy(key);
@@ -585,7 +541,6 @@ void log_writer_close(struct log_writer *w)
 	if (w->state == WAITING)
 		output_log_when_open(w->feeder.log, NULL, NULL);
 	loop_timer_stop(&w->pause);
-	loop_timer_stop(&w->rest);
 	if (w->state == READY && w->flushed)
 		write_next(w);
 	else if (w->state == WAITING || w->state == READY || w->state == FAILED)
