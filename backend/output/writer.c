@@ -7,7 +7,7 @@
  *	WAITING | output.c creates the log's file      | it exists, or can't be made   | OPENING
  *	OPENING | the pool opens it, repairs its table | done                          | READY
  *	        |                                      | a disk error                  | FAILED
- *	READY   | nothing, or the pause of a busy log  | a flush; the end of the pause | WRITING
+ *	READY   | nothing                              | a flush                       | WRITING
  *	WRITING | the pool writes a batch              | done, and no more was flushed | READY
  *	        |                                      | a disk error                  | FAILED
  *	LOOKING | the pool reads the end of the log    | done                          | READY
@@ -36,14 +36,6 @@
 #define PENDING_ONE   (32u << 20)
 #define PENDING_ALL   (128u << 20)
 #define PENDING_LEAST (256u << 10)
-/*
- * A log is busy if its last batch and the next one together have WRITE_BUSY bytes. Its writes then
- * begin at least WRITE_PAUSE_MS apart, so that each write is larger. A batch of WRITE_ENOUGH bytes
- * does not wait.
- */
-#define WRITE_PAUSE_MS 5
-#define WRITE_BUSY     (16u << 10)
-#define WRITE_ENOUGH   (1u << 20)
 
 struct bytes {
 	char *v;
@@ -66,10 +58,7 @@ struct log_writer {
 	enum writer_state state;
 	bool closed;
 	struct batch next;
-	bool flushed;	   /* NEXT must be written */
-	uint64_t began_ms; /* time of the last write */
-	size_t began_len;
-	struct loop_timer pause; /* runs until a busy log is written again */
+	bool flushed; /* NEXT must be written */
 	struct lines_encoder lines;
 	struct cutter cutter;
 
@@ -332,32 +321,14 @@ static void writer_end(struct log_writer *w)
 
 static void write_done(void *data);
 
-static void write_next(void *data)
+static void write_next(struct log_writer *w)
 {
-	struct log_writer *w = data;
-
 	w->work = w->next;
 	w->next = (struct batch){0};
 	w->flushed = false;
 	w->state = WRITING;
-	w->began_ms = loop_now_ms();
-	w->began_len = w->work.bytes.len;
 	output_log_enter(w->feeder.log);
 	loop_work_of_many(w->feeder.loop, write_work, write_done, w);
-}
-
-/* Write the flushed batch. For a busy log, first pause: more lines are likely to arrive. */
-static void write_soon(struct log_writer *w)
-{
-	size_t n = w->next.bytes.len;
-	bool busy = n + w->began_len >= WRITE_BUSY && n < WRITE_ENOUGH;
-
-	if (loop_timer_is_set(&w->pause))
-		return;
-	if (!w->closed && busy && loop_now_ms() - w->began_ms < WRITE_PAUSE_MS)
-		loop_timer_set(&w->pause, WRITE_PAUSE_MS);
-	else
-		write_next(w);
 }
 
 static void write_done(void *data)
@@ -376,7 +347,7 @@ static void write_done(void *data)
 	batch_clear(w, b);
 	output_log_leave(w->feeder.log);
 	if (w->flushed && !failed)
-		return write_soon(w);
+		return write_next(w);
 	if (w->closed)
 		return writer_end(w);
 	if (failed)
@@ -416,7 +387,6 @@ struct log_writer *log_writer_new(struct output_job *j, const char *key,
 	w->feeder = output_log_feeder(j, key);
 	w->events = *events;
 	w->fd = -1;
-	loop_timer_init(&w->pause, w->feeder.loop, write_next, w);
 	w->dir_fd = w->feeder.dir_fd;
 	w->id = text_copy(w->feeder.id);
 	w->key = text_copy(key);
@@ -459,7 +429,7 @@ void log_writer_flush(struct log_writer *w)
 	cutter_pause(&w->cutter, &w->next.chunks);
 	w->flushed = true;
 	if (w->state == READY)
-		write_soon(w);
+		write_next(w);
 }
 
 void log_writer_lost(struct log_writer *w)
@@ -540,9 +510,6 @@ void log_writer_close(struct log_writer *w)
 	w->closed = true;
 	if (w->state == WAITING)
 		output_log_when_open(w->feeder.log, NULL, NULL);
-	loop_timer_stop(&w->pause);
-	if (w->state == READY && w->flushed)
-		write_next(w);
-	else if (w->state == WAITING || w->state == READY || w->state == FAILED)
+	if (w->state == WAITING || w->state == READY || w->state == FAILED)
 		writer_end(w);
 }

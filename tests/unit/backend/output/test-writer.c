@@ -130,7 +130,6 @@ static void do_add(void *data)
 	log_writer_flush(logs[0].w);
 }
 
-/* The writer waits for more data, because it has just written a lot. */
 static void on_written_once(void *data, int err)
 {
 	assert_int_equal(err, 0);
@@ -147,7 +146,7 @@ static void do_new_closing(void *data)
 	logs[0].w = log_writer_new(rig.job, logs[0].key, &events);
 }
 
-/* Flushed data is written, even if its writer is closed while it waits for more. */
+/* Flushed data is written, even if its writer is closed before that. */
 static void test_closed_at_once(void **state)
 {
 	static size_t number;
