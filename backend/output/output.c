@@ -129,8 +129,8 @@ struct output_job {
 	struct work unmark;
 	bool unmarking;
 	struct order *order;
-	struct work load;    /* in LOADING; in REFUSED, its ERR is the disk error */
-	struct index *index; /* before OPEN: a partial result or NULL; in LOADING, for the pool */
+	struct work load;	 /* in LOADING; in REFUSED, its ERR is the disk error */
+	struct index *index;	 /* NULL before OPEN; in LOADING, for the pool */
 	struct loop_timer tick;	 /* runs while chunks wait */
 	struct loop_timer retry; /* runs after a disk error */
 	bool posted;		 /* job_step is posted */
@@ -751,7 +751,7 @@ static void load_work(void *data)
 	struct output_job *j = data;
 	int dir = files_dir(j->output->files), err = folder_make(dir, j->id);
 
-	j->load.err = err < 0 ? err : index_load(dir, j->id, &j->index);
+	j->load.err = err < 0 ? err : index_load(dir, j->id, j->retries > 0, &j->index);
 }
 
 static void load_done(void *data)
@@ -1161,13 +1161,6 @@ void output_log_when_open(struct output_log *l, loop_fn fn, void *data)
 	l->opened_data = data;
 	if (l->life != LOG_NEW && l->life != LOG_MAKING)
 		log_call_opened(l);
-}
-
-int output_log_refusal(const struct output_log *l)
-{
-	const struct output_job *j = l->job;
-
-	return j->state == JOB_REFUSED && !index_knows_logs(j->index) ? j->load.err : 0;
 }
 
 void output_log_enter(struct output_log *l)

@@ -192,8 +192,6 @@ static void open_work(void *data)
 	struct log_writer *w = data;
 	cleanup_fd int fd = -1;
 
-	if (w->err < 0)
-		return;
 	w->fd = w->err = folder_open_log(w->dir_fd, w->id, w->key, &w->on_disk);
 	if (w->err < 0)
 		return;
@@ -374,7 +372,6 @@ static void writer_open(void *data)
 	struct log_writer *w = data;
 
 	w->state = OPENING;
-	w->err = output_log_refusal(w->feeder.log);
 	output_log_enter(w->feeder.log);
 	loop_work_of_many(w->feeder.loop, open_work, open_done, w);
 }
