@@ -122,7 +122,7 @@ static int log_begin(struct local_replica *rep)
 {
 	cleanup_free char *key = key_of(rep);
 	cleanup_free char *prefix = spec_replica_log_prefix(rep->rec);
-	int err = rep->begun ? 0 : output_log_begin(rep->job->output, key, prefix, true);
+	int err = rep->begun ? 0 : output_log_begin(rep->job->output, key, prefix);
 
 	if (err == 0)
 		rep->begun = true;
@@ -693,7 +693,7 @@ static bool reopen_log(struct local_replica *rep, unsigned a)
 {
 	cleanup_free char *prefix = spec_replica_log_prefix(rep->rec);
 	cleanup_free char *key = spec_record_log_key(rep->rec, a);
-	int err = output_log_begin(rep->job->output, key, prefix, false);
+	int err = output_log_begin(rep->job->output, key, prefix);
 
 	if (err < 0)
 		diag(DIAG_ERROR, "%s: log %s can't be opened: %s", id_of(rep), key, strerror(-err));

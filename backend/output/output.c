@@ -83,8 +83,6 @@ struct output_log {
 	enum log_life life;
 	bool ending;  /* output_log_end was called: the log is complete */
 	bool fetched; /* kxfs writes the log: its chunks have times, and SIZE is its whole size */
-	/* The log was empty before this run of kxfs, so room_count has not counted its bytes. */
-	bool anew;
 	bool expected;
 	unsigned writers;    /* with work on the pool */
 	uint64_t size;	     /* bytes that are known to be on disk */
@@ -467,10 +465,10 @@ static void make_done(void *data)
 
 	l->life = l->work.err < 0 ? LOG_UNMADE : LOG_LIVE;
 	if (l->work.err == 0) {
-		if (!l->anew && l->found_size > l->size)
+		/* What exists now was counted when kxfs started. */
+		if (l->found_size > l->size)
 			room_add(l->job->output->room, (int64_t)l->size - (int64_t)l->found_size);
-		if (!l->anew)
-			l->table = l->found_table;
+		l->table = l->found_table;
 		log_set_size(l, l->found_size);
 		log_need_reading(l);
 	} else {
@@ -1063,7 +1061,7 @@ void output_job_close(struct output_job *j)
 
 /* --- logs: public functions --- */
 
-int output_log_begin(struct output_job *j, const char *key, const char *prefix, bool anew)
+int output_log_begin(struct output_job *j, const char *key, const char *prefix)
 {
 	struct output_log *l = find_log(j, key);
 
@@ -1078,7 +1076,6 @@ int output_log_begin(struct output_job *j, const char *key, const char *prefix, 
 		HASH_ADD_KEYPTR(hh, j->logs, file_key(l->file), strlen(key), l);
 	}
 	l->fetched = j->output->fetch;
-	l->anew = anew;
 	l->ending = false;
 	l->whole = 0;
 	file_begin(l->file);
