@@ -50,12 +50,6 @@ void chunks_add(struct chunks *all, const struct chunk *p)
 	all->v[all->n++] = *p;
 }
 
-void chunks_reuse(struct chunks *all)
-{
-	all->n = 0;
-	all->bytes = 0;
-}
-
 void chunks_clear(struct chunks *all)
 {
 	free(all->v);

@@ -46,8 +46,6 @@ struct chunks {
 
 /* Append P, or join it with the last chunk if both are near (chunk_is_near). */
 void chunks_add(struct chunks *all, const struct chunk *p);
-/* Empty ALL, but keep its memory. */
-void chunks_reuse(struct chunks *all);
 void chunks_clear(struct chunks *all);
 
 struct cutter {

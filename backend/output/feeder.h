@@ -28,12 +28,6 @@ struct feeder output_log_feeder(struct output_job *j, const char *key);
  * known already. If FN is NULL, cancel an earlier call. Only one caller can wait.
  */
 void output_log_when_open(struct output_log *l, loop_fn fn, void *data);
-/*
- * Return 0 if the writer may write L, else a negative errno. While the index of L's job can't be
- * read, the index may refer to bytes of L that a power cut has lost. Bytes written now would take
- * the place of the lost bytes.
- */
-int output_log_refusal(const struct output_log *l);
 /* Call these around work on L's files. Meanwhile L does not end, and its job is not freed. */
 void output_log_enter(struct output_log *l);
 void output_log_leave(struct output_log *l);

@@ -37,11 +37,7 @@ struct index {
 	int dir_fd;
 	char *id;
 	struct merge_keys keys;
-	struct key_table by_key; /* the items of KEYS */
-	bool keys_known;	 /* the keys on disk were read */
-	bool cut;		 /* the invalid end was removed, but the file is not synced yet */
-	/* Until the index is loaded: the size of each log at the first attempt. Otherwise NULL. */
-	uint64_t *sizes;
+	struct key_table by_key;  /* the items of KEYS */
 	size_t keys_saved;	  /* keys on disk */
 	uint64_t keys_len;	  /* bytes of `merged.keys` on disk */
 	struct merge_record last; /* last closed record */
@@ -100,20 +96,18 @@ static uint64_t index_place(uint64_t number)
 
 static int index_log_sizes(struct index *x)
 {
-	cleanup_free uint64_t *sizes = mem_zero_n(x->keys.n + 1, sizeof(*sizes));
 	char path[FOLDER_PATH_MAX];
 	struct stat st;
 
 	for (size_t i = 0; i < x->keys.n; i++) {
-		int err = folder_path(path, x->id, "logs", x->keys.v[i]->key)
-				  ? disk_stat(x->dir_fd, path, &st)
-				  : -ENOENT;
+		struct merge_key *k = x->keys.v[i];
+		int err = folder_path(path, x->id, "logs", k->key) ? disk_stat(x->dir_fd, path, &st)
+								   : -ENOENT;
 
 		if (err < 0 && err != -ENOENT)
 			return err;
-		sizes[i] = err < 0 ? 0 : (uint64_t)st.st_size;
+		k->size = err < 0 ? 0 : (uint64_t)st.st_size;
 	}
-	x->sizes = take_ptr(sizes);
 	return 0;
 }
 
@@ -125,8 +119,10 @@ static int index_load_records(struct index *x, int fd)
 {
 	uint8_t bytes[512 * MERGE_RECORD];
 	struct merge_record r;
-	ssize_t n = disk_pread(fd, bytes, MERGE_HEAD, 0);
+	ssize_t n = index_log_sizes(x);
 
+	if (n == 0)
+		n = disk_pread(fd, bytes, MERGE_HEAD, 0);
 	if (n < 0)
 		return (int)n;
 	if (n < MERGE_HEAD || memcmp(bytes, merge_head, MERGE_HEAD) != 0)
@@ -139,7 +135,7 @@ static int index_load_records(struct index *x, int fd)
 			return 0;
 		for (const uint8_t *at = bytes; n >= MERGE_RECORD; n -= MERGE_RECORD) {
 			if (merge_decode(at, x->size.records, &r) < 0 || r.log >= x->keys.n ||
-			    r.offset + r.length > x->sizes[r.log] ||
+			    r.offset + r.length > x->keys.v[r.log]->size ||
 			    merge_follow(&x->keys, &x->last, &r) < 0)
 				return 0;
 			at += MERGE_RECORD;
@@ -149,22 +145,16 @@ static int index_load_records(struct index *x, int fd)
 	}
 }
 
-static int index_load_file(struct index *x)
+static int index_load_file(struct index *x, bool sync)
 {
 	cleanup_fd int fd = folder_open(x->dir_fd, x->id, NULL, "merged", O_RDWR);
 	uint64_t whole;
 	struct stat st;
-	int err = 0;
+	int err;
 
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	/* Start over after a failed attempt. */
-	x->last = merge_start;
-	x->size = (struct index_size){0};
-	for (size_t i = 0; i < x->keys.n; i++)
-		x->keys.v[i]->indexed = 0;
-	if (x->keys_saved > 0)
-		err = index_load_records(x, fd);
+	err = index_load_records(x, fd);
 	if (err == 0)
 		err = disk_stat(fd, "", &st);
 	if (err)
@@ -178,57 +168,50 @@ static int index_load_file(struct index *x)
 		diag(DIAG_WARNING,
 		     "%s: its merged log had an incomplete end; kxfs rebuilds this end", x->id);
 		err = disk_truncate(fd, x->size.records ? whole : 0);
-		x->cut = true;
+		sync = true;
 	}
-	if (err == 0 && x->cut)
+	if (err == 0 && sync)
 		err = disk_sync_data(fd);
 	if (err < 0)
 		return err;
-	x->cut = false;
 	x->size.end = x->last.end;
 	x->size.stamps = x->last.stamps;
 	x->size.mtime = spec_time_of(st.st_mtim);
 	return 0;
 }
 
-int index_load(int dir_fd, const char *id, struct index **ret)
+static int index_load_keys(struct index *x)
 {
-	struct index *x = *ret;
-	int err = 0;
+	int err = index_read_keys(x->dir_fd, x->id, &x->keys, &x->keys_len);
 
-	if (!x) {
-		*ret = x = new0(struct index);
-		x->dir_fd = dir_fd;
-		x->id = text_copy(id);
-		x->last = merge_start;
-		x->by_key = (struct key_table){.key = key_of};
+	if (err < 0 && err != -ENOENT && err != -EFBIG)
+		return err;
+	if (err == -EFBIG || !index_list_keys(x)) {
+		diag(DIAG_WARNING, "%s: its merged log is damaged; kxfs rebuilds it", x->id);
+		index_clear_keys(x);
+		x->keys_len = 0;
 	}
-	if (!x->keys_known) {
-		err = index_read_keys(dir_fd, id, &x->keys, &x->keys_len);
-		if (err < 0 && err != -ENOENT && err != -EFBIG)
-			return err;
-		if (err == -EFBIG || !index_list_keys(x)) {
-			diag(DIAG_WARNING, "%s: its merged log is damaged; kxfs rebuilds it",
-			     x->id);
-			index_clear_keys(x);
-			x->keys_len = 0;
-		}
-		x->keys_saved = x->keys.n;
-		x->keys_known = true;
-		err = 0;
-	}
-	if (!x->sizes)
-		err = index_log_sizes(x);
-	if (err == 0)
-		err = index_load_file(x);
-	if (err == 0)
-		free(take_ptr(x->sizes));
-	return err;
+	x->keys_saved = x->keys.n;
+	return 0;
 }
 
-bool index_knows_logs(const struct index *x)
+int index_load(int dir_fd, const char *id, bool sync, struct index **ret)
 {
-	return x && x->sizes;
+	struct index *x = new0(struct index);
+	int err;
+
+	x->dir_fd = dir_fd;
+	x->id = text_copy(id);
+	x->last = merge_start;
+	x->by_key = (struct key_table){.key = key_of};
+	err = index_load_keys(x);
+	if (err == 0)
+		err = index_load_file(x, sync);
+	if (err == 0)
+		*ret = x;
+	else
+		index_free(x);
+	return err;
 }
 
 void index_free(struct index *x)
@@ -240,7 +223,6 @@ void index_free(struct index *x)
 	free(x->batch.keys);
 	free(x->batch.bytes);
 	free(x->out);
-	free(x->sizes);
 	free(x->id);
 	free(x);
 }
@@ -263,7 +245,8 @@ int index_size_read(int fd, struct index_size *ret)
 		return (int)got;
 	if (got < MERGE_HEAD || memcmp(bytes, merge_head, MERGE_HEAD) != 0)
 		return 0;
-	n = ((uint64_t)st.st_size - MERGE_HEAD) / MERGE_RECORD;
+	/* ST may be older than the head. */
+	n = (max_of((uint64_t)st.st_size, (uint64_t)MERGE_HEAD) - MERGE_HEAD) / MERGE_RECORD;
 	for (unsigned i = 0; n > 0 && i < INDEX_TORN_MAX; i++, n--) {
 		got = disk_pread(fd, bytes, MERGE_RECORD, index_place(n - 1));
 		if (got < 0)

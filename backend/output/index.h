@@ -27,19 +27,12 @@ int index_size_read(int fd, struct index_size *ret);
 
 /*
  * Load the index of the job whose folder is ID in DIR_FD, and remove invalid records at its end.
- * Return 0 or a negative errno. *RET must be NULL at the first attempt. After an error, pass the
- * partial result *RET to the next attempt. Any thread may call this; otherwise *RET belongs to the
- * I/O thread.
- *
- * Once index_knows_logs is true, logs may be written between attempts. index_load still checks
- * records against the earlier sizes of the logs. So a record whose bytes a power cut has lost is
- * invalid, even if new bytes have taken their place.
+ * SYNC is true if an earlier attempt has failed, perhaps between the removal and its sync. Return 0
+ * or a negative errno. Any thread may call this; otherwise *RET belongs to the I/O thread.
  */
-int index_load(int dir_fd, const char *id, struct index **ret);
+int index_load(int dir_fd, const char *id, bool sync, struct index **ret);
 /* Read the keys of an index. *RET_LEN: length of the valid lines. Return 0 or a negative errno. */
 int index_read_keys(int dir_fd, const char *id, struct merge_keys *ret, uint64_t *ret_len);
-/* True if X, the partial result of a failed index_load or NULL, has the sizes of the logs. */
-bool index_knows_logs(const struct index *x);
 /* X may be NULL. Do not call this while a batch is being written. */
 void index_free(struct index *x);
 

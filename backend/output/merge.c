@@ -77,7 +77,7 @@ struct merge_key *merge_keys_add(struct merge_keys *keys, const char *key, const
 {
 	struct merge_key *k = new0(struct merge_key);
 
-	*k = (struct merge_key){text_copy(key), text_copy(prefix), (uint32_t)keys->n, 0};
+	*k = (struct merge_key){text_copy(key), text_copy(prefix), (uint32_t)keys->n, 0, 0};
 	keys->v = mem_more(keys->v, keys->n, sizeof(struct merge_key *));
 	return keys->v[keys->n++] = k;
 }

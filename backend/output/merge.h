@@ -45,6 +45,7 @@ struct merge_key {
 	char *prefix;
 	uint32_t number;
 	uint64_t indexed; /* bytes of the log in the index */
+	uint64_t size;	  /* of the log when the index was loaded */
 };
 
 struct merge_keys {

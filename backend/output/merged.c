@@ -10,10 +10,9 @@
 #include "backend/output/folder.h"
 #include "spec/base/mem.h"
 
-#define MERGED_BATCH	64  /* records read in one call */
-#define MERGED_KEPT	64  /* logs whose descriptors are kept open, at most */
-#define MERGED_HELD	512 /* the same while the job is being removed */
-#define MERGED_STAMPERS 16  /* stampers of one read */
+#define MERGED_BATCH 64	 /* records read in one call */
+#define MERGED_KEPT  64	 /* logs whose descriptors, and stampers of a read, are kept, at most */
+#define MERGED_HELD  512 /* the same while the job is being removed */
 
 struct merged_log {
 	char *key;
@@ -224,12 +223,12 @@ struct merged_read {
 	char *out;
 	size_t n;    /* space left in OUT */
 	uint64_t at; /* offset of the next byte in the merged log */
-	struct stamper *stampers[MERGED_STAMPERS];
+	struct stamper *stampers[MERGED_KEPT];
 };
 
 static struct stamper *read_stamper(struct merged_read *m, uint32_t number, int lines_fd)
 {
-	struct stamper **s = &m->stampers[number % MERGED_STAMPERS];
+	struct stamper **s = &m->stampers[number % MERGED_KEPT];
 
 	if (*s && (*s)->lines.fd == lines_fd)
 		return *s;
@@ -267,7 +266,7 @@ static int read_record(struct merged_read *m, const struct merge_record *r, uint
 	if (own) {
 		close(fd);
 		base_close_fd(&lines_fd);
-		free(take_ptr(m->stampers[r->log % MERGED_STAMPERS]));
+		free(take_ptr(m->stampers[r->log % MERGED_KEPT]));
 	}
 	m->out += n;
 	m->n -= n;
@@ -328,7 +327,7 @@ ssize_t merged_read(struct merged *m, const struct index_size *size, enum log_fo
 	err = fd < 0 ? fd : merged_find(fd, size, form, hint, off, &i, &base);
 	if (err == 0)
 		err = read_records(&r, fd, size, i, base);
-	for (size_t k = 0; k < MERGED_STAMPERS; k++)
+	for (size_t k = 0; k < MERGED_KEPT; k++)
 		free(r.stampers[k]);
 	/* After a partial read, the next call returns the error. */
 	return r.at > off ? (ssize_t)(r.at - off) : err;

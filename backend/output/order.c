@@ -6,7 +6,6 @@
 
 #define WAITING_MAX   16384 /* waiting chunks of a source, at most */
 #define WAITING_FIRST 16
-#define WAITING_KEPT  4096 /* capacity that an empty queue keeps, at most */
 
 struct order_waiting {
 	struct chunk chunk;
@@ -230,12 +229,9 @@ static void order_remove(struct order_source *s)
 	if (last != s)
 		order_sift(o, s->position, last);
 	s->position = 0;
-	s->first = 0;
 	o->n_open_waiting -= s->open;
-	if (s->room > WAITING_KEPT) {
-		free(take_ptr(s->queue));
-		s->room = 0;
-	}
+	free(take_ptr(s->queue));
+	s->first = s->room = 0;
 }
 
 bool order_next(struct order *o, struct order_source **ret_source, struct chunk *ret)

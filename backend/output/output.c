@@ -83,8 +83,6 @@ struct output_log {
 	enum log_life life;
 	bool ending;  /* output_log_end was called: the log is complete */
 	bool fetched; /* kxfs writes the log: its chunks have times, and SIZE is its whole size */
-	/* The log was empty before this run of kxfs, so room_count has not counted its bytes. */
-	bool anew;
 	bool expected;
 	unsigned writers;    /* with work on the pool */
 	uint64_t size;	     /* bytes that are known to be on disk */
@@ -129,8 +127,8 @@ struct output_job {
 	struct work unmark;
 	bool unmarking;
 	struct order *order;
-	struct work load;    /* in LOADING; in REFUSED, its ERR is the disk error */
-	struct index *index; /* before OPEN: a partial result or NULL; in LOADING, for the pool */
+	struct work load;	 /* in LOADING; in REFUSED, its ERR is the disk error */
+	struct index *index;	 /* NULL before OPEN; in LOADING, for the pool */
 	struct loop_timer tick;	 /* runs while chunks wait */
 	struct loop_timer retry; /* runs after a disk error */
 	bool posted;		 /* job_step is posted */
@@ -467,10 +465,10 @@ static void make_done(void *data)
 
 	l->life = l->work.err < 0 ? LOG_UNMADE : LOG_LIVE;
 	if (l->work.err == 0) {
-		if (!l->anew && l->found_size > l->size)
+		/* What exists now was counted when kxfs started. */
+		if (l->found_size > l->size)
 			room_add(l->job->output->room, (int64_t)l->size - (int64_t)l->found_size);
-		if (!l->anew)
-			l->table = l->found_table;
+		l->table = l->found_table;
 		log_set_size(l, l->found_size);
 		log_need_reading(l);
 	} else {
@@ -751,7 +749,7 @@ static void load_work(void *data)
 	struct output_job *j = data;
 	int dir = files_dir(j->output->files), err = folder_make(dir, j->id);
 
-	j->load.err = err < 0 ? err : index_load(dir, j->id, &j->index);
+	j->load.err = err < 0 ? err : index_load(dir, j->id, j->retries > 0, &j->index);
 }
 
 static void load_done(void *data)
@@ -1063,7 +1061,7 @@ void output_job_close(struct output_job *j)
 
 /* --- logs: public functions --- */
 
-int output_log_begin(struct output_job *j, const char *key, const char *prefix, bool anew)
+int output_log_begin(struct output_job *j, const char *key, const char *prefix)
 {
 	struct output_log *l = find_log(j, key);
 
@@ -1078,7 +1076,6 @@ int output_log_begin(struct output_job *j, const char *key, const char *prefix, 
 		HASH_ADD_KEYPTR(hh, j->logs, file_key(l->file), strlen(key), l);
 	}
 	l->fetched = j->output->fetch;
-	l->anew = anew;
 	l->ending = false;
 	l->whole = 0;
 	file_begin(l->file);
@@ -1161,13 +1158,6 @@ void output_log_when_open(struct output_log *l, loop_fn fn, void *data)
 	l->opened_data = data;
 	if (l->life != LOG_NEW && l->life != LOG_MAKING)
 		log_call_opened(l);
-}
-
-int output_log_refusal(const struct output_log *l)
-{
-	const struct output_job *j = l->job;
-
-	return j->state == JOB_REFUSED && !index_knows_logs(j->index) ? j->load.err : 0;
 }
 
 void output_log_enter(struct output_log *l)

@@ -7,7 +7,7 @@
  *	WAITING | output.c creates the log's file      | it exists, or can't be made   | OPENING
  *	OPENING | the pool opens it, repairs its table | done                          | READY
  *	        |                                      | a disk error                  | FAILED
- *	READY   | nothing, or the pause of a busy log  | a flush; the end of the pause | WRITING
+ *	READY   | nothing                              | a flush                       | WRITING
  *	WRITING | the pool writes a batch              | done, and no more was flushed | READY
  *	        |                                      | a disk error                  | FAILED
  *	LOOKING | the pool reads the end of the log    | done                          | READY
@@ -28,9 +28,6 @@
 #include "backend/output/folder.h"
 #include "spec/base/mem.h"
 
-/* A busy log reuses buffers of up to KEPT_BUFFER bytes, until KEPT_MS after its last write. */
-#define KEPT_BUFFER (4u << 20)
-#define KEPT_MS	    200
 /*
  * Limits of the bytes that wait for the disk: of one log, and of all logs together. Each log may
  * always have PENDING_LEAST. The limits are high because disks commonly pause for some tenths of a
@@ -39,14 +36,6 @@
 #define PENDING_ONE   (32u << 20)
 #define PENDING_ALL   (128u << 20)
 #define PENDING_LEAST (256u << 10)
-/*
- * A log is busy if its last batch and the next one together have WRITE_BUSY bytes. Its writes then
- * begin at least WRITE_PAUSE_MS apart, so that each write is larger. A batch of WRITE_ENOUGH bytes
- * does not wait.
- */
-#define WRITE_PAUSE_MS 5
-#define WRITE_BUSY     (16u << 10)
-#define WRITE_ENOUGH   (1u << 20)
 
 struct bytes {
 	char *v;
@@ -69,19 +58,9 @@ struct log_writer {
 	enum writer_state state;
 	bool closed;
 	struct batch next;
-	bool flushed;	   /* NEXT must be written */
-	uint64_t began_ms; /* time of the last write */
-	size_t began_len;
-	struct loop_timer pause; /* runs until a busy log is written again */
-	struct loop_timer rest;	 /* runs until the buffers of a busy log are freed */
+	bool flushed; /* NEXT must be written */
 	struct lines_encoder lines;
 	struct cutter cutter;
-	uint64_t lost_at; /* where output was last lost */
-	/*
-	 * The record of a line that continues another line in the log, because output was lost in
-	 * between. The table has no such record. TORN.at is 0 if there is none.
-	 */
-	struct spec_line torn;
 
 	/* In OPENING, WRITING, LOOKING and SYNCING, only the pool changes these members: */
 	int dir_fd;
@@ -120,20 +99,6 @@ static void batch_clear(struct log_writer *w, struct batch *b)
 	free(b->gaps.v);
 	chunks_clear(&b->chunks);
 	*b = (struct batch){0};
-}
-
-/* Like batch_clear, but keep the buffers for the next batch. */
-static void batch_reuse(struct log_writer *w, struct batch *b)
-{
-	struct bytes bytes = b->bytes;
-
-	if (bytes.room > KEPT_BUFFER) {
-		batch_clear(w, b);
-		return;
-	}
-	*w->feeder.pending -= batch_size(b);
-	b->lines.len = b->bytes.len = b->gaps.len = 0;
-	chunks_reuse(&b->chunks);
 }
 
 /* --- on the pool --- */
@@ -227,8 +192,6 @@ static void open_work(void *data)
 	struct log_writer *w = data;
 	cleanup_fd int fd = -1;
 
-	if (w->err < 0)
-		return;
 	w->fd = w->err = folder_open_log(w->dir_fd, w->id, w->key, &w->on_disk);
 	if (w->err < 0)
 		return;
@@ -253,8 +216,8 @@ static int find_first(struct lines_reader *r, uint64_t at, struct lines_record *
 	return err < 0 && err != -ENOENT ? err : lines_find(r, 0, ret->line.at, ret);
 }
 
-/* Read the lines at the end of the log from the table FD. Append TORN if it is after them. */
-static int read_lines(int fd, struct spec_line torn, struct spec_logline_known *k)
+/* Read the lines at the end of the log from the table FD. */
+static int read_lines(int fd, struct spec_logline_known *k)
 {
 	struct lines_reader r;
 	struct lines_record record;
@@ -268,10 +231,6 @@ static int read_lines(int fd, struct spec_line torn, struct spec_logline_known *
 			k->lines = mem_grow(k->lines, room, sizeof(k->lines[0]));
 		}
 		k->lines[k->n_lines++] = record.line;
-	}
-	if (k->n_lines > 0 && torn.at > k->lines[k->n_lines - 1].at) {
-		k->lines = mem_more(k->lines, k->n_lines, sizeof(k->lines[0]));
-		k->lines[k->n_lines++] = torn;
 	}
 	return err == -ENOENT ? 0 : err;
 }
@@ -292,7 +251,7 @@ static void known_work(void *data)
 	if (w->err < 0 || !w->timed)
 		return;
 	table = folder_open(w->dir_fd, w->id, "lines", w->key, O_RDONLY);
-	w->err = table < 0 ? table : read_lines(table, w->torn, k);
+	w->err = table < 0 ? table : read_lines(table, k);
 }
 
 /* Sync the file KEY in the directory SUB, or SUB itself if KEY is NULL. */
@@ -360,49 +319,14 @@ static void writer_end(struct log_writer *w)
 
 static void write_done(void *data);
 
-static void write_next(void *data)
+static void write_next(struct log_writer *w)
 {
-	struct log_writer *w = data;
-	struct batch done = w->work;
-
 	w->work = w->next;
-	w->next = done;
+	w->next = (struct batch){0};
 	w->flushed = false;
 	w->state = WRITING;
-	w->began_ms = loop_now_ms();
-	w->began_len = w->work.bytes.len;
 	output_log_enter(w->feeder.log);
 	loop_work_of_many(w->feeder.loop, write_work, write_done, w);
-}
-
-/* Write the flushed batch. For a busy log, first pause: more lines are likely to arrive. */
-static void write_soon(struct log_writer *w)
-{
-	size_t n = w->next.bytes.len;
-	bool busy = n + w->began_len >= WRITE_BUSY && n < WRITE_ENOUGH;
-
-	if (loop_timer_is_set(&w->pause))
-		return;
-	if (!w->closed && busy && loop_now_ms() - w->began_ms < WRITE_PAUSE_MS)
-		loop_timer_set(&w->pause, WRITE_PAUSE_MS);
-	else
-		write_next(w);
-}
-
-static void writer_rest(struct log_writer *w)
-{
-	if (w->work.bytes.len == 0)
-		batch_clear(w, &w->work);
-	if (w->next.bytes.len == 0)
-		batch_clear(w, &w->next);
-}
-
-static void on_rest(void *data)
-{
-	struct log_writer *w = data;
-
-	if (w->state != WRITING)
-		writer_rest(w);
 }
 
 static void write_done(void *data)
@@ -418,22 +342,14 @@ static void write_done(void *data)
 		room_add(w->feeder.room, (int64_t)(b->lines.len + b->gaps.len));
 		output_log_written(w->feeder.log, b->from, w->on_disk, &b->chunks);
 	}
-	batch_reuse(w, b);
+	batch_clear(w, b);
 	output_log_leave(w->feeder.log);
 	if (w->flushed && !failed)
-		return write_soon(w);
+		return write_next(w);
 	if (w->closed)
 		return writer_end(w);
-	if (failed) {
-		batch_clear(w, &w->work);
+	if (failed)
 		batch_clear(w, &w->next);
-	} else if (!loop_timer_is_set(&w->rest)) {
-		/* Keep the buffers of a busy log for a moment: more lines are likely to arrive. */
-		if (w->began_len >= WRITE_BUSY)
-			loop_timer_set(&w->rest, KEPT_MS);
-		else
-			writer_rest(w);
-	}
 	return w->events.written(w->events.data, w->err);
 }
 
@@ -456,7 +372,6 @@ static void writer_open(void *data)
 	struct log_writer *w = data;
 
 	w->state = OPENING;
-	w->err = output_log_refusal(w->feeder.log);
 	output_log_enter(w->feeder.log);
 	loop_work_of_many(w->feeder.loop, open_work, open_done, w);
 }
@@ -469,8 +384,6 @@ struct log_writer *log_writer_new(struct output_job *j, const char *key,
 	w->feeder = output_log_feeder(j, key);
 	w->events = *events;
 	w->fd = -1;
-	loop_timer_init(&w->pause, w->feeder.loop, write_next, w);
-	loop_timer_init(&w->rest, w->feeder.loop, on_rest, w);
 	w->dir_fd = w->feeder.dir_fd;
 	w->id = text_copy(w->feeder.id);
 	w->key = text_copy(key);
@@ -498,8 +411,6 @@ void log_writer_add(struct log_writer *w, int64_t ns, const char *bytes, size_t 
 	if (b->bytes.len == 0)
 		b->from = w->lines.size;
 	ns = max_of(ns, (int64_t)0);
-	if (w->lines.midline && w->lost_at == w->lines.size)
-		w->torn = (struct spec_line){w->lost_at, ns};
 	bytes_add(&b->lines, lines, lines_add_line(&w->lines, ns, n, whole, lines));
 	if (ns == 0)
 		ns = w->lines.last.line.ns;
@@ -515,15 +426,14 @@ void log_writer_flush(struct log_writer *w)
 	cutter_pause(&w->cutter, &w->next.chunks);
 	w->flushed = true;
 	if (w->state == READY)
-		write_soon(w);
+		write_next(w);
 }
 
 void log_writer_lost(struct log_writer *w)
 {
 	uint8_t at[8];
 
-	w->lost_at = w->lines.size;
-	bytes_put64(at, w->lost_at);
+	bytes_put64(at, w->lines.size);
 	bytes_add(&w->next.gaps, at, sizeof(at));
 	*w->feeder.pending += sizeof(at);
 }
@@ -597,10 +507,6 @@ void log_writer_close(struct log_writer *w)
 	w->closed = true;
 	if (w->state == WAITING)
 		output_log_when_open(w->feeder.log, NULL, NULL);
-	loop_timer_stop(&w->pause);
-	loop_timer_stop(&w->rest);
-	if (w->state == READY && w->flushed)
-		write_next(w);
-	else if (w->state == WAITING || w->state == READY || w->state == FAILED)
+	if (w->state == WAITING || w->state == READY || w->state == FAILED)
 		writer_end(w);
 }

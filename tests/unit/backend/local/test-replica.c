@@ -116,9 +116,8 @@ void task_clean(const char *dir)
 
 /* --- output.h --- */
 
-int output_log_begin(struct output_job *j, const char *key, const char *prefix, bool anew)
+int output_log_begin(struct output_job *j, const char *key, const char *prefix)
 {
-	assert_true(anew);
 	return 0;
 }
 

@@ -173,7 +173,7 @@ static inline void rig_do_begin(void *data)
 {
 	struct rig_log *l = data;
 
-	l->err = output_log_begin(rig.job, l->key, l->prefix, false);
+	l->err = output_log_begin(rig.job, l->key, l->prefix);
 }
 
 static inline void rig_begin(const char *key, const char *prefix)

@@ -37,6 +37,27 @@ static bool is_index(int fd)
 	return readlink(link, path, sizeof(path) - 1) > 0 && strcmp(basename(path), "merged") == 0;
 }
 
+static struct {
+	char bytes[256];
+	size_t n; /* if not 0, the index gets BYTES before the next read of it */
+} growth;
+
+ssize_t pread(int fd, void *buf, size_t n, off_t off)
+{
+	if (growth.n > 0 && is_index(fd)) {
+		const size_t grown = growth.n;
+		char path[32];
+		int index;
+
+		growth.n = 0;
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		index = open(path, O_WRONLY);
+		assert_int_equal(pwrite(index, growth.bytes, grown, 0), grown);
+		close(index);
+	}
+	return syscall(SYS_pread64, fd, buf, n, off);
+}
+
 int ftruncate(int fd, off_t size)
 {
 	atomic_fetch_add(&n_cut, is_index(fd));
@@ -92,7 +113,7 @@ static void do_begin(void *data)
 
 		snprintf(f->key, sizeof(f->key), "k%zu", i);
 		snprintf(f->prefix, sizeof(f->prefix), "r/%zu ", i);
-		assert_int_equal(output_log_begin(rig.job, f->key, f->prefix, false), 0);
+		assert_int_equal(output_log_begin(rig.job, f->key, f->prefix), 0);
 		if (i >= world->held)
 			output_log_expect(rig.job, f->key, true);
 		f->w = log_writer_new(rig.job, f->key, &events);
@@ -477,6 +498,34 @@ static void test_any_order(void **state)
 	end(N_LOGS);
 }
 
+/* The first records are written while a reader of the merged log gets its size. */
+static void test_size_of_growing(void **state)
+{
+	struct log_stat st;
+	char path[200];
+	FILE *f;
+
+	begin(1, 0);
+	print(0, 1);
+	expect_merged("r/0 1\n");
+	end(1);
+	rig_here(rig_do_job_end, NULL);
+	rig_here(rig_do_close, NULL);
+	rig_down(true);
+	snprintf(path, sizeof(path), "%s/output/job/merged", rig.state);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	growth.n = fread(growth.bytes, 1, sizeof(growth.bytes), f);
+	fclose(f);
+	assert_int_equal(truncate(path, 0), 0);
+	rig_up();
+	assert_int_equal(output_log_stat(rig.output, "job", NULL, LOG_PLAIN, &st), 0);
+	assert_int_equal(growth.n, 0);
+	assert_int_equal(st.size, 0);
+	assert_int_equal(output_log_stat(rig.output, "job", NULL, LOG_PLAIN, &st), 0);
+	assert_int_equal(st.size, strlen("r/0 1\n"));
+}
+
 /* If the times of lines are damaged or missing, only the order is affected. */
 static void test_damaged(void **state)
 {
@@ -530,6 +579,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_unread, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_lost, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_any_order, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_size_of_growing, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, rig_setup, rig_teardown),
 	};
 

@@ -45,8 +45,6 @@ static struct {
 	int err;
 	uint64_t size;
 	size_t n; /* number of bytes that match CHUNK */
-	size_t n_lines;
-	struct spec_line last;
 } known;
 
 static void on_known(void *data, int err, struct spec_logline_known *k)
@@ -58,9 +56,6 @@ static void on_known(void *data, int err, struct spec_logline_known *k)
 				  memcmp(k->bytes, chunk, (size_t)(k->size - k->from)) == 0
 			  ? (size_t)(k->size - k->from)
 			  : 0;
-	known.n_lines = k->n_lines;
-	if (k->n_lines)
-		known.last = k->lines[k->n_lines - 1];
 	atomic_store(&known.done, true);
 }
 
@@ -135,7 +130,6 @@ static void do_add(void *data)
 	log_writer_flush(logs[0].w);
 }
 
-/* The writer waits for more data, because it has just written a lot. */
 static void on_written_once(void *data, int err)
 {
 	assert_int_equal(err, 0);
@@ -152,7 +146,7 @@ static void do_new_closing(void *data)
 	logs[0].w = log_writer_new(rig.job, logs[0].key, &events);
 }
 
-/* Flushed data is written, even if its writer is closed while it waits for more. */
+/* Flushed data is written, even if its writer is closed before that. */
 static void test_closed_at_once(void **state)
 {
 	static size_t number;
@@ -258,37 +252,6 @@ static void test_cut(void **state)
 	rig_end(logs[0].key);
 }
 
-static void do_tear(void *data)
-{
-	(void)data;
-	log_writer_add(logs[0].w, 1, "to", 2);
-	log_writer_lost(logs[0].w);
-	log_writer_add(logs[0].w, 2, "li", 2);
-	log_writer_add(logs[0].w, 2, "ne\n", 3);
-	log_writer_flush(logs[0].w);
-}
-
-/* A line whose rest was lost is joined with the next one, which is still recognized by its time. */
-static void test_torn(void **state)
-{
-	static size_t number;
-
-	rig_open("job");
-	rig_begin(logs[0].key, "a/0 ");
-	open_one(&number);
-	atomic_store(&logs[0].written, false);
-	rig_here(do_tear, NULL);
-	rig_until(atomic_load(&logs[0].written));
-	ask_known(CHUNK);
-	assert_int_equal(known.err, 0);
-	assert_int_equal(known.size, 7);
-	assert_int_equal(known.n_lines, 2);
-	assert_int_equal(known.last.at, 2);
-	assert_int_equal(known.last.ns, 2);
-	rig_here(do_close_one, NULL);
-	rig_end(logs[0].key);
-}
-
 static void on_failed(void *data, int err)
 {
 	assert_int_equal(err, -EFBIG);
@@ -335,7 +298,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_closed_at_once, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_gaps, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_cut, rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_torn, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_failed_write, rig_setup, rig_teardown),
 	};
 
