@@ -5,7 +5,7 @@
 #include "fs/cli/options.h"
 
 /*
- * Add the kinds that DIR/*.yaml describe to KINDS, in the order of the names. Return 0, or a
+ * Add the kinds that the files of DIR describe to KINDS, in the order of the names. Return 0, or a
  * negative errno with all errors of the first bad file in *RET_TEXT, malloc'ed.
  */
 int kind_files_add(struct spec_kinds *kinds, const char *dir, char **ret_text);
