@@ -480,13 +480,17 @@ static int bad_flag(int c, char **argv, char **ret_text)
 	const struct option_def *d = option_table;
 	size_t n = 0;
 
-	if (optopt >= OPTION_LONG_ONLY)
-		return refuse(-EINVAL, ret_text, "%s needs a value", word);
-	if (c == ':')
-		return refuse(-EINVAL, ret_text, "-%c needs a value", optopt);
-	/* suggest the same letter in the other case, for example -V for -v */
-	while (d->help && d->letter != other[0])
+	/* optopt is 0 after an unknown long option */
+	while (d->help && (!optopt || d->letter != optopt))
 		d++;
+	if (d->help && d->name)
+		return refuse(-EINVAL, ret_text, "--%s %s", d->name,
+			      c == ':' ? "needs a value" : "takes no value");
+	if (d->help)
+		return refuse(-EINVAL, ret_text, "%s needs a value", flag);
+	/* suggest the same letter in the other case, for example -V for -v */
+	for (d = option_table; d->help && d->letter != other[0]; d++)
+		;
 	if (optopt)
 		return refuse_option(flag, "-", d->help ? other : NULL, ret_text);
 	for (d = option_table; d->help; d++)

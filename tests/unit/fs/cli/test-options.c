@@ -76,6 +76,11 @@ static const struct {
 	{"kxfs --hepl", "--hepl: unknown option; did you mean --help? kxfs --help lists all"},
 	{"kxfs --frobnicate local: /m", "--frobnicate: unknown option; kxfs --help lists all"},
 	{"kxfs -v local: /m", "-v: unknown option; did you mean -V? kxfs --help lists all"},
+	{"kxfs --foreground=x local: /m", "--foreground takes no value"},
+	{"kxfs --list-sources=x", "--list-sources takes no value"},
+	{"kxfs doctor --rbac=x", "--rbac takes no value"},
+	{"kxfs --foreground -fx local: /m", "-x: unknown option; kxfs --help lists all"},
+	{"kxfs --dry", "--dry-run needs a value"},
 	/* words that somebody may try */
 	{"kxfs /mnt/kx local:", "the source comes first: kxfs local: /mnt/kx"},
 	{"kxfs umount /mnt/kx",
