@@ -299,12 +299,14 @@ void names_refused(struct names *all, const char *name, uint64_t number, const c
 {
 	char *clean cleanup_free = spec_utf8_clean_copy(error, "\n\t");
 	size_t len = strnlen(clean, NAMES_MAX_ERROR - strlen("...\n"));
-	const char *after = len > 0 && clean[len - 1] == '\n' ? "" : "\n";
-	/* at most NAMES_MAX_ERROR bytes, with a newline at the end */
-	char *text cleanup_free =
-		text_print("%.*s%s", (int)len, clean, clean[len] ? "...\n" : after);
+	const char *tail = clean[len] ? "...\n" : has_end(clean, "\n") ? "" : "\n";
+	char *text cleanup_free = NULL;
 	struct name *n;
 
+	/* at most NAMES_MAX_ERROR bytes, with a newline at the end; don't cut within a character */
+	while (((unsigned char)clean[len] & 0xc0) == 0x80)
+		len--;
+	text = text_print("%.*s%s", (int)len, clean, tail);
 	lock_scope(all->lock);
 	n = find(all, name);
 	if (end(n, number)) {

@@ -87,6 +87,12 @@ static void test_error_text(void **state)
 	assert_int_equal(strlen(e.text), NAMES_MAX_ERROR);
 	assert_string_equal(e.text + NAMES_MAX_ERROR - 5, "a...\n");
 	free(e.text);
+	/* A cut is never within a character. */
+	memcpy(longest + NAMES_MAX_ERROR - 6, "\xe2\x82\xac", 3);
+	refuse(f, "x.yaml", longest);
+	assert_int_equal(names_error(f->names, "x.yaml", &e), 0);
+	assert_string_equal(e.text + NAMES_MAX_ERROR - 7, "a...\n");
+	free(e.text);
 	free(longest);
 }
 
