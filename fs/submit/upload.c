@@ -146,7 +146,7 @@ static void content_unref(struct uploads *all, struct content *c)
 /* If U is closed and saved, free its bytes in memory. */
 static void unload(struct upload *u)
 {
-	if (u->n_open > 0 || u->disk != UPLOAD_SAVED || !u->loaded)
+	if (u->n_open > 0 || u->disk != UPLOAD_SAVED)
 		return;
 	u->loaded = false;
 	content_set_room(u->all, u->shown, 0);
@@ -399,8 +399,12 @@ int upload_open(struct upload *u, bool empty)
 	lock_scope(u->all->lock);
 	if (!u->loaded && !u->named)
 		return -ESTALE;
-	if (!u->loaded && !empty && u->all->memory + u->shown->size > UPLOADS_MAX_MEMORY)
-		return -ENFILE;
+	if (!u->loaded && !empty) {
+		if (u->all->memory - u->shown->room + u->shown->size > UPLOADS_MAX_MEMORY)
+			return -ENFILE;
+		/* upload_load fills this room */
+		content_resize(u->all, u->shown, u->shown->size);
+	}
 	u->n_open++;
 	charge(u);
 	return u->loaded || empty ? 0 : -EAGAIN;
