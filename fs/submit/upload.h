@@ -97,8 +97,7 @@ const char *upload_tag(const struct upload *u);
  * after -EAGAIN, upload_load must run before the bytes are used. Return -ENFILE if too many bytes
  * are in memory, or -ESTALE if U was removed; then U is not open.
  *
- * If EMPTY is true, the caller does not need the bytes: it empties U next, or changes only what a
- * handle has written. Then never return -EAGAIN.
+ * If EMPTY is true, the caller empties U next, and so needs no bytes. Then never return -EAGAIN.
  */
 int upload_open(struct upload *u, bool empty);
 void upload_close(struct upload *u);

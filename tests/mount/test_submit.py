@@ -379,12 +379,31 @@ def test_attributes(kx):
     os.utime(path, (1000, 2000))
     assert path.stat().st_mtime == 2000
     assert path.stat().st_atime == 1000
-    os.truncate(path, 5)
-    assert kx.read("submit/x.yaml") == GOOD[:5]
-    assert path.stat().st_size == 5
+    assert harness.err_of(os.truncate, path, 5) == "EPERM"  # ftruncate works
+    assert kx.read("submit/x.yaml") == GOOD
+    os.truncate(path, 0)
+    assert path.stat().st_size == 0
     os.rename(path, kx / "submit/y")
     assert (kx / "submit/y").stat().st_ino == ino
     assert len(launched(kx)) == 1
+
+
+def test_full_memory(kx):
+    """While open files have 256 MiB in memory, no other file can be opened, but all can get other attributes."""
+    put(kx, "y.yaml", GOOD)
+    path = kx / "submit/y.yaml"
+    fds = [opened(kx, "x.yaml") for _ in range(256)]
+    for fd in fds:
+        os.ftruncate(fd, 1 << 20)
+    assert harness.err_of(os.open, path, os.O_RDONLY) == "ENFILE"
+    os.chmod(path, 0o600)
+    os.utime(path, (1000, 2000))
+    os.truncate(path, 0)
+    assert (harness.permissions(path), path.stat().st_mtime > 2000, path.stat().st_size) == (0o600, True, 0)
+    for fd in fds:
+        os.ftruncate(fd, 0)
+        os.close(fd)
+    assert path.read_text() == ""
 
 
 def test_flags(kx):
