@@ -119,8 +119,9 @@ void session_stop(struct session *s)
 static void check_mount(void *data)
 {
 	struct session *s = data;
+	cleanup_mountinfo struct mountinfo now = {0};
 
-	if (s->stopping || mountinfo_is_there(&s->mount))
+	if (s->stopping || mountinfo_now(&s->mount, &now) != -ENOENT)
 		return;
 	diag(DIAG_INFO, "the mount on %s was removed", s->mountpoint);
 	session_stop(s);
@@ -191,8 +192,8 @@ int session_serve(struct session *s)
  */
 static void detach(const struct session *s)
 {
-	cleanup_free char *moved = mountinfo_path(&s->mount);
-	const char *path = moved ? moved : s->mountpoint;
+	cleanup_mountinfo struct mountinfo moved = {0};
+	const char *path = mountinfo_now(&s->mount, &moved) == 0 ? moved.path : s->mountpoint;
 
 	for (int i = 0; i < MAX_BOUND; i++) {
 		cleanup_mountinfo struct mountinfo now;
