@@ -18,8 +18,7 @@
 #include "fs/vfs/serve.h"
 #include "spec/base/mem.h"
 
-#define WAKE_MS	  20
-#define MAX_BOUND 16 /* the most mounts that `detach` removes */
+#define WAKE_MS 20
 
 struct session {
 	struct fs *fs;
@@ -187,24 +186,19 @@ int session_serve(struct session *s)
 }
 
 /*
- * Unmount our file system from its present path. With bind mounts, it may be mounted there more
- * than once. If a different file system is mounted over it, leave that alone.
+ * Unmount our file system from its present path. If a different file system is mounted over it,
+ * leave that alone.
  */
 static void detach(const struct session *s)
 {
-	cleanup_mountinfo struct mountinfo moved = {0};
-	const char *path = mountinfo_now(&s->mount, &moved) == 0 ? moved.path : s->mountpoint;
+	cleanup_mountinfo struct mountinfo now = {0}, top = {0};
 
-	for (int i = 0; i < MAX_BOUND; i++) {
-		cleanup_mountinfo struct mountinfo now;
-
-		if (mountinfo_of(path, &now) < 0 || now.major != s->mount.major ||
-		    now.minor != s->mount.minor)
-			return;
-		if (mountpoint_detach(path) < 0)
-			break;
-	}
-	diag(DIAG_WARNING, "%s can't be unmounted: as root, run umount -l %s", path, path);
+	if (mountinfo_now(&s->mount, &now) < 0 || mountinfo_of(now.path, &top) < 0 ||
+	    top.major != now.major || top.minor != now.minor)
+		return;
+	if (mountpoint_detach(now.path) < 0)
+		diag(DIAG_WARNING, "%s can't be unmounted: as root, run umount -l %s", now.path,
+		     now.path);
 }
 
 void session_end(struct session *s)
