@@ -86,5 +86,10 @@ extern const struct node_class changes_class;
 /* If S is an open `changes`, append the change from OLD to JOB and return true. I/O thread. */
 bool changes_job_event(struct stream *s, const struct spec_job *old, const struct spec_job *job);
 extern const struct node_dir_class control_class; /* the directory .kxfs/ */
+/* a message if kxfs has its own pid namespace; also for kxfs doctor */
+#define CONTROL_OTHER_NAMESPACE                                                                    \
+	"not seen: the processes that write to submit/ are in a different pid namespace, so each " \
+	"time they close a file there, it may be launched (see kxfs-submit(7)). To fix this, set " \
+	"shareProcessNamespace: true in the pod"
 /* true if there are queues */
 bool queues_are_known(void *tree, struct node *dir);
