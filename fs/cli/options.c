@@ -476,7 +476,7 @@ static int bad_flag(int c, char **argv, char **ret_text)
 {
 	const char *longs[OPTIONS_MAX + 1];
 	const char *word = argv[optind - 1];
-	char flag[] = {'-', (char)optopt, '\0'}, other[] = {(char)(optopt ^ ' '), '\0'};
+	char flag[] = {'-', (char)optopt, '\0'};
 	const struct option_def *d = option_table;
 	size_t n = 0;
 
@@ -488,11 +488,8 @@ static int bad_flag(int c, char **argv, char **ret_text)
 			      c == ':' ? "needs a value" : "takes no value");
 	if (d->help)
 		return refuse(-EINVAL, ret_text, "%s needs a value", flag);
-	/* suggest the same letter in the other case, for example -V for -v */
-	for (d = option_table; d->help && d->letter != other[0]; d++)
-		;
 	if (optopt)
-		return refuse_option(flag, "-", d->help ? other : NULL, ret_text);
+		return refuse_option(flag, "", NULL, ret_text);
 	for (d = option_table; d->help; d++)
 		if (d->letter && d->name)
 			longs[n++] = d->name;

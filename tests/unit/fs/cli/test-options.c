@@ -75,7 +75,7 @@ static const struct {
 	{"kxfs local: /mnt/kx -o", "-o needs a value"},
 	{"kxfs --hepl", "--hepl: unknown option; did you mean --help? kxfs --help lists all"},
 	{"kxfs --frobnicate local: /m", "--frobnicate: unknown option; kxfs --help lists all"},
-	{"kxfs -v local: /m", "-v: unknown option; did you mean -V? kxfs --help lists all"},
+	{"kxfs -v local: /m", "-v: unknown option; kxfs --help lists all"},
 	{"kxfs --foreground=x local: /m", "--foreground takes no value"},
 	{"kxfs --list-sources=x", "--list-sources takes no value"},
 	{"kxfs doctor --rbac=x", "--rbac takes no value"},
