@@ -428,7 +428,7 @@ static const struct node_class file_class = {
 struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u)
 {
 	/* the tag is not the name: a renamed file keeps its node, and another may get the name */
-	const char *tag = upload_tag(u);
+	char *tag cleanup_free = text_print("%ju", (uintmax_t)upload_id(u));
 	unsigned taken = upload_taken(u);
 	bool fresh;
 	struct node *node = node_get(fs, dir, &file_class, tag, &fresh);

@@ -126,7 +126,7 @@ static void test_move(void **state)
 	assert_error(f, "y.yaml", "bad\n");
 	/* A new file with the first name is another node. */
 	again = made(f, "x.yaml");
-	assert_string_not_equal(upload_tag(again), upload_tag(u));
+	assert_int_not_equal(upload_id(again), upload_id(u));
 	assert_int_equal(names_make(f->names, f->files, "x.yaml", 0644, us, &again), -EEXIST);
 	names_move(f->names, u, NULL, 0, &loss);
 	assert_int_equal(loss.writer, 0);

@@ -53,7 +53,7 @@ static int teardown(void **state)
 /* Create and open a file NAME. */
 static struct upload *made(struct fixture *f, const char *name)
 {
-	struct upload *u = upload_new(f->all, name, name, 0644, us);
+	struct upload *u = upload_new(f->all, name, 0644, us);
 
 	lock_take(&f->lock);
 	upload_set_name(u, name);
