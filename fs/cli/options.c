@@ -345,7 +345,6 @@ static const struct {
 static int set_operands(struct options *o, int n, char **v, char **ret_text)
 {
 	const int max = operands[o->action].max;
-	const bool is_command = o->action == OPTIONS_DOCTOR || o->action == OPTIONS_CAPTURE;
 	int r = 0;
 
 	if (n > max)
@@ -356,12 +355,6 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 		o->check_pods = n > 1 ? text_copy(v[1]) : NULL;
 		return 0;
 	}
-	if (is_command && n == 1 && (v[0][0] == '/' || v[0][0] == '.'))
-		return refuse(
-			-EINVAL, ret_text,
-			"%s is a path, but the command %s takes a SOURCE. To mount the namespace "
-			"%s, write a backend before its name: kxfs volcano:%s %s",
-			v[0], v[-1], v[-1], v[-1], v[0]);
 	if (o->action == OPTIONS_CAPTURE) {
 		o->capture = OPTIONS_CAPTURE_ALL;
 		o->foreground = true;
