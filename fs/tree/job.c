@@ -56,7 +56,7 @@ static const struct node_class logs_class = {
 	.getattr = job_ref_getattr,
 	.lookup = logs_lookup,
 	.list = logs_list,
-	.unlink = job_ref_unlink,
+	.unlink = job_ref_remove,
 };
 
 /* --- a replica --- */
