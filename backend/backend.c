@@ -406,7 +406,6 @@ int backend_events(struct backend *b, const struct spec_job *job, char **ret, si
 		   int64_t *ret_changed)
 {
 	lock_assert_none();
-	*ret_changed = job->changed;
 	return b->ops->events && !job->held ? b->ops->events(b, job, ret, ret_len, ret_changed)
 					    : -ENOENT;
 }

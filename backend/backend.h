@@ -200,6 +200,7 @@ mode_t backend_text_readable(struct backend *b, const struct spec_job *job);
 /*
  * Set *RET to the text of the file `events` of JOB, which must be in jobs/. Set *RET_CHANGED to the
  * time of the last event in ns, 0 if there are no events. Return -ENOENT if JOB can't have events.
+ * If RET is NULL, only find that out.
  */
 int backend_events(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len,
 		   int64_t *ret_changed);

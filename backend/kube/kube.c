@@ -428,6 +428,8 @@ static int kube_events_text(struct backend *b, const struct spec_job *job, char 
 
 	if (!watches_know(k->watches, WORLD_EVENTS))
 		return -ENOENT;
+	if (!ret)
+		return 0;
 	world_events_of(k->world, job->uid, &events);
 	spec_event_view_text(events.v, events.n, ret, ret_len, ret_changed);
 	return 0;

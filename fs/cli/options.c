@@ -345,7 +345,6 @@ static const struct {
 static int set_operands(struct options *o, int n, char **v, char **ret_text)
 {
 	const int max = operands[o->action].max;
-	const bool is_command = o->action == OPTIONS_DOCTOR || o->action == OPTIONS_CAPTURE;
 	int r = 0;
 
 	if (n > max)
@@ -356,12 +355,6 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 		o->check_pods = n > 1 ? text_copy(v[1]) : NULL;
 		return 0;
 	}
-	if (is_command && n == 1 && (v[0][0] == '/' || v[0][0] == '.'))
-		return refuse(
-			-EINVAL, ret_text,
-			"%s is a path, but the command %s takes a SOURCE. To mount the namespace "
-			"%s, write a backend before its name: kxfs volcano:%s %s",
-			v[0], v[-1], v[-1], v[-1], v[0]);
 	if (o->action == OPTIONS_CAPTURE) {
 		o->capture = OPTIONS_CAPTURE_ALL;
 		o->foreground = true;
@@ -476,19 +469,20 @@ static int bad_flag(int c, char **argv, char **ret_text)
 {
 	const char *longs[OPTIONS_MAX + 1];
 	const char *word = argv[optind - 1];
-	char flag[] = {'-', (char)optopt, '\0'}, other[] = {(char)(optopt ^ ' '), '\0'};
+	char flag[] = {'-', (char)optopt, '\0'};
 	const struct option_def *d = option_table;
 	size_t n = 0;
 
-	if (optopt >= OPTION_LONG_ONLY)
-		return refuse(-EINVAL, ret_text, "%s needs a value", word);
-	if (c == ':')
-		return refuse(-EINVAL, ret_text, "-%c needs a value", optopt);
-	/* suggest the same letter in the other case, for example -V for -v */
-	while (d->help && d->letter != other[0])
+	/* optopt is 0 after an unknown long option */
+	while (d->help && (!optopt || d->letter != optopt))
 		d++;
+	if (d->help && d->name)
+		return refuse(-EINVAL, ret_text, "--%s %s", d->name,
+			      c == ':' ? "needs a value" : "takes no value");
+	if (d->help)
+		return refuse(-EINVAL, ret_text, "%s needs a value", flag);
 	if (optopt)
-		return refuse_option(flag, "-", d->help ? other : NULL, ret_text);
+		return refuse_option(flag, "", NULL, ret_text);
 	for (d = option_table; d->help; d++)
 		if (d->letter && d->name)
 			longs[n++] = d->name;

@@ -13,6 +13,7 @@
 #include "fs/mount/mountpoint.h"
 #include "fs/mount/run.h"
 #include "fs/mount/state.h"
+#include "fs/tree/tree.h"
 #include "fs/vfs/fuse.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
@@ -103,12 +104,7 @@ static void look_at_machine(const struct options *o, struct report *r)
 	/* If kxfs is process 1, it runs in a container with its own pid namespace. */
 	f = fopen("/proc/1/comm", "re");
 	if (f && fgets(first, sizeof(first), f) && streq(first, "kxfs\n"))
-		on_finding(r, BACKEND_LACKS,
-			   "processes of other containers: kxfs is process 1 of its pid namespace, "
-			   "and can't see them.\n"
-			   "So a file in submit/ may be launched each time such a process closes "
-			   "it (see kxfs-submit(7)).\n"
-			   "To fix this, set shareProcessNamespace: true in the pod");
+		on_finding(r, BACKEND_LACKS, "writers " CONTROL_OTHER_NAMESPACE);
 	if (o->state[0])
 		dir = text_copy(o->state);
 	else

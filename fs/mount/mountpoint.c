@@ -126,32 +126,16 @@ bool mountinfo_process_lacks(int pid, const char *path)
 	return f && !found && !ferror(f);
 }
 
-bool mountinfo_is_there(const struct mountinfo *m)
+int mountinfo_now(const struct mountinfo *m, struct mountinfo *ret)
 {
-	struct mountinfo now = {0};
-	cleanup_file FILE *f = NULL;
-	bool same;
-	int r;
-
-	f = fopen("/proc/self/mountinfo", "re");
-	if (!f)
-		return true;
-	r = find(f, m->id, &now);
-	if (r < 0)
-		return r != -ENOENT;
-	same = m->id == now.id && m->major == now.major && m->minor == now.minor;
-	mountinfo_clear(&now);
-	return same;
-}
-
-char *mountinfo_path(const struct mountinfo *m)
-{
-	cleanup_mountinfo struct mountinfo now = {0};
 	cleanup_file FILE *f = fopen("/proc/self/mountinfo", "re");
+	int r = f ? find(f, m->id, ret) : -EIO;
 
-	if (!f || find(f, m->id, &now) < 0 || now.major != m->major || now.minor != m->minor)
-		return NULL;
-	return take_ptr(now.path);
+	if (r == 0 && (ret->major != m->major || ret->minor != m->minor)) {
+		mountinfo_clear(ret);
+		r = -ENOENT;
+	}
+	return r;
 }
 
 void mountinfo_clear(struct mountinfo *m)

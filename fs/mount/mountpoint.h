@@ -54,14 +54,12 @@ int mountinfo_of(const char *path, struct mountinfo *ret);
 /* True if process PID has no mount of kxfs at PATH in its namespace. False if unknown. */
 bool mountinfo_process_lacks(int pid, const char *path);
 
-/* True if M is still mounted, or if kxfs can't read the list of mounts. */
-bool mountinfo_is_there(const struct mountinfo *m);
-
 /*
- * Return the path on which M is mounted now, malloc'ed; renaming a parent directory changes it.
- * Return NULL if M is not mounted, or if kxfs can't read the list of mounts.
+ * Set *RET to M as it is mounted now: renaming a parent directory changes its path. Return 0,
+ * -ENOENT if M is not mounted, or another negative errno if kxfs can't read the list of mounts. The
+ * caller clears *RET.
  */
-char *mountinfo_path(const struct mountinfo *m);
+int mountinfo_now(const struct mountinfo *m, struct mountinfo *ret);
 
 void mountinfo_clear(struct mountinfo *m);
 #define cleanup_mountinfo cleanup(mountinfo_clear)

@@ -293,7 +293,6 @@ static int make_mount(struct mount_run *r, char **why)
 		.fs = r->fs,
 		.backend = r->backend,
 		.submitter = r->submitter,
-		.rendered = rendered_new(),
 		.may_end_own = o->cancel != OPTIONS_CANCEL_NONE,
 		.may_end_mine = o->cancel == OPTIONS_CANCEL_ALL || o->cancel == OPTIONS_CANCEL_MINE,
 		.may_end_others = o->cancel == OPTIONS_CANCEL_ALL,
@@ -578,12 +577,12 @@ static int live(struct mount_run *r, char **why)
 	if (r->fs)
 		fs_close(r->fs);
 	lists_free(r->tree.lists);
+	rendered_clear(&r->tree.rendered);
 	submit_free(r->submit);
 	submit_free(r->dryrun);
 	backend_free(r->backend);
 	session_free(r->session);
 	fs_free(r->fs);
-	rendered_free(r->tree.rendered);
 	loop_free(r->loop);
 	return err;
 }

@@ -18,8 +18,7 @@
 #include "fs/vfs/serve.h"
 #include "spec/base/mem.h"
 
-#define WAKE_MS	  20
-#define MAX_BOUND 16 /* the most mounts that `detach` removes */
+#define WAKE_MS 20
 
 struct session {
 	struct fs *fs;
@@ -119,8 +118,9 @@ void session_stop(struct session *s)
 static void check_mount(void *data)
 {
 	struct session *s = data;
+	cleanup_mountinfo struct mountinfo now = {0};
 
-	if (s->stopping || mountinfo_is_there(&s->mount))
+	if (s->stopping || mountinfo_now(&s->mount, &now) != -ENOENT)
 		return;
 	diag(DIAG_INFO, "the mount on %s was removed", s->mountpoint);
 	session_stop(s);
@@ -186,24 +186,19 @@ int session_serve(struct session *s)
 }
 
 /*
- * Unmount our file system from its present path. With bind mounts, it may be mounted there more
- * than once. If a different file system is mounted over it, leave that alone.
+ * Unmount our file system from its present path. If a different file system is mounted over it,
+ * leave that alone.
  */
 static void detach(const struct session *s)
 {
-	cleanup_free char *moved = mountinfo_path(&s->mount);
-	const char *path = moved ? moved : s->mountpoint;
+	cleanup_mountinfo struct mountinfo now = {0}, top = {0};
 
-	for (int i = 0; i < MAX_BOUND; i++) {
-		cleanup_mountinfo struct mountinfo now;
-
-		if (mountinfo_of(path, &now) < 0 || now.major != s->mount.major ||
-		    now.minor != s->mount.minor)
-			return;
-		if (mountpoint_detach(path) < 0)
-			break;
-	}
-	diag(DIAG_WARNING, "%s can't be unmounted: as root, run umount -l %s", path, path);
+	if (mountinfo_now(&s->mount, &now) < 0 || mountinfo_of(now.path, &top) < 0 ||
+	    top.major != now.major || top.minor != now.minor)
+		return;
+	if (mountpoint_detach(now.path) < 0)
+		diag(DIAG_WARNING, "%s can't be unmounted: as root, run umount -l %s", now.path,
+		     now.path);
 }
 
 void session_end(struct session *s)

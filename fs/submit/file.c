@@ -78,16 +78,6 @@ static bool is_writable(const struct fuse_file_info *fi)
 	return (fi->flags & O_ACCMODE) != O_RDONLY;
 }
 
-/* A truncate launches nothing: only a close does. */
-static int file_truncate(struct submit *s, struct upload *u, off_t size)
-{
-	int err = upload_truncate(u, NULL, size);
-
-	if (!err)
-		save_soon(s, u);
-	return err;
-}
-
 /* Save a change through H soon. If H has contents of its own, its close saves them. */
 static void file_changed(struct open_file *h)
 {
@@ -395,78 +385,28 @@ static void file_on_getattr_open(struct fs *fs, struct node *node, struct fuse_f
 		file_fill(fs, h->upload, &h->writer, st);
 }
 
-/* a truncate that waits for the bytes of the file */
-struct sizing {
-	struct submit *s;
-	struct upload *upload; /* a reference, and open (upload_open) */
-	uint64_t ticket;
-	off_t size;
-	struct stat st;
-	double timeout;
-};
-
-static void file_sized(void *data, int err)
+/*
+ * A truncate launches nothing: only a close does. Without a handle, the bytes may not be in memory,
+ * so allow only size 0.
+ */
+static int file_on_setattr(struct fs *fs, struct node *node, pid_t tid, const struct stat *attr,
+			   int to_set, struct fuse_file_info *fi)
 {
-	struct sizing *z = data;
-	struct fs *fs = z->s->fs;
-	fuse_req_t req = park_claim(fs->park, z->ticket);
-
-	if (req && !err)
-		err = file_truncate(z->s, z->upload, z->size);
-	file_fill(fs, z->upload, NULL, &z->st);
-	if (req && err)
-		fuse_reply_err(req, -err);
-	else if (req)
-		fuse_reply_attr(req, &z->st, z->timeout);
-	upload_close(z->upload);
-	upload_unref(z->upload);
-	free(z);
-}
-
-static void file_on_setattr(struct fs *fs, fuse_req_t req, struct node *node, struct stat *attr,
-			    int to_set, struct fuse_file_info *fi)
-{
-	struct submit *s = file_submit(node);
 	struct upload *u = file_upload(node);
 	struct open_file *h = fi ? handle_of(fi) : NULL;
-	struct sizing z = {s, u, .size = attr->st_size};
-	double timeout = node->live ? 0 : FS_TIMEOUT;
-	/* the open of H has loaded all that H needs */
-	int there = upload_open(u, h || ((to_set & FUSE_SET_ATTR_SIZE) && z.size == 0));
-	int err = there == -EAGAIN ? 0 : there;
+	const bool sizes = to_set & FUSE_SET_ATTR_SIZE;
+	int err = 0;
 
-	if (!err && (to_set & FUSE_SET_ATTR_SIZE) && h) {
-		err = file_begin(h, fuse_req_ctx(req)->pid, 0, node->ino);
-		if (!err)
-			err = upload_truncate(u, &h->writer, z.size);
-		if (!err)
-			file_changed(h);
-	} else if (!there && (to_set & FUSE_SET_ATTR_SIZE)) {
-		err = file_truncate(s, u, z.size);
-	}
+	if (sizes && h)
+		err = file_begin(h, tid, 0, node->ino);
+	else if (sizes && attr->st_size > 0)
+		err = -EPERM;
+	if (!err && sizes)
+		err = upload_truncate(u, h ? &h->writer : NULL, attr->st_size);
 	if (!err && (to_set & ~FUSE_SET_ATTR_SIZE))
 		err = upload_set_attr(u, attr, to_set);
-	if (!err)
-		err = node_getattr(fs, node, &z.st);
-	if (!err && fi)
-		file_on_getattr_open(fs, node, fi, &z.st);
-	save_soon(s, u);
-	if (!err && there && (to_set & FUSE_SET_ATTR_SIZE)) {
-		struct sizing *copy = new0(struct sizing);
-
-		*copy = z;
-		upload_ref(u);
-		copy->timeout = timeout;
-		copy->ticket = park_add(fs->park, req, PARK_WRITE, FILE_OPEN_MS);
-		save_file(s, u, SAVE_LOAD, NULL, file_sized, copy);
-		return;
-	}
-	if (!there || there == -EAGAIN)
-		upload_close(u);
-	if (err)
-		fuse_reply_err(req, -err);
-	else
-		fuse_reply_attr(req, &z.st, timeout);
+	save_soon(file_submit(node), u);
+	return err;
 }
 
 static const struct node_class file_class = {
@@ -488,7 +428,7 @@ static const struct node_class file_class = {
 struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u)
 {
 	/* the tag is not the name: a renamed file keeps its node, and another may get the name */
-	const char *tag = upload_tag(u);
+	char *tag cleanup_free = text_print("%ju", (uintmax_t)upload_id(u));
 	unsigned taken = upload_taken(u);
 	bool fresh;
 	struct node *node = node_get(fs, dir, &file_class, tag, &fresh);

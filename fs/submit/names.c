@@ -26,7 +26,6 @@ struct names {
 	struct name *table;
 	struct name *files; /* the names that have a file, hashed by the file */
 	uint64_t number;    /* number of the launch that began last */
-	uint64_t tags;	    /* the last number that was appended to make a tag unique */
 	int64_t changed;
 };
 
@@ -193,18 +192,12 @@ struct upload *names_file(struct names *all, const char *name)
 int names_make(struct names *all, struct uploads *files, const char *name, mode_t mode,
 	       struct file_owner owner, struct upload **ret)
 {
-	char tag[NAME_MAX + 32];
-
 	lock_scope(all->lock);
 	if (HASH_COUNT(all->table) >= NAMES_MAX)
 		return -ENOSPC;
 	if (find(all, name) && find(all, name)->file)
 		return -EEXIST;
-	/* A renamed or removed file may still have the tag NAME. Tags must be unique for st_ino. */
-	snprintf(tag, sizeof(tag), "%s", name);
-	while (uploads_have_tag(files, tag))
-		snprintf(tag, sizeof(tag), "%s\n%ju", name, (uintmax_t)++all->tags);
-	*ret = upload_new(files, tag, name, mode, owner);
+	*ret = upload_new(files, name, mode, owner);
 	upload_hold(*ret);
 	attach(all, make(all, name), *ret);
 	return 0;
@@ -299,12 +292,14 @@ void names_refused(struct names *all, const char *name, uint64_t number, const c
 {
 	char *clean cleanup_free = spec_utf8_clean_copy(error, "\n\t");
 	size_t len = strnlen(clean, NAMES_MAX_ERROR - strlen("...\n"));
-	const char *after = len > 0 && clean[len - 1] == '\n' ? "" : "\n";
-	/* at most NAMES_MAX_ERROR bytes, with a newline at the end */
-	char *text cleanup_free =
-		text_print("%.*s%s", (int)len, clean, clean[len] ? "...\n" : after);
+	const char *tail = clean[len] ? "...\n" : has_end(clean, "\n") ? "" : "\n";
+	char *text cleanup_free = NULL;
 	struct name *n;
 
+	/* at most NAMES_MAX_ERROR bytes, with a newline at the end; don't cut within a character */
+	while (((unsigned char)clean[len] & 0xc0) == 0x80)
+		len--;
+	text = text_print("%.*s%s", (int)len, clean, tail);
 	lock_scope(all->lock);
 	n = find(all, name);
 	if (end(n, number)) {

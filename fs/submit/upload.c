@@ -23,10 +23,10 @@ struct uploads {
 	struct lock *lock; /* constant, like DIR_FD and US */
 	int dir_fd;
 	struct file_owner us;
-	uint64_t scratch;    /* bytes of scratch files */
-	uint64_t memory;     /* bytes of contents in memory */
-	uint64_t versions;   /* the newest version */
-	struct upload *list; /* also files without a name */
+	uint64_t scratch;  /* bytes of scratch files */
+	uint64_t memory;   /* bytes of contents in memory */
+	uint64_t versions; /* the newest version */
+	uint64_t ids;	   /* the newest id */
 };
 
 /* The contents that a file shows, or that one handle has. Under the lock. */
@@ -65,9 +65,8 @@ enum upload_disk { UPLOAD_SAVED, UPLOAD_CHANGED, UPLOAD_REQUESTED, UPLOAD_SAVING
 
 /* Members are under the lock, except where noted. */
 struct upload {
-	struct uploads *all;	    /* constant, like TAG */
-	struct upload *prev, *next; /* in ALL->list */
-	char *tag;
+	struct uploads *all; /* constant, like ID */
+	uint64_t id;
 	unsigned refs; /* of names, nodes, handles, launches, saves */
 	/* upload_open calls minus upload_close calls; the bytes may be freed only at 0 */
 	unsigned n_open;
@@ -146,7 +145,7 @@ static void content_unref(struct uploads *all, struct content *c)
 /* If U is closed and saved, free its bytes in memory. */
 static void unload(struct upload *u)
 {
-	if (u->n_open > 0 || u->disk != UPLOAD_SAVED || !u->loaded)
+	if (u->n_open > 0 || u->disk != UPLOAD_SAVED)
 		return;
 	u->loaded = false;
 	content_set_room(u->all, u->shown, 0);
@@ -246,16 +245,6 @@ void upload_hold(struct upload *u)
 	u->refs++;
 }
 
-bool uploads_have_tag(const struct uploads *all, const char *tag)
-{
-	const struct upload *u;
-
-	DL_FOREACH(all->list, u)
-		if (streq(u->tag, tag))
-			return true;
-	return false;
-}
-
 uint64_t upload_version(const struct upload *u)
 {
 	return u->shown->version;
@@ -320,13 +309,13 @@ void uploads_free(struct uploads *all)
 	free(all);
 }
 
-struct upload *upload_new(struct uploads *all, const char *tag, const char *name, mode_t mode,
+struct upload *upload_new(struct uploads *all, const char *name, mode_t mode,
 			  struct file_owner owner)
 {
 	struct upload *u = new0(struct upload);
 
 	u->all = all;
-	u->tag = text_copy(tag);
+	u->id = ++all->ids;
 	snprintf(u->name, sizeof(u->name), "%s", name);
 	u->refs = 1;
 	u->shown = content_new(all);
@@ -336,7 +325,6 @@ struct upload *upload_new(struct uploads *all, const char *tag, const char *name
 	u->attr.owner = owner;
 	touch(u, true);
 	u->attr.atime = u->attr.mtime;
-	DL_APPEND(all->list, u);
 	return u;
 }
 
@@ -347,7 +335,7 @@ struct upload *upload_found(struct uploads *all, const char *name, const struct 
 		.uid = st->st_uid == geteuid() ? all->us.uid : st->st_uid,
 		.gid = st->st_gid == getegid() ? all->us.gid : st->st_gid,
 	};
-	struct upload *u = upload_new(all, name, name, st->st_mode, owner);
+	struct upload *u = upload_new(all, name, st->st_mode, owner);
 
 	u->loaded = false;
 	u->disk = UPLOAD_SAVED;
@@ -376,16 +364,14 @@ void upload_unref(struct upload *u)
 		if (--u->refs > 0)
 			return;
 		content_unref(u->all, u->shown);
-		DL_DELETE(u->all->list, u);
 	}
 	assert(!u->named && u->charged == 0);
-	free(u->tag);
 	free(u);
 }
 
-const char *upload_tag(const struct upload *u)
+uint64_t upload_id(const struct upload *u)
 {
-	return u->tag;
+	return u->id;
 }
 
 unsigned upload_taken(struct upload *u)
@@ -399,8 +385,12 @@ int upload_open(struct upload *u, bool empty)
 	lock_scope(u->all->lock);
 	if (!u->loaded && !u->named)
 		return -ESTALE;
-	if (!u->loaded && !empty && u->all->memory + u->shown->size > UPLOADS_MAX_MEMORY)
-		return -ENFILE;
+	if (!u->loaded && !empty) {
+		if (u->all->memory - u->shown->room + u->shown->size > UPLOADS_MAX_MEMORY)
+			return -ENFILE;
+		/* upload_load fills this room */
+		content_resize(u->all, u->shown, u->shown->size);
+	}
 	u->n_open++;
 	charge(u);
 	return u->loaded || empty ? 0 : -EAGAIN;

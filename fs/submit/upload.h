@@ -80,8 +80,8 @@ void uploads_free(struct uploads *all);
 
 /* --- making and freeing; from here on, any thread, except where a comment restricts it --- */
 
-/* Return a new empty file. TAG identifies its node, and is copied. Call this under the lock. */
-struct upload *upload_new(struct uploads *all, const char *tag, const char *name, mode_t mode,
+/* Return a new empty file. Call this under the lock. */
+struct upload *upload_new(struct uploads *all, const char *name, mode_t mode,
 			  struct file_owner owner);
 /* Return a file found on disk, whose contents are in STATE. Call this before the mount is up. */
 struct upload *upload_found(struct uploads *all, const char *name, const struct stat *st,
@@ -90,15 +90,15 @@ struct upload *upload_ref(struct upload *u);
 void upload_unref(struct upload *u); /* NULL is allowed */
 define_cleanup(upload_unrefp, struct upload *, upload_unref)
 #define cleanup_upload cleanup(upload_unrefp)
-const char *upload_tag(const struct upload *u);
+/* Return a number that no other file of the directory has had during this mount. */
+uint64_t upload_id(const struct upload *u);
 
 /*
  * Open U, so that its bytes remain in memory until upload_close. Return 0 or -EAGAIN if U is open;
  * after -EAGAIN, upload_load must run before the bytes are used. Return -ENFILE if too many bytes
  * are in memory, or -ESTALE if U was removed; then U is not open.
  *
- * If EMPTY is true, the caller does not need the bytes: it empties U next, or changes only what a
- * handle has written. Then never return -EAGAIN.
+ * If EMPTY is true, the caller empties U next, and so needs no bytes. Then never return -EAGAIN.
  */
 int upload_open(struct upload *u, bool empty);
 void upload_close(struct upload *u);
@@ -216,8 +216,6 @@ bool upload_is_saved(struct upload *u);
 /* --- for names.c; under the lock --- */
 
 void upload_hold(struct upload *u); /* add a reference */
-/* True if a file, even a removed one, has the tag TAG. */
-bool uploads_have_tag(const struct uploads *all, const char *tag);
 uint64_t upload_version(const struct upload *u);
 /* True if U is on disk and closed. */
 bool upload_is_idle(const struct upload *u);

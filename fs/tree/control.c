@@ -75,9 +75,7 @@ static const char *control_writers(const struct tree *t)
 	int unseen = atomic_load(&t->fs->unseen);
 
 	if (unseen == ESRCH || (unseen == 0 && getpid() == 1))
-		return "not seen: the processes that write to submit/ are in a different pid "
-		       "namespace, so each time they close a file there, it may be launched (see "
-		       "kxfs-submit(7)). To fix this, set shareProcessNamespace: true in the pod";
+		return CONTROL_OTHER_NAMESPACE;
 	if (unseen)
 		return "not seen: another user writes to submit/, and kxfs has no permission to "
 		       "inspect processes of that user, so each time they close a file there, it "

@@ -56,7 +56,7 @@ static const struct node_class logs_class = {
 	.getattr = job_ref_getattr,
 	.lookup = logs_lookup,
 	.list = logs_list,
-	.unlink = job_ref_unlink,
+	.unlink = job_ref_remove,
 };
 
 /* --- a replica --- */
@@ -221,12 +221,9 @@ static bool job_has_appdef(void *ref, struct node *dir)
 static bool job_has_events(void *ref, struct node *dir)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(dir);
-	char *text cleanup_free = NULL;
-	int64_t changed;
-	size_t len;
 
 	return job && job_ref_in_jobs(ref, dir) &&
-	       backend_events(job_ref_of(dir)->tree->backend, job, &text, &len, &changed) == 0;
+	       backend_events(job_ref_of(dir)->tree->backend, job, NULL, NULL, NULL) == 0;
 }
 
 static const struct node_entry_def job_table[] = {

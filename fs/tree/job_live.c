@@ -88,7 +88,7 @@ static const struct node_entry_def files_table[] = {
 	{0},
 };
 
-#define LIVE_DIR_OPS NODE_DIR_OPS, .getattr = job_ref_getattr, .unlink = job_ref_unlink
+#define LIVE_DIR_OPS NODE_DIR_OPS, .getattr = job_ref_getattr, .unlink = job_ref_remove
 
 const struct node_dir_class live_files_class = {
 	.class = {.name = "live-files", LIVE_DIR_OPS},

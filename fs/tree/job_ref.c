@@ -107,25 +107,15 @@ int job_ref_text_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return err ? err : text_size(fs, node, &st->st_size);
 }
 
-void job_ref_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name)
-{
-	struct node *node = NULL;
-	int err = dir->class->lookup(fs, dir, name, &node);
-
-	if (!err)
-		node_put(fs, node);
-	fuse_reply_err(req, -err);
-}
-
-void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *name)
+void job_ref_remove(struct fs *fs, fuse_req_t req, struct node *dir, const char *name)
 {
 	struct node *node = NULL;
 	int err = dir->class->lookup(fs, dir, name, &node);
 
 	if (!err) {
 		/*
-		 * The kernel now fails all lookups in the directory, although it still exists. So
-		 * the next lookup of the directory must make a new node.
+		 * The kernel now fails all lookups in a removed directory, although it still
+		 * exists. So the next lookup of the name must make a new node.
 		 */
 		node_forget_name(fs, node);
 		node_put(fs, node);

@@ -56,16 +56,15 @@ void job_ref_usage_opened(struct node *node);
 bool job_ref_state_is_gone(struct tree *t);
 
 /*
- * Operations for unlink and rmdir in a job's directory. They do nothing and succeed, so that `rm
- * -r` of a job reaches the rmdir of the job's directory. If DIR has no entry NAME, they fail with
- * ENOENT.
+ * The operation for unlink and rmdir in a job's directory. It does nothing and succeeds, so that
+ * `rm -r` of a job reaches the rmdir of the job's directory. If DIR has no entry NAME, it fails
+ * with ENOENT.
  */
-void job_ref_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
-void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
+void job_ref_remove(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
 
 #define JOB_REF_OPS                                                                                \
 	.mode = S_IFDIR | 0755, .size = sizeof(struct job_ref_node), .getattr = job_ref_getattr,   \
-	.unlink = job_ref_unlink, .rmdir = place_rmdir, .free = job_ref_free
+	.unlink = job_ref_remove, .rmdir = job_ref_remove, .free = job_ref_free
 
 /* Return the actions on JOB that this mount allows, as bits 1u << enum spec_action. */
 unsigned job_ref_allowed(const struct tree *t, const struct spec_job *job);

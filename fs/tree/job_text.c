@@ -10,79 +10,35 @@
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
 
-/* --- the cache --- */
-
-/* Enough for a user who watches some jobs. Each slot keeps a snapshot in memory. */
-#define RENDERED_SLOTS 16
-/* the largest cached text, in bytes */
-#define RENDERED_MAX (64u << 10)
-
-struct rendered {
-	struct {
-		/* NULL if empty; the reference prevents another snapshot at the same address */
-		const struct spec_job *job;
-		rendered_fn fn;
-		char *text;
-		size_t len;
-	} slots[RENDERED_SLOTS];
-};
-
-struct rendered *rendered_new(void)
+void rendered_clear(struct rendered *r)
 {
-	return new0(struct rendered);
+	spec_job_unref(r->job);
+	free(r->text);
+	*r = (struct rendered){0};
 }
 
-void rendered_free(struct rendered *r)
-{
-	for (size_t i = 0; r && i < RENDERED_SLOTS; i++) {
-		spec_job_unref(r->slots[i].job);
-		free(r->slots[i].text);
-	}
-	free(r);
-}
-
-void rendered_text(struct rendered *r, const struct spec_job *job, rendered_fn fn, char **ret,
-		   size_t *ret_len)
-{
-	size_t i = ((uintptr_t)job / 64 + (uintptr_t)fn / 16) % RENDERED_SLOTS;
-
-	if (r->slots[i].job != job || r->slots[i].fn != fn) {
-		fn(job, ret, ret_len);
-		if (*ret_len > RENDERED_MAX)
-			return;
-		spec_job_unref(r->slots[i].job);
-		free(r->slots[i].text);
-		r->slots[i].job = spec_job_ref(job);
-		r->slots[i].fn = fn;
-		r->slots[i].text = mem_copy(*ret, *ret_len);
-		r->slots[i].len = *ret_len;
-		return;
-	}
-	*ret = mem_copy(r->slots[i].text, r->slots[i].len);
-	*ret_len = r->slots[i].len;
-}
-
-/* --- texts --- */
-
-static int job_render_state(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+static int job_render(const struct node *node, rendered_fn fn, char **ret, size_t *ret_len)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(node);
+	struct rendered *last = &job_ref_of(node)->tree->rendered;
 
 	if (!job)
 		return -ENOENT;
+	if (last->job != job || last->fn != fn) {
+		rendered_clear(last);
+		last->job = spec_job_ref(job);
+		last->fn = fn;
+		fn(job, &last->text, &last->len);
+	}
+	*ret = mem_copy(last->text, last->len);
+	*ret_len = last->len;
+	return 0;
+}
+
+static void job_state(const struct spec_job *job, char **ret, size_t *ret_len)
+{
 	*ret = text_copy(spec_status_state(job->state));
 	*ret_len = strlen(*ret);
-	return 0;
-}
-
-static int job_render(const struct node *node, rendered_fn text, char **ret, size_t *ret_len)
-{
-	const struct spec_job *job cleanup_job = job_ref_job(node);
-
-	if (!job)
-		return -ENOENT;
-	rendered_text(job_ref_of(node)->tree->rendered, job, text, ret, ret_len);
-	return 0;
 }
 
 #define JOB_RENDER(name, text)                                                                     \
@@ -90,11 +46,12 @@ static int job_render(const struct node *node, rendered_fn text, char **ret, siz
 	{                                                                                          \
 		return job_render(node, text, ret, ret_len);                                       \
 	}
+JOB_RENDER(job_render_state, job_state)
 JOB_RENDER(job_render_status, spec_status_yaml)
 JOB_RENDER(job_render_json, spec_status_json)
 JOB_RENDER(job_render_usage, spec_status_usage)
 
-/* Not cached, because the advice in `why` also depends on what this mount may do. */
+/* Not kept, because the advice in `why` also depends on what this mount may do. */
 static int job_render_why(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(node);

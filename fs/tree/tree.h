@@ -20,12 +20,28 @@
 #include "fs/vfs/text.h"
 #include "spec/job/list.h"
 
+/* Render a text that depends only on JOB. Set *RET to the text, malloc'ed. */
+typedef void (*rendered_fn)(const struct spec_job *job, char **ret, size_t *ret_len);
+
+/*
+ * The text of a snapshot that was rendered last (job_text.c), because a reader usually requests the
+ * size of a file before opening it. FUSE thread.
+ */
+struct rendered {
+	/* NULL if there is no text; the reference prevents another snapshot at the same address */
+	const struct spec_job *job;
+	rendered_fn fn;
+	char *text;
+	size_t len;
+};
+void rendered_clear(struct rendered *r);
+
 /* Set before the mount is up; constant except where noted. */
 struct tree {
 	struct fs *fs;
 	struct backend *backend;
 	const char *submitter; /* user@host of the mount */
-	struct rendered *rendered;
+	struct rendered rendered;
 	/* which jobs -o cancel allows to end: of this state directory, of this user, all others */
 	bool may_end_own, may_end_mine, may_end_others;
 	bool read_only;	  /* true if the whole mount is read-only */
@@ -43,20 +59,6 @@ static inline struct tree *tree_of(const struct node *node)
 /* A cache of the texts of `list` and `list.jsonl` (list.c). */
 struct lists *lists_new(void);
 void lists_free(struct lists *lists); /* NULL is allowed */
-
-/*
- * A cache of recently rendered texts of snapshots (job_text.c), because a reader usually requests
- * the size of a file before opening it. FUSE thread only, except rendered_new and rendered_free.
- */
-/* Render a text that depends only on JOB. Set *RET to the text, malloc'ed. */
-typedef void (*rendered_fn)(const struct spec_job *job, char **ret, size_t *ret_len);
-
-struct rendered *rendered_new(void);
-void rendered_free(struct rendered *r); /* NULL is allowed */
-
-/* Set *RET to the text that FN renders for JOB, malloc'ed. */
-void rendered_text(struct rendered *r, const struct spec_job *job, rendered_fn fn, char **ret,
-		   size_t *ret_len);
 
 struct list_class {
 	struct text_class text;
@@ -84,5 +86,10 @@ extern const struct node_class changes_class;
 /* If S is an open `changes`, append the change from OLD to JOB and return true. I/O thread. */
 bool changes_job_event(struct stream *s, const struct spec_job *old, const struct spec_job *job);
 extern const struct node_dir_class control_class; /* the directory .kxfs/ */
+/* a message if kxfs has its own pid namespace; also for kxfs doctor */
+#define CONTROL_OTHER_NAMESPACE                                                                    \
+	"not seen: the processes that write to submit/ are in a different pid namespace, so each " \
+	"time they close a file there, it may be launched (see kxfs-submit(7)). To fix this, set " \
+	"shareProcessNamespace: true in the pod"
 /* true if there are queues */
 bool queues_are_known(void *tree, struct node *dir);

@@ -92,10 +92,10 @@ struct node_class {
 		     struct fuse_pollhandle *ph); /* if NULL, always ready */
 	/*
 	 * If NULL, a change of the times succeeds without an effect, and so does a change of the
-	 * size if there is a `write`. Other changes fail with EPERM.
+	 * size if there is a `write`. Other changes fail with EPERM. TID is the requesting thread.
 	 */
-	void (*setattr)(struct fs *fs, fuse_req_t req, struct node *node, struct stat *attr,
-			int to_set, struct fuse_file_info *fi);
+	int (*setattr)(struct fs *fs, struct node *node, pid_t tid, const struct stat *attr,
+		       int to_set, struct fuse_file_info *fi);
 
 	/* Operations of directories; if NULL, the request fails with EPERM. */
 	void (*create)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name,

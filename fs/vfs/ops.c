@@ -143,12 +143,15 @@ static void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int t
 {
 	struct fs *fs = fs_of_request(req);
 	struct node *node = node_of(fs, ino);
+	int err = 0;
 
 	if (node->class->setattr)
-		node->class->setattr(fs, req, node, attr, to_set, fi);
+		err = node->class->setattr(fs, node, fuse_req_ctx(req)->pid, attr, to_set, fi);
 	else if ((to_set & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) ||
 		 ((to_set & FUSE_SET_ATTR_SIZE) && !node->class->write))
-		fuse_reply_err(req, EPERM);
+		err = -EPERM;
+	if (err)
+		fuse_reply_err(req, -err);
 	else
 		ops_reply_attr(fs, req, node, fi);
 }

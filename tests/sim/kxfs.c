@@ -155,7 +155,6 @@ static int make(struct kxfs *k, char **why)
 		.fs = k->fs,
 		.backend = k->backend,
 		.submitter = ME,
-		.rendered = rendered_new(),
 		.may_end_own = true,
 		.lists = lists_new(),
 	};

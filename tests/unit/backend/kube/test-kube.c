@@ -38,6 +38,21 @@ static void test_join(void **state)
 	assert_int_equal(rig_known_jobs(), 0);
 }
 
+/* That a job has `events` is known without making the text. */
+static void test_has_events(void **state)
+{
+	const struct spec_job *job;
+
+	rig_start("", "");
+	story_job("ADDED", "one", "u1", "Running");
+	job = backend_job(rig.b, BACKEND_JOBS, "one");
+	assert_int_equal(backend_events(rig.b, job, NULL, NULL, NULL), -ENOENT);
+	rig_list("podgroups?limit", "");
+	rig_list("events?limit", "");
+	assert_int_equal(backend_events(rig.b, job, NULL, NULL, NULL), 0);
+	spec_job_unref(job);
+}
+
 /* kxfs compares the objects of a new list with the known ones. */
 static void test_relist(void **state)
 {
@@ -614,6 +629,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_join, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_has_events, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_relist, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_stale, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_cancel, rig_setup, rig_teardown),

@@ -75,7 +75,12 @@ static const struct {
 	{"kxfs local: /mnt/kx -o", "-o needs a value"},
 	{"kxfs --hepl", "--hepl: unknown option; did you mean --help? kxfs --help lists all"},
 	{"kxfs --frobnicate local: /m", "--frobnicate: unknown option; kxfs --help lists all"},
-	{"kxfs -v local: /m", "-v: unknown option; did you mean -V? kxfs --help lists all"},
+	{"kxfs -v local: /m", "-v: unknown option; kxfs --help lists all"},
+	{"kxfs --foreground=x local: /m", "--foreground takes no value"},
+	{"kxfs --list-sources=x", "--list-sources takes no value"},
+	{"kxfs doctor --rbac=x", "--rbac takes no value"},
+	{"kxfs --foreground -fx local: /m", "-x: unknown option; kxfs --help lists all"},
+	{"kxfs --dry", "--dry-run needs a value"},
 	/* words that somebody may try */
 	{"kxfs /mnt/kx local:", "the source comes first: kxfs local: /mnt/kx"},
 	{"kxfs umount /mnt/kx",
@@ -109,12 +114,10 @@ static const struct {
 	 "more: too many arguments; kxfs --dry-run=FILE [OPTIONS] [SOURCE]"},
 	{"kxfs doctor volcano:a b", "b: too many arguments; kxfs doctor [OPTIONS] [SOURCE]"},
 	{"kxfs doctor /mnt/kx",
-	 "/mnt/kx is a path, but the command doctor takes a SOURCE. To mount the namespace doctor, "
-	 "write a backend before its name: kxfs volcano:doctor /mnt/kx"},
+	 "/mnt/kx: a source can't begin with '/'. If a file has the name of a source, mount(8) "
+	 "replaces the source by the file's path; to prevent this, put a backend before the "
+	 "namespace, as in job:NAMESPACE"},
 	{"kxfs capture volcano:a b", "b: too many arguments; kxfs capture [OPTIONS] [SOURCE]"},
-	{"kxfs capture ./kx",
-	 "./kx is a path, but the command capture takes a SOURCE. To mount the namespace capture, "
-	 "write a backend before its name: kxfs volcano:capture ./kx"},
 	{"kxfs capture local:",
 	 "local: kxfs capture supports only clusters, because a mount of local: always stores the "
 	 "output; run kxfs local: MOUNTPOINT instead"},

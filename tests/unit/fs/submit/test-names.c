@@ -87,6 +87,12 @@ static void test_error_text(void **state)
 	assert_int_equal(strlen(e.text), NAMES_MAX_ERROR);
 	assert_string_equal(e.text + NAMES_MAX_ERROR - 5, "a...\n");
 	free(e.text);
+	/* A cut is never within a character. */
+	memcpy(longest + NAMES_MAX_ERROR - 6, "\xe2\x82\xac", 3);
+	refuse(f, "x.yaml", longest);
+	assert_int_equal(names_error(f->names, "x.yaml", &e), 0);
+	assert_string_equal(e.text + NAMES_MAX_ERROR - 7, "a...\n");
+	free(e.text);
 	free(longest);
 }
 
@@ -120,7 +126,7 @@ static void test_move(void **state)
 	assert_error(f, "y.yaml", "bad\n");
 	/* A new file with the first name is another node. */
 	again = made(f, "x.yaml");
-	assert_string_not_equal(upload_tag(again), upload_tag(u));
+	assert_int_not_equal(upload_id(again), upload_id(u));
 	assert_int_equal(names_make(f->names, f->files, "x.yaml", 0644, us, &again), -EEXIST);
 	names_move(f->names, u, NULL, 0, &loss);
 	assert_int_equal(loss.writer, 0);

@@ -53,7 +53,7 @@ static int teardown(void **state)
 /* Create and open a file NAME. */
 static struct upload *made(struct fixture *f, const char *name)
 {
-	struct upload *u = upload_new(f->all, name, name, 0644, us);
+	struct upload *u = upload_new(f->all, name, 0644, us);
 
 	lock_take(&f->lock);
 	upload_set_name(u, name);
@@ -148,6 +148,31 @@ static void test_bounds(void **state)
 	for (size_t i = 1; i <= n; i++)
 		unmade(f, scratch[i]);
 	unmade(f, u);
+}
+
+/* The bytes of an open file count before they are loaded. */
+static void test_memory(void **state)
+{
+	struct fixture *f = *state;
+	const struct stat st = {.st_mode = 0644, .st_size = UPLOADS_MAX_MEMORY / 2 + 1};
+	struct upload *u[2];
+
+	for (size_t i = 0; i < array_size(u); i++) {
+		u[i] = upload_found(f->all, "x", &st, CONTENT_FOUND);
+		lock_take(&f->lock);
+		upload_set_name(u[i], "x");
+		lock_drop(&f->lock);
+	}
+	assert_int_equal(upload_open(u[0], false), -EAGAIN);
+	assert_int_equal(upload_open(u[0], false), -EAGAIN);
+	assert_int_equal(upload_open(u[1], false), -ENFILE);
+	upload_close(u[0]);
+	upload_close(u[0]);
+	assert_int_equal(upload_open(u[1], false), -EAGAIN);
+	/* An open that empties the file needs no memory. */
+	assert_int_equal(upload_open(u[0], true), 0);
+	for (size_t i = 0; i < array_size(u); i++)
+		unmade(f, u[i]);
 }
 
 /*
@@ -463,6 +488,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_bounds, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_content, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_replaces_before_it_is_saved, setup, teardown),
