@@ -323,7 +323,7 @@ static enum spec_control_outcome outcome(enum spec_action action,
 }
 
 const struct spec_control spec_volcano_control = {
-	.known = (BIT(SPEC_N_ACTIONS) - 1) & ~BIT(SPEC_RELEASE),
+	.known = BIT(SPEC_SUSPEND) | BIT(SPEC_RESUME) | BIT(SPEC_RESTART) | BIT(SPEC_TERMINATE),
 	/*
 	 * Volcano deletes a Command before it acts. In between, kxfs could create the Command
 	 * again, and Volcano would restart the job twice.
