@@ -287,15 +287,6 @@ int spec_local_queue_parse(const char *json, size_t len, struct spec_queue_view 
 	return parse_queue(json, len, true, ret);
 }
 
-bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_queue_view *b)
-{
-	return streq(a->meta.uid, b->meta.uid) && streq(a->state, b->state) &&
-	       a->weight == b->weight && spec_amounts_equal(&a->capability, &b->capability) &&
-	       spec_amounts_equal(&a->allocated, &b->allocated) &&
-	       spec_amounts_equal(&a->reserved, &b->reserved) &&
-	       spec_local_queue_same(a->local, b->local);
-}
-
 static void put_amounts(struct json_object *o, const char *key, const struct spec_amounts *a)
 {
 	struct json_object *map = spec_tree_add(o, key, spec_tree_map());
@@ -324,4 +315,14 @@ void spec_queue_view_text(const struct spec_queue_view *v,
 	spec_tree_number(o, "pending", (int64_t)pending);
 	spec_tree_number(o, "running", (int64_t)running);
 	spec_yaml_emit(o, 0, ret, ret_len);
+}
+
+bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_queue_view *b)
+{
+	cleanup_free char *one = NULL, *two = NULL;
+	size_t len;
+
+	spec_queue_view_text(a, NULL, 0, 0, &one, &len);
+	spec_queue_view_text(b, NULL, 0, 0, &two, &len);
+	return streq(a->meta.uid, b->meta.uid) && streq(one, two);
 }

@@ -91,7 +91,6 @@ int spec_queue_view_parse(const char *json, size_t len, struct spec_queue_view *
 struct spec_queue_view *spec_queue_view_ref(struct spec_queue_view *v);
 void spec_queue_view_unref(struct spec_queue_view *v); /* NULL is allowed */
 define_cleanup(spec_queue_view_unrefp, struct spec_queue_view *, spec_queue_view_unref)
-bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_queue_view *b);
 /*
  * Return queues/NAME/status as YAML. PENDING and RUNNING count jobs of this namespace. CLUSTER is
  * the ClusterQueue of a LocalQueue, or NULL if unknown.
@@ -99,3 +98,5 @@ bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_que
 void spec_queue_view_text(const struct spec_queue_view *v,
 			  const struct spec_cluster_queue_view *cluster, size_t pending,
 			  size_t running, char **ret, size_t *ret_len);
+/* True if A and B are the same queue, with the same text. */
+bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_queue_view *b);
