@@ -199,16 +199,6 @@ static void set_bool(const struct kindfile_place *p, void *field)
 		*(bool *)field = (p->node->text[0] | ' ') == 't';
 }
 
-static void set_number(const struct kindfile_place *p, void *field)
-{
-	int n = p->node->type == SPEC_YAML_SCALAR ? spec_read_digits(p->node->text) : -1;
-
-	if (n < 0)
-		bad(p, "must be a number");
-	else
-		*(int *)field = n;
-}
-
 /* Return NULL if RULE allows V, else what RULE requires (static). */
 static const char *wrong_value(const struct value *v, enum rule rule)
 {
@@ -286,7 +276,6 @@ static const struct kindfile_key role_keys[] = {
 	KEY("if", struct kind_role, tests, set_map, .keys = test_keys),
 	LIST("name", struct kind_role, name, set_value),
 	LIST("replicas", struct kind_role, replicas, set_value, .needed = true),
-	KEY("default", struct kind_role, replicas_default, set_number),
 	LIST("times", struct kind_role, times, set_value),
 	LIST("copies", struct kind_role, copies, set_value),
 	KEY("template", struct kind_role, template, set_value, .rule = OF_NAMES, .needed = true),
@@ -296,7 +285,6 @@ static const struct kindfile_key role_keys[] = {
 
 static void set_role(const struct kindfile_place *p, void *row)
 {
-	((struct kind_role *)row)->replicas_default = 1;
 	if (p->node->type != SPEC_YAML_SCALAR)
 		set_map(p, row);
 	else if (streq(p->node->text, "from_pods"))
@@ -307,7 +295,7 @@ static void set_role(const struct kindfile_place *p, void *row)
 
 static const struct kindfile_key pod_keys[] = {
 	KEY("if", struct kind_pod, tests, set_map, .keys = test_keys),
-	KEY("first", struct kind_pod, first, set_number),
+	LIST("first", struct kind_pod, first, set_value),
 	LIST("role", struct kind_pod, role, set_value),
 	LIST("index", struct kind_pod, index, set_value),
 	LIST("copy", struct kind_pod, copy, set_value),
@@ -352,8 +340,7 @@ static const struct kindfile_key state_keys[] = {
 static const struct kindfile_key attempts_keys[] = {
 	LIST("failed", struct kind_attempts, failed, set_value, .rule = A_PATH),
 	LIST("restarted", struct kind_attempts, restarted, set_value, .rule = A_PATH),
-	LIST("allowed", struct kind_attempts, allowed, set_value, .rule = A_PATH),
-	KEY("default", struct kind_attempts, allowed_default, set_number),
+	LIST("allowed", struct kind_attempts, allowed, set_value),
 	KEY("alone", struct kind_attempts, alone, set_value, .rule = A_LARGEST),
 	KEY("pods", struct kind_attempts, pods, set_value, .rule = A_LARGEST),
 	{0},

@@ -36,7 +36,6 @@ struct kind_role {
 	struct kind_tests tests;
 	struct value each; /* a list or map; if TEXT is NULL, the role is the object */
 	struct values name, replicas, times, copies;
-	int replicas_default;
 	struct value template;
 	bool grows; /* as in spec_task_view */
 };
@@ -44,7 +43,7 @@ struct kind_role {
 /* A row of "pods": its values determine the replica of a pod. */
 struct kind_pod {
 	struct kind_tests tests;
-	int first; /* lowest index of a replica */
+	struct values first; /* lowest index of a replica */
 	struct values role, index, copy, copies, attempt, failures, main;
 	bool trim; /* remove the controller's name from ROLE */
 };
@@ -99,7 +98,6 @@ struct kind_part {
 /* How a kind counts attempts. */
 struct kind_attempts {
 	struct values failed, restarted, allowed;
-	int allowed_default;
 	struct value alone, pods;
 };
 

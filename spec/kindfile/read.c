@@ -103,7 +103,7 @@ static size_t add_tasks(const struct spec_kind_file *f, const struct kind_role *
 	const char *name =
 		role->name.n ? values_text(&role->name, item) : spec_pod_choose_main(template, "");
 	int copies = values_number(&role->copies, item, 1);
-	int64_t pods = (int64_t)values_number(&role->replicas, item, role->replicas_default) *
+	int64_t pods = (int64_t)values_number(&role->replicas, item, 1) *
 		       values_number(&role->times, item, 1);
 
 	for (int i = 0; i < copies && n <= SPEC_MAX_REPLICAS; i++, n++) {
@@ -149,7 +149,7 @@ static size_t read_tasks(const struct spec_kind_file *f, const struct spec_value
 static void read_attempts(const struct kind_attempts *a, const struct spec_value *object,
 			  struct spec_job_view *v)
 {
-	int allowed = values_number(&a->allowed, object, a->allowed_default);
+	int allowed = values_number(&a->allowed, object, 0);
 	int alone = value_largest(&a->alone, object, -1, -1);
 	/* 6 is the default of a Job's backoffLimit. */
 	bool pods = value_largest(&a->pods, object, 6, 0) > 0;
@@ -408,6 +408,7 @@ static void read_pod(const struct spec_reader *reader, const struct spec_value *
 	const char *container = row->main.n ? values_text(&row->main, object) : role;
 	cleanup_free char *main = spec_name_norm(container); /* a label may have the role's name */
 	int index = values_number(&row->index, object, -1);
+	int first = values_number(&row->first, object, 0);
 	cleanup_free char *trimmed = NULL;
 	char task[READ_MAX_WORD + 1];
 
@@ -419,7 +420,7 @@ static void read_pod(const struct spec_reader *reader, const struct spec_value *
 	name_task(f, role, values_number(&row->copy, object, 0),
 		  values_number(&row->copies, object, 1), task, sizeof(task));
 	/* Pods of all Jobs have the same row, but only those of Indexed Jobs have an index. */
-	v->index = index < row->first ? UINT32_MAX : (unsigned)(index - row->first);
+	v->index = index < first ? UINT32_MAX : (unsigned)(index - first);
 	v->failures = (unsigned)values_number(&row->failures, object, 0);
 	v->retry = row->attempt.n ? (unsigned)values_number(&row->attempt, object, 0)
 				  : SPEC_RETRY_UNKNOWN;

@@ -41,6 +41,8 @@ static void test_mistakes(void **state)
 	check(HEAD "roles: [{name: a, repicas: 1, template: .spec.template}]\n" STATES,
 	      "foo.yaml:4:9: roles[0]: replicas is missing\n"
 	      "foo.yaml:4:19: roles[0].repicas: no such key; did you mean replicas?\n");
+	check(HEAD "roles: [{replicas: 1, default: 1, template: .spec.template}]\n" STATES,
+	      "foo.yaml:4:23: roles[0].default: no such key\n");
 	check(HEAD "roles: [{name: a, replicas: .spec..n, template: .spec.template}]\n" STATES,
 	      "foo.yaml:4:29: roles[0].replicas: '.spec..n' is not a path: a dot has no name after "
 	      "it. A name has only letters, digits, - and _; write any other key as ['KEY']\n");
