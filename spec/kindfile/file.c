@@ -25,10 +25,9 @@
 enum rule {
 	ANY,
 	A_NAME,
-	A_KIND,
-	A_PLURAL,
 	A_WORD,
-	OF_PART,
+	A_PLURAL,
+	AN_API,
 	A_PATH,
 	OF_NAMES,
 	BELOW_SPEC,
@@ -162,9 +161,9 @@ static const struct {
 } texts[N_RULES] = {
 	[A_NAME] = {LOWER, LOWER DIGIT, 20,
 		    "be 1 to 20 lower-case letters and digits, and begin with a letter"},
-	[A_KIND] = {LETTER, LETTER DIGIT, 63, "be the kind of an object, like JobSet"},
+	[A_WORD] = {LETTER DIGIT, LETTER DIGIT, 63, "be a word or a number"},
 	[A_PLURAL] = {LOWER, LOWER DIGIT "-", 63, "be the name of a resource, like jobsets"},
-	[A_WORD] = {LETTER DIGIT, LETTER DIGIT, 63, "be a number or a word"},
+	[AN_API] = {LOWER, LOWER DIGIT "-./", 253, "be GROUP/VERSION, like batch/v1"},
 };
 
 /* Return the text at P. If it is missing or not allowed, add an error and return NULL. */
@@ -362,31 +361,16 @@ static const struct kindfile_key ctl_keys[] = {
 
 /* --- the object and its parts --- */
 
-static void set_api(const struct kindfile_place *p, void *field)
-{
-	const char *api = text_at(p), *version;
-
-	if (!api)
-		return;
-	set_text(p, field);
-	version = api + strspn(api, LOWER DIGIT "-.");
-	if (!strchr(api, '/') && p->key->rule != OF_PART)
-		bad(p, "objects of the core group (%s) can't be jobs", api);
-	else if (!streq(api, "v1") && (version == api || *version != '/' || !version[1] ||
-				       version[1 + strspn(version + 1, LOWER DIGIT)]))
-		bad(p, "must be GROUP/VERSION, like batch/v1");
-}
-
 static const struct kindfile_key object_keys[] = {
-	KEY("api", struct spec_kind, api_version, set_api, .needed = true),
-	KEY("kind", struct spec_kind, kind, set_text, .rule = A_KIND, .needed = true),
+	KEY("api", struct spec_kind, api_version, set_text, .rule = AN_API, .needed = true),
+	KEY("kind", struct spec_kind, kind, set_text, .rule = A_WORD, .needed = true),
 	KEY("plural", struct spec_kind, plural, set_text, .rule = A_PLURAL, .needed = true),
 	{0},
 };
 
 static const struct kindfile_key part_keys[] = {
-	KEY("api", struct kind_part, part.api_version, set_api, .rule = OF_PART, .needed = true),
-	KEY("kind", struct kind_part, part.kind, set_text, .rule = A_KIND, .needed = true),
+	KEY("api", struct kind_part, part.api_version, set_text, .rule = AN_API, .needed = true),
+	KEY("kind", struct kind_part, part.kind, set_text, .rule = A_WORD, .needed = true),
 	KEY("plural", struct kind_part, part.plural, set_text, .rule = A_PLURAL),
 	LIST("owner_uid", struct kind_part, owner_uid, set_value),
 	LIST("named", struct kind_part, named, set_value),
@@ -459,6 +443,8 @@ static void check(const struct kindfile_place *p)
 	const struct spec_kind_file *f = p->f;
 	bool succeeds = false;
 
+	if (!strchr(f->kind.api_version, '/'))
+		bad(p, "object.api: objects of the core group can't be jobs");
 	for (size_t i = 0; i < f->states.n; i++)
 		succeeds |= f->states.v[i].is->rows->state == SPEC_SUCCEEDED;
 	if (!succeeds)

@@ -51,7 +51,7 @@ static void test_mistakes(void **state)
 	      "['KEY']\n");
 	check("format: kxfs-kind/1\nname: foo\nobject: {api: v1, kind: Secret, plural: secrets}\n" ROLES
 		      STATES,
-	      "foo.yaml:3:15: object.api: objects of the core group (v1) can't be jobs\n");
+	      "foo.yaml:1:1: object.api: objects of the core group can't be jobs\n");
 	check(HEAD ROLES "states: [{if: {condition: Bad}, is: failed}]\n",
 	      "foo.yaml:1:1: states: no row has \"is: succeeded\", so no job could ever succeed; "
 	      "add such a row\n");
@@ -65,7 +65,7 @@ static void test_mistakes(void **state)
 	check(HEAD ROLES STATES "ctl: {suspend: .metadata.labels.x}\n",
 	      "foo.yaml:6:16: ctl.suspend: must be a path below .spec, without brackets\n");
 	check(HEAD ROLES STATES "ctl: {suspend: .spec.a, terminate: {set: .spec.b, to: '}{'}}\n",
-	      "foo.yaml:6:55: ctl.terminate.to: must be a number or a word\n");
+	      "foo.yaml:6:55: ctl.terminate.to: must be a word or a number\n");
 	check(HEAD ROLES STATES "ctl: {terminate: {set: .spec.b, to: 0}}\n",
 	      "foo.yaml:6:6: ctl: suspend is missing\n");
 	check(HEAD ROLES STATES "ignore: [.status.a, .spec.b]\nuser_label: nobody\n"
