@@ -330,9 +330,7 @@ static const struct kindfile_key state_keys[] = {
 	KEY("is", struct kind_state, is, set_is, .needed = true),
 	KEY("shown", struct kind_state, shown, set_text),
 	KEY("firm", struct kind_state, firm, set_bool),
-	LIST("vague", struct kind_state, vague, set_text),
 	LIST("exact", struct kind_state, exact, set_text),
-	LIST("exact_message", struct kind_state, exact_message, set_text),
 	{0},
 };
 

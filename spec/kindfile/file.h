@@ -74,14 +74,8 @@ struct kind_state {
 	/* The word for users. If NULL: the tested condition or phase, else the word of IS. */
 	const char *shown;
 	bool firm;
-	/*
-	 * Reasons that explain less than the pods; "true" is all reasons. If EXACT or EXACT_MESSAGE
-	 * is set, all reasons that neither contains are vague, too.
-	 */
-	struct texts vague;
+	/* Reasons, or parts of messages, that explain more than the pods. */
 	struct texts exact;
-	/* parts of messages; their reasons are not vague */
-	struct texts exact_message;
 };
 
 /* An object between a job and its pods. */

@@ -205,16 +205,14 @@ static const char *phase_of(const struct kindfile_reading *r, const struct kind_
 	return state->is->shown;
 }
 
-/* True if the pods explain more than the reason in V. */
-static bool is_vague(const struct kind_state *state, const struct spec_job_view *v)
+/* True if the reason or the message in V explains more than the pods. */
+static bool is_exact(const struct kind_state *state, const struct spec_job_view *v)
 {
-	if (has(&state->exact, v->reason))
-		return false;
-	for (size_t i = 0; i < state->exact_message.n; i++)
-		if (strcasestr(v->message, state->exact_message.v[i]))
-			return false;
-	return has(&state->vague, "true") || has(&state->vague, v->reason) || state->exact.n ||
-	       state->exact_message.n;
+	for (size_t i = 0; i < state->exact.n; i++)
+		if (streq(state->exact.v[i], v->reason) ||
+		    strcasestr(v->message, state->exact.v[i]))
+			return true;
+	return false;
 }
 
 /* Set the reason why the job has ended or is ending. */
@@ -230,10 +228,9 @@ static void explain_end(const struct kindfile_reading *r, const struct kind_stat
 	if (r->file->message.n)
 		spec_read_copy(&v->message, values_text(&r->file->message, r->object),
 			       READ_MAX_MESSAGE);
-	v->vague = is_vague(state, v);
+	v->vague = !is_exact(state, v);
 	/* A pod failure policy acts on the end of a pod, which explains more. */
-	v->exact = (state->exact.n || state->exact_message.n) && !v->vague &&
-		   !streq(v->reason, SPEC_REASON_FAILURE_POLICY);
+	v->exact = !v->vague && !streq(v->reason, SPEC_REASON_FAILURE_POLICY);
 }
 
 static void explain_suspended(const struct kindfile_reading *r, const struct kind_state *state,

@@ -52,6 +52,8 @@ static void test_mistakes(void **state)
 	check("format: kxfs-kind/1\nname: foo\nobject: {api: v1, kind: Secret, plural: secrets}\n" ROLES
 		      STATES,
 	      "foo.yaml:1:1: object.api: objects of the core group can't be jobs\n");
+	check(HEAD ROLES "states: [{if: {condition: Done}, is: succeeded, exact_message: a}]\n",
+	      "foo.yaml:5:49: states[0].exact_message: no such key\n");
 	check(HEAD ROLES "states: [{if: {condition: Bad}, is: failed}]\n",
 	      "foo.yaml:1:1: states: no row has \"is: succeeded\", so no job could ever succeed; "
 	      "add such a row\n");
