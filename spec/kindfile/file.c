@@ -33,7 +33,6 @@ enum rule {
 	BELOW_SPEC,
 	IN_STATUS,
 	A_MEMBER,
-	A_LARGEST,
 	N_RULES
 };
 
@@ -213,8 +212,8 @@ static const char *wrong_value(const struct value *v, enum rule rule)
 		return "a path without brackets";
 	if (rule == A_MEMBER && !names)
 		return "a path without brackets, or a label";
-	if ((v->many && rule != A_LARGEST) || (rule == A_PATH && v->from != FROM_PATH))
-		return "a path without [*]";
+	if (rule == A_PATH && v->from != FROM_PATH)
+		return "a path";
 	return NULL;
 }
 
@@ -242,8 +241,8 @@ static void set_test(const struct kindfile_place *p, void *field)
 	cleanup_free char *why = value_parse(&p->f->arena, p->word, &test->path);
 
 	test->phase = p->key->name;
-	if (!test->phase && (why || test->path.from != FROM_PATH || test->path.many))
-		bad(p, "must be a path without [*], a label or an annotation; in states also "
+	if (!test->phase && (why || test->path.from != FROM_PATH))
+		bad(p, "must be a path, a label or an annotation; in states also "
 		       "condition, phase or reason");
 	list.key = &any;
 	set_list(&list, &test->any);
@@ -338,8 +337,7 @@ static const struct kindfile_key attempts_keys[] = {
 	LIST("failed", struct kind_attempts, failed, set_value, .rule = A_PATH),
 	LIST("restarted", struct kind_attempts, restarted, set_value, .rule = A_PATH),
 	LIST("allowed", struct kind_attempts, allowed, set_value),
-	KEY("alone", struct kind_attempts, alone, set_value, .rule = A_LARGEST),
-	KEY("pods", struct kind_attempts, pods, set_value, .rule = A_LARGEST),
+	LIST("alone", struct kind_attempts, alone, set_value),
 	{0},
 };
 

@@ -91,8 +91,7 @@ struct kind_part {
 
 /* How a kind counts attempts. */
 struct kind_attempts {
-	struct values failed, restarted, allowed;
-	struct value alone, pods;
+	struct values failed, restarted, allowed, alone;
 };
 
 #define LIST_OF(type)                                                                              \

@@ -150,16 +150,13 @@ static void read_attempts(const struct kind_attempts *a, const struct spec_value
 			  struct spec_job_view *v)
 {
 	int allowed = values_number(&a->allowed, object, 0);
-	int alone = value_largest(&a->alone, object, -1, -1);
-	/* 6 is the default of a Job's backoffLimit. */
-	bool pods = value_largest(&a->pods, object, 6, 0) > 0;
+	int alone = values_number(&a->alone, object, -1);
 
-	/* A controller that may restart the whole job does not retry single pods. */
-	v->alone = a->restarted.n ? allowed == 0 && alone > 0 : alone >= 0;
+	v->alone = alone >= 0;
 	v->max_retries = (unsigned)(v->alone ? alone : allowed);
 	v->retry_limit = a->failed.n && !v->alone ? v->max_retries + 1 : 0;
-	v->restarts = v->max_retries > 0 || alone > 0 || pods;
-	v->uncounted = !v->alone && (a->restarted.n ? pods : !a->failed.n);
+	v->restarts = v->max_retries > 0;
+	v->uncounted = !v->alone && !a->failed.n && !a->restarted.n;
 }
 
 static size_t read_job(const struct spec_reader *reader, const struct spec_value *object,

@@ -71,14 +71,15 @@ static void test_mistakes(void **state)
 	check(HEAD ROLES STATES "ctl: {terminate: {set: .spec.b, to: 0}}\n",
 	      "foo.yaml:6:6: ctl: suspend is missing\n");
 	check(HEAD ROLES STATES "ignore: [.status.a, .spec.b]\nuser_label: nobody\n"
-				"copy_without: [label a/b, '.spec.a[*].b']\n",
+				"copy_without: [label a/b, name]\n",
 	      "foo.yaml:6:21: ignore[1]: must be .status.NAME, where NAME has at most 31 bytes\n"
 	      "foo.yaml:7:13: user_label: must be a path below .spec, without brackets\n"
 	      "foo.yaml:8:27: copy_without[1]: must be a path without brackets, or a label\n");
 	check(HEAD "roles: [{replicas: '.spec.a[*].n', template: .spec.template}]\n" STATES,
-	      "foo.yaml:4:20: roles[0].replicas: must be a path without [*]\n");
+	      "foo.yaml:4:20: roles[0].replicas: '.spec.a[*].n' is not a path: a step must begin with "
+	      "a dot or ['\n");
 	check(HEAD "roles: [{replicas: 1, if: {phase: A}, template: .spec.template}]\n" STATES,
-	      "foo.yaml:4:35: roles[0].if.phase: must be a path without [*], a label or an annotation; in "
+	      "foo.yaml:4:35: roles[0].if.phase: must be a path, a label or an annotation; in "
 	      "states also condition, phase or reason\n");
 	check(HEAD ROLES "states: [{if: {reason: A}, is: succeeded}]\n",
 	      "foo.yaml:5:15: states[0].if: \"reason\" needs a \"condition\" in the same row\n");
@@ -90,11 +91,9 @@ static void test_mistakes(void **state)
 	check(HEAD "roles: frompods\n" STATES,
 	      "foo.yaml:4:8: roles: must be a list of maps, or from_pods\n");
 	check(HEAD "roles: []\n" STATES, "foo.yaml:4:8: roles: must have 1 to 64 items\n");
-	check(HEAD ROLES STATES "attempts: {alone: '.a[*].b[*].c', pods: '.a[*]'}\n",
-	      "foo.yaml:6:19: attempts.alone: '.a[*].b[*].c' is not a path: [*] is allowed once, and not "
-	      "at the end\n"
-	      "foo.yaml:6:41: attempts.pods: '.a[*]' is not a path: [*] is allowed once, and not at the "
-	      "end\n");
+	check(HEAD ROLES STATES "attempts: {failed: one, pods: .spec.n}\n",
+	      "foo.yaml:6:20: attempts.failed: must be a path\n"
+	      "foo.yaml:6:25: attempts.pods: no such key\n");
 	check(HEAD "roles: [{replicas: 1, each: \".spec['a']\", template: label x}]\n" STATES,
 	      "foo.yaml:4:29: roles[0].each: must be a path without brackets\n"
 	      "foo.yaml:4:53: roles[0].template: must be a path without brackets\n");
