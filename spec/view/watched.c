@@ -10,30 +10,7 @@
 #include "spec/view/steps.h"
 #include "spec/yaml/yaml.h"
 
-/* --- parts and pod groups --- */
-
-void spec_part_view_free(struct spec_part_view *v)
-{
-	if (v)
-		spec_meta_clear(&v->meta);
-	free(v);
-}
-
-int spec_part_view_parse(const char *json, size_t len, struct spec_part_view **ret)
-{
-	struct spec_value *o cleanup_free = NULL;
-	struct spec_part_view *v;
-
-	if (spec_value_parse_map(json, len, &o) < 0)
-		return -EINVAL;
-	v = new0(struct spec_part_view);
-	if (spec_meta_read(o, &v->meta) < 0) {
-		spec_part_view_free(v);
-		return -EINVAL;
-	}
-	*ret = v;
-	return 0;
-}
+/* --- pod groups --- */
 
 void spec_group_view_free(struct spec_group_view *v)
 {

@@ -15,14 +15,6 @@ struct spec_local_queue; /* see kueue.h */
 #define SPEC_EVENT_KILLING	 "Killing"   /* the kubelet ends a container */
 #define SPEC_EVENT_UNHEALTHY	 "Unhealthy" /* a probe has failed */
 
-/* An object between a job and its pods: the job, or another part, owns it. Plain data. */
-struct spec_part_view {
-	struct spec_meta meta;
-};
-
-int spec_part_view_parse(const char *json, size_t len, struct spec_part_view **ret);
-void spec_part_view_free(struct spec_part_view *v); /* NULL is allowed */
-
 /* A pod group. Plain data; backend/kube sets SEEN. */
 struct spec_group_view {
 	struct spec_meta meta;	   /* owner_uid: uid of the job */
