@@ -87,11 +87,13 @@ static void printf_like(2, 3) bad(const struct kindfile_place *p, const char *fm
 static void unknown_key(const struct kindfile_place *p, const struct kindfile_key *keys)
 {
 	const char *words[32] = {NULL};
-	cleanup_free char *hint = NULL;
+	cleanup_free char *all = text_copy("; the keys here are "), *hint = NULL;
 
-	for (size_t i = 0; keys[i].name && i + 1 < array_size(words); i++)
+	for (size_t i = 0; keys[i].name && i + 1 < array_size(words); i++) {
 		words[i] = keys[i].name;
-	hint = spec_suggestion(p->node->text, words, "");
+		text_set(&all, "%s%s%s", all, i ? ", " : "", words[i]);
+	}
+	hint = spec_suggestion(p->node->text, words, all);
 	bad(p, "no such key%s", hint);
 }
 

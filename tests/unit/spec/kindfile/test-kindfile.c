@@ -42,7 +42,7 @@ static void test_mistakes(void **state)
 	      "foo.yaml:4:9: roles[0]: replicas is missing\n"
 	      "foo.yaml:4:19: roles[0].repicas: no such key; did you mean replicas?\n");
 	check(HEAD "roles: [{replicas: 1, default: 1, template: .spec.template}]\n" STATES,
-	      "foo.yaml:4:23: roles[0].default: no such key\n");
+	      "foo.yaml:4:23: roles[0].default: no such key; the keys here are each, if, name, replicas, times, copies, template, grows\n");
 	check(HEAD "roles: [{name: a, replicas: .spec..n, template: .spec.template}]\n" STATES,
 	      "foo.yaml:4:29: roles[0].replicas: '.spec..n' is not a path: a dot has no name after "
 	      "it. A name has only letters, digits, - and _; write any other key as ['KEY']\n");
@@ -53,7 +53,7 @@ static void test_mistakes(void **state)
 		      STATES,
 	      "foo.yaml:1:1: object.api: objects of the core group can't be jobs\n");
 	check(HEAD ROLES "states: [{if: {condition: Done}, is: succeeded, exact_message: a}]\n",
-	      "foo.yaml:5:49: states[0].exact_message: no such key\n");
+	      "foo.yaml:5:49: states[0].exact_message: no such key; the keys here are if, is, shown, firm, exact\n");
 	check(HEAD ROLES "states: [{if: {condition: Bad}, is: failed}]\n",
 	      "foo.yaml:1:1: states: no row has \"is: succeeded\", so no job could ever succeed; "
 	      "add such a row\n");
@@ -93,7 +93,7 @@ static void test_mistakes(void **state)
 	check(HEAD "roles: []\n" STATES, "foo.yaml:4:8: roles: must have 1 to 64 items\n");
 	check(HEAD ROLES STATES "attempts: {failed: one, pods: .spec.n}\n",
 	      "foo.yaml:6:20: attempts.failed: must be a path\n"
-	      "foo.yaml:6:25: attempts.pods: no such key\n");
+	      "foo.yaml:6:25: attempts.pods: no such key; the keys here are failed, restarted, allowed, alone\n");
 	check(HEAD "roles: [{replicas: 1, each: \".spec['a']\", template: label x}]\n" STATES,
 	      "foo.yaml:4:29: roles[0].each: must be a path without brackets\n"
 	      "foo.yaml:4:53: roles[0].template: must be a path without brackets\n");
