@@ -144,13 +144,11 @@ static void version_replied(struct examine *e, const struct http_reply *reply)
 
 static void served_over(struct examine *e)
 {
-	cleanup_free char *jobs = spec_kinds_text(e->config->kinds, e->config->kind);
-
 	if (!e->n_kinds) {
 		say(e, BACKEND_WRONG,
 		    "the cluster serves no %s: check that this is the right cluster, or ask the "
 		    "cluster's administrator to install them",
-		    jobs);
+		    spec_kinds_text(e->config->kinds, e->config->kind));
 		return enter(e, OVER);
 	}
 	for (size_t i = 0; i < e->n_kinds; i++)

@@ -95,7 +95,7 @@ static void set_slot(struct kind_slot *at, const struct spec_kind *kind)
 static void surveyed(struct kinds *k)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
-	cleanup_free char *jobs = NULL, *why = NULL;
+	cleanup_free char *why = NULL;
 	int err = -EOPNOTSUPP;
 
 	k->state = IDLE;
@@ -111,11 +111,10 @@ static void surveyed(struct kinds *k)
 		report_found(k, 0, "");
 		return;
 	}
-	jobs = spec_kinds_text(k->known, k->source);
 	why = text_print("the cluster serves no %s\n"
 			 "Check that this is the right cluster, or ask the cluster's administrator "
 			 "to install them.",
-			 jobs);
+			 spec_kinds_text(k->known, k->source));
 	for (size_t i = k->n_slots; i-- > 0;) {
 		if (!k->slots[i].refused)
 			continue;

@@ -852,7 +852,7 @@ static void cluster_queue_report(struct world *w, struct object *now, const stru
 		unref(view);                                                                       \
 	}
 
-VIEW(part, spec_part_view, spec_part_view_parse, spec_part_view_free)
+VIEW(part, spec_meta, spec_meta_parse, spec_meta_free)
 VIEW(group, spec_group_view, spec_group_view_parse, spec_group_view_free)
 VIEW(workload, spec_workload_view, spec_workload_view_parse, spec_workload_view_free)
 VIEW(queue, spec_queue_view, spec_queue_view_parse, spec_queue_view_unref)
@@ -881,8 +881,7 @@ static const struct type_ops types[WORLD_N_TYPES] = {
 				  WORLD_CLUSTER_QUEUES, .by_name = true,
 				  .report = cluster_queue_report},
 	/* This table also contains the jobs that are parts of other jobs. */
-	[WORLD_PARTS... WORLD_N_TYPES - 1] = {"part", part_parse, part_unref,
-					      offsetof(struct spec_part_view, meta), WORLD_PARTS,
+	[WORLD_PARTS... WORLD_N_TYPES - 1] = {"part", part_parse, part_unref, 0, WORLD_PARTS,
 					      .owned = true, .report = part_report},
 };
 

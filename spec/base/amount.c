@@ -55,17 +55,6 @@ const char *spec_amounts_get(const struct spec_amounts *a, const char *flavor, c
 	return "";
 }
 
-bool spec_amounts_equal(const struct spec_amounts *a, const struct spec_amounts *b)
-{
-	if (a->n != b->n)
-		return false;
-	for (size_t i = 0; i < a->n; i++)
-		if (!streq(a->v[i].flavor, b->v[i].flavor) || !streq(a->v[i].name, b->v[i].name) ||
-		    !streq(a->v[i].text, b->v[i].text))
-			return false;
-	return true;
-}
-
 /* Return the factor of SUFFIX, or 0 if it is unknown. */
 static double scale(const char *suffix)
 {

@@ -25,7 +25,6 @@ void spec_amounts_add(struct spec_amounts *a, const char *flavor, const char *na
 void spec_amounts_clear(struct spec_amounts *a);
 /* Return the text of the amount, borrowed; "" if A has no such amount. */
 const char *spec_amounts_get(const struct spec_amounts *a, const char *flavor, const char *name);
-bool spec_amounts_equal(const struct spec_amounts *a, const struct spec_amounts *b);
 
 /* Return the value in base units (cores, bytes, devices); negative if TEXT is not an amount. */
 double spec_amount_value(const char *text);

@@ -25,16 +25,14 @@
 enum rule {
 	ANY,
 	A_NAME,
-	A_KIND,
-	A_PLURAL,
 	A_WORD,
-	OF_PART,
+	A_PLURAL,
+	AN_API,
 	A_PATH,
 	OF_NAMES,
 	BELOW_SPEC,
 	IN_STATUS,
 	A_MEMBER,
-	A_LARGEST,
 	N_RULES
 };
 
@@ -89,11 +87,13 @@ static void printf_like(2, 3) bad(const struct kindfile_place *p, const char *fm
 static void unknown_key(const struct kindfile_place *p, const struct kindfile_key *keys)
 {
 	const char *words[32] = {NULL};
-	cleanup_free char *hint = NULL;
+	cleanup_free char *all = text_copy("; the keys here are "), *hint = NULL;
 
-	for (size_t i = 0; keys[i].name && i + 1 < array_size(words); i++)
+	for (size_t i = 0; keys[i].name && i + 1 < array_size(words); i++) {
 		words[i] = keys[i].name;
-	hint = spec_suggestion(p->node->text, words, "");
+		text_set(&all, "%s%s%s", all, i ? ", " : "", words[i]);
+	}
+	hint = spec_suggestion(p->node->text, words, all);
 	bad(p, "no such key%s", hint);
 }
 
@@ -162,9 +162,9 @@ static const struct {
 } texts[N_RULES] = {
 	[A_NAME] = {LOWER, LOWER DIGIT, 20,
 		    "be 1 to 20 lower-case letters and digits, and begin with a letter"},
-	[A_KIND] = {LETTER, LETTER DIGIT, 63, "be the kind of an object, like JobSet"},
+	[A_WORD] = {LETTER DIGIT, LETTER DIGIT, 63, "be a word or a number"},
 	[A_PLURAL] = {LOWER, LOWER DIGIT "-", 63, "be the name of a resource, like jobsets"},
-	[A_WORD] = {LETTER DIGIT, LETTER DIGIT, 63, "be a number or a word"},
+	[AN_API] = {LOWER, LOWER DIGIT "-./", 253, "be GROUP/VERSION, like batch/v1"},
 };
 
 /* Return the text at P. If it is missing or not allowed, add an error and return NULL. */
@@ -199,16 +199,6 @@ static void set_bool(const struct kindfile_place *p, void *field)
 		*(bool *)field = (p->node->text[0] | ' ') == 't';
 }
 
-static void set_number(const struct kindfile_place *p, void *field)
-{
-	int n = p->node->type == SPEC_YAML_SCALAR ? spec_read_digits(p->node->text) : -1;
-
-	if (n < 0)
-		bad(p, "must be a number");
-	else
-		*(int *)field = n;
-}
-
 /* Return NULL if RULE allows V, else what RULE requires (static). */
 static const char *wrong_value(const struct value *v, enum rule rule)
 {
@@ -224,8 +214,8 @@ static const char *wrong_value(const struct value *v, enum rule rule)
 		return "a path without brackets";
 	if (rule == A_MEMBER && !names)
 		return "a path without brackets, or a label";
-	if ((v->many && rule != A_LARGEST) || (rule == A_PATH && v->from != FROM_PATH))
-		return "a path without [*]";
+	if (rule == A_PATH && v->from != FROM_PATH)
+		return "a path";
 	return NULL;
 }
 
@@ -253,8 +243,8 @@ static void set_test(const struct kindfile_place *p, void *field)
 	cleanup_free char *why = value_parse(&p->f->arena, p->word, &test->path);
 
 	test->phase = p->key->name;
-	if (!test->phase && (why || test->path.from != FROM_PATH || test->path.many))
-		bad(p, "must be a path without [*], a label or an annotation; in states also "
+	if (!test->phase && (why || test->path.from != FROM_PATH))
+		bad(p, "must be a path, a label or an annotation; in states also "
 		       "condition, phase or reason");
 	list.key = &any;
 	set_list(&list, &test->any);
@@ -286,7 +276,6 @@ static const struct kindfile_key role_keys[] = {
 	KEY("if", struct kind_role, tests, set_map, .keys = test_keys),
 	LIST("name", struct kind_role, name, set_value),
 	LIST("replicas", struct kind_role, replicas, set_value, .needed = true),
-	KEY("default", struct kind_role, replicas_default, set_number),
 	LIST("times", struct kind_role, times, set_value),
 	LIST("copies", struct kind_role, copies, set_value),
 	KEY("template", struct kind_role, template, set_value, .rule = OF_NAMES, .needed = true),
@@ -296,7 +285,6 @@ static const struct kindfile_key role_keys[] = {
 
 static void set_role(const struct kindfile_place *p, void *row)
 {
-	((struct kind_role *)row)->replicas_default = 1;
 	if (p->node->type != SPEC_YAML_SCALAR)
 		set_map(p, row);
 	else if (streq(p->node->text, "from_pods"))
@@ -307,7 +295,7 @@ static void set_role(const struct kindfile_place *p, void *row)
 
 static const struct kindfile_key pod_keys[] = {
 	KEY("if", struct kind_pod, tests, set_map, .keys = test_keys),
-	KEY("first", struct kind_pod, first, set_number),
+	LIST("first", struct kind_pod, first, set_value),
 	LIST("role", struct kind_pod, role, set_value),
 	LIST("index", struct kind_pod, index, set_value),
 	LIST("copy", struct kind_pod, copy, set_value),
@@ -343,19 +331,15 @@ static const struct kindfile_key state_keys[] = {
 	KEY("is", struct kind_state, is, set_is, .needed = true),
 	KEY("shown", struct kind_state, shown, set_text),
 	KEY("firm", struct kind_state, firm, set_bool),
-	LIST("vague", struct kind_state, vague, set_text),
 	LIST("exact", struct kind_state, exact, set_text),
-	LIST("exact_message", struct kind_state, exact_message, set_text),
 	{0},
 };
 
 static const struct kindfile_key attempts_keys[] = {
 	LIST("failed", struct kind_attempts, failed, set_value, .rule = A_PATH),
 	LIST("restarted", struct kind_attempts, restarted, set_value, .rule = A_PATH),
-	LIST("allowed", struct kind_attempts, allowed, set_value, .rule = A_PATH),
-	KEY("default", struct kind_attempts, allowed_default, set_number),
-	KEY("alone", struct kind_attempts, alone, set_value, .rule = A_LARGEST),
-	KEY("pods", struct kind_attempts, pods, set_value, .rule = A_LARGEST),
+	LIST("allowed", struct kind_attempts, allowed, set_value),
+	LIST("alone", struct kind_attempts, alone, set_value),
 	{0},
 };
 
@@ -375,31 +359,16 @@ static const struct kindfile_key ctl_keys[] = {
 
 /* --- the object and its parts --- */
 
-static void set_api(const struct kindfile_place *p, void *field)
-{
-	const char *api = text_at(p), *version;
-
-	if (!api)
-		return;
-	set_text(p, field);
-	version = api + strspn(api, LOWER DIGIT "-.");
-	if (!strchr(api, '/') && p->key->rule != OF_PART)
-		bad(p, "objects of the core group (%s) can't be jobs", api);
-	else if (!streq(api, "v1") && (version == api || *version != '/' || !version[1] ||
-				       version[1 + strspn(version + 1, LOWER DIGIT)]))
-		bad(p, "must be GROUP/VERSION, like batch/v1");
-}
-
 static const struct kindfile_key object_keys[] = {
-	KEY("api", struct spec_kind, api_version, set_api, .needed = true),
-	KEY("kind", struct spec_kind, kind, set_text, .rule = A_KIND, .needed = true),
+	KEY("api", struct spec_kind, api_version, set_text, .rule = AN_API, .needed = true),
+	KEY("kind", struct spec_kind, kind, set_text, .rule = A_WORD, .needed = true),
 	KEY("plural", struct spec_kind, plural, set_text, .rule = A_PLURAL, .needed = true),
 	{0},
 };
 
 static const struct kindfile_key part_keys[] = {
-	KEY("api", struct kind_part, part.api_version, set_api, .rule = OF_PART, .needed = true),
-	KEY("kind", struct kind_part, part.kind, set_text, .rule = A_KIND, .needed = true),
+	KEY("api", struct kind_part, part.api_version, set_text, .rule = AN_API, .needed = true),
+	KEY("kind", struct kind_part, part.kind, set_text, .rule = A_WORD, .needed = true),
 	KEY("plural", struct kind_part, part.plural, set_text, .rule = A_PLURAL),
 	LIST("owner_uid", struct kind_part, owner_uid, set_value),
 	LIST("named", struct kind_part, named, set_value),
@@ -472,6 +441,8 @@ static void check(const struct kindfile_place *p)
 	const struct spec_kind_file *f = p->f;
 	bool succeeds = false;
 
+	if (!strchr(f->kind.api_version, '/'))
+		bad(p, "object.api: objects of the core group can't be jobs");
 	for (size_t i = 0; i < f->states.n; i++)
 		succeeds |= f->states.v[i].is->rows->state == SPEC_SUCCEEDED;
 	if (!succeeds)

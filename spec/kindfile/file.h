@@ -36,7 +36,6 @@ struct kind_role {
 	struct kind_tests tests;
 	struct value each; /* a list or map; if TEXT is NULL, the role is the object */
 	struct values name, replicas, times, copies;
-	int replicas_default;
 	struct value template;
 	bool grows; /* as in spec_task_view */
 };
@@ -44,7 +43,7 @@ struct kind_role {
 /* A row of "pods": its values determine the replica of a pod. */
 struct kind_pod {
 	struct kind_tests tests;
-	int first; /* lowest index of a replica */
+	struct values first; /* lowest index of a replica */
 	struct values role, index, copy, copies, attempt, failures, main;
 	bool trim; /* remove the controller's name from ROLE */
 };
@@ -75,14 +74,8 @@ struct kind_state {
 	/* The word for users. If NULL: the tested condition or phase, else the word of IS. */
 	const char *shown;
 	bool firm;
-	/*
-	 * Reasons that explain less than the pods; "true" is all reasons. If EXACT or EXACT_MESSAGE
-	 * is set, all reasons that neither contains are vague, too.
-	 */
-	struct texts vague;
+	/* Reasons, or parts of messages, that explain more than the pods. */
 	struct texts exact;
-	/* parts of messages; their reasons are not vague */
-	struct texts exact_message;
 };
 
 /* An object between a job and its pods. */
@@ -98,9 +91,7 @@ struct kind_part {
 
 /* How a kind counts attempts. */
 struct kind_attempts {
-	struct values failed, restarted, allowed;
-	int allowed_default;
-	struct value alone, pods;
+	struct values failed, restarted, allowed, alone;
 };
 
 #define LIST_OF(type)                                                                              \

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses values and finds them in objects. A path is a subset of JSONPath: ".a.b", "['a/b']" and
- * "[*]", without expressions. So a search takes linear time.
+ * Parses values and finds them in objects. A path is a subset of JSONPath: ".a.b" and "['a/b']".
  */
 #include "spec/kindfile/path.h"
 
@@ -26,13 +25,13 @@ void arena_clear(struct arena *arena)
 #define NAME_BYTES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
 /*
- * Parse a step of a path at *P, and copy its key, "" for [*], to *TO. Move both past it. Return
- * NULL, or the error (static).
+ * Parse a step of a path at *P, and copy its key to *TO. Move both past it. Return NULL, or the
+ * error (static).
  */
 static const char *parse_step(const char **p, char **to)
 {
-	const char *from = *p, *end = from + 3;
-	size_t n = 0;
+	const char *from = *p, *end;
+	size_t n;
 
 	if (strncmp(from, "['", 2) == 0) {
 		from += 2;
@@ -47,8 +46,8 @@ static const char *parse_step(const char **p, char **to)
 		if (n == 0)
 			return "a dot has no name after it. A name has only letters, digits, - and "
 			       "_; write any other key as ['KEY']";
-	} else if (strncmp(from, "[*]", 3) != 0) {
-		return "a step must begin with a dot, [' or [*]";
+	} else {
+		return "a step must begin with a dot or ['";
 	}
 	memcpy(*to, from, n);
 	(*to)[n] = '\0';
@@ -67,9 +66,6 @@ static const char *parse_path(struct value *v, const char *p, char *to)
 	while (*p && !why) {
 		v->last = to;
 		why = parse_step(&p, &to);
-		if (!why && !*v->last && (v->many || !*p))
-			why = "[*] is allowed once, and not at the end";
-		v->many |= !*v->last;
 	}
 	return why;
 }
@@ -160,22 +156,4 @@ int values_number(const struct values *v, const struct spec_value *object, int n
 	for (size_t i = 0; i < v->n && ret < 0; i++)
 		ret = spec_read_digits(value_text(&v->v[i], object));
 	return ret < 0 ? none : ret;
-}
-
-int value_largest(const struct value *v, const struct spec_value *object, int each, int none)
-{
-	struct value rest = *v;
-	struct values one = {&rest, 1};
-	int ret = none;
-
-	if (!v->many)
-		return values_number(&one, object, none);
-	for (; *rest.steps; rest.steps = next(rest.steps))
-		object = spec_read_member(object, rest.steps);
-	rest.steps = next(rest.steps);
-	if (!object || object->type != SPEC_VALUE_LIST)
-		return none;
-	for (size_t i = 0; i < spec_read_count(object); i++)
-		ret = max_of(ret, values_number(&one, spec_read_at(object, i), each));
-	return ret;
 }

@@ -22,11 +22,10 @@ struct value {
 	enum { FROM_CONSTANT, FROM_PATH, FROM_KEY, FROM_NAME } from;
 	const char *text; /* as written in the kind file */
 	/*
-	 * The keys of a path, each with its NUL, and the last of them. "" is each item of a list
-	 * ([*]). Labels and annotations are paths, too.
+	 * The keys of a path, each with its NUL, and the last of them. Labels and annotations are
+	 * paths, too.
 	 */
 	const char *steps, *last;
-	bool many; /* there is a [*] */
 };
 
 /* Alternatives: the first that an object has counts. */
@@ -38,7 +37,7 @@ struct values {
 /* Parse TEXT into *RET. Return NULL, or the error (malloc'ed). */
 char *value_parse(struct arena *arena, const char *text, struct value *ret);
 
-/* Return what is at the path V (without [*]) in OBJECT (borrowed); NULL if absent or null. */
+/* Return what is at the path V in OBJECT (borrowed); NULL if absent or null. */
 const struct spec_value *value_at(const struct value *v, const struct spec_value *object);
 /* Return the time at the path V in OBJECT, or 0. */
 int64_t value_time(const struct value *v, const struct spec_value *object);
@@ -48,5 +47,3 @@ const char *value_text(const struct value *v, const struct spec_value *object);
 const char *values_text(const struct values *v, const struct spec_value *object);
 /* Return the first of V that is a number from 0 to INT32_MAX in OBJECT, else NONE. */
 int values_number(const struct values *v, const struct spec_value *object, int none);
-/* Return the largest number at V in OBJECT, else NONE. An item without a number is EACH. */
-int value_largest(const struct value *v, const struct spec_value *object, int each, int none);

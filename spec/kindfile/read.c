@@ -103,7 +103,7 @@ static size_t add_tasks(const struct spec_kind_file *f, const struct kind_role *
 	const char *name =
 		role->name.n ? values_text(&role->name, item) : spec_pod_choose_main(template, "");
 	int copies = values_number(&role->copies, item, 1);
-	int64_t pods = (int64_t)values_number(&role->replicas, item, role->replicas_default) *
+	int64_t pods = (int64_t)values_number(&role->replicas, item, 1) *
 		       values_number(&role->times, item, 1);
 
 	for (int i = 0; i < copies && n <= SPEC_MAX_REPLICAS; i++, n++) {
@@ -149,17 +149,14 @@ static size_t read_tasks(const struct spec_kind_file *f, const struct spec_value
 static void read_attempts(const struct kind_attempts *a, const struct spec_value *object,
 			  struct spec_job_view *v)
 {
-	int allowed = values_number(&a->allowed, object, a->allowed_default);
-	int alone = value_largest(&a->alone, object, -1, -1);
-	/* 6 is the default of a Job's backoffLimit. */
-	bool pods = value_largest(&a->pods, object, 6, 0) > 0;
+	int allowed = values_number(&a->allowed, object, 0);
+	int alone = values_number(&a->alone, object, -1);
 
-	/* A controller that may restart the whole job does not retry single pods. */
-	v->alone = a->restarted.n ? allowed == 0 && alone > 0 : alone >= 0;
+	v->alone = alone >= 0;
 	v->max_retries = (unsigned)(v->alone ? alone : allowed);
 	v->retry_limit = a->failed.n && !v->alone ? v->max_retries + 1 : 0;
-	v->restarts = v->max_retries > 0 || alone > 0 || pods;
-	v->uncounted = !v->alone && (a->restarted.n ? pods : !a->failed.n);
+	v->restarts = v->max_retries > 0;
+	v->uncounted = !v->alone && !a->failed.n && !a->restarted.n;
 }
 
 static size_t read_job(const struct spec_reader *reader, const struct spec_value *object,
@@ -205,16 +202,14 @@ static const char *phase_of(const struct kindfile_reading *r, const struct kind_
 	return state->is->shown;
 }
 
-/* True if the pods explain more than the reason in V. */
-static bool is_vague(const struct kind_state *state, const struct spec_job_view *v)
+/* True if the reason or the message in V explains more than the pods. */
+static bool is_exact(const struct kind_state *state, const struct spec_job_view *v)
 {
-	if (has(&state->exact, v->reason))
-		return false;
-	for (size_t i = 0; i < state->exact_message.n; i++)
-		if (strcasestr(v->message, state->exact_message.v[i]))
-			return false;
-	return has(&state->vague, "true") || has(&state->vague, v->reason) || state->exact.n ||
-	       state->exact_message.n;
+	for (size_t i = 0; i < state->exact.n; i++)
+		if (streq(state->exact.v[i], v->reason) ||
+		    strcasestr(v->message, state->exact.v[i]))
+			return true;
+	return false;
 }
 
 /* Set the reason why the job has ended or is ending. */
@@ -230,10 +225,9 @@ static void explain_end(const struct kindfile_reading *r, const struct kind_stat
 	if (r->file->message.n)
 		spec_read_copy(&v->message, values_text(&r->file->message, r->object),
 			       READ_MAX_MESSAGE);
-	v->vague = is_vague(state, v);
+	v->vague = !is_exact(state, v);
 	/* A pod failure policy acts on the end of a pod, which explains more. */
-	v->exact = (state->exact.n || state->exact_message.n) && !v->vague &&
-		   !streq(v->reason, SPEC_REASON_FAILURE_POLICY);
+	v->exact = !v->vague && !streq(v->reason, SPEC_REASON_FAILURE_POLICY);
 }
 
 static void explain_suspended(const struct kindfile_reading *r, const struct kind_state *state,
@@ -408,6 +402,7 @@ static void read_pod(const struct spec_reader *reader, const struct spec_value *
 	const char *container = row->main.n ? values_text(&row->main, object) : role;
 	cleanup_free char *main = spec_name_norm(container); /* a label may have the role's name */
 	int index = values_number(&row->index, object, -1);
+	int first = values_number(&row->first, object, 0);
 	cleanup_free char *trimmed = NULL;
 	char task[READ_MAX_WORD + 1];
 
@@ -419,7 +414,7 @@ static void read_pod(const struct spec_reader *reader, const struct spec_value *
 	name_task(f, role, values_number(&row->copy, object, 0),
 		  values_number(&row->copies, object, 1), task, sizeof(task));
 	/* Pods of all Jobs have the same row, but only those of Indexed Jobs have an index. */
-	v->index = index < row->first ? UINT32_MAX : (unsigned)(index - row->first);
+	v->index = index < first ? UINT32_MAX : (unsigned)(index - first);
 	v->failures = (unsigned)values_number(&row->failures, object, 0);
 	v->retry = row->attempt.n ? (unsigned)values_number(&row->attempt, object, 0)
 				  : SPEC_RETRY_UNKNOWN;

@@ -197,6 +197,32 @@ static int jobset_build(struct spec_build *b)
 	return 0;
 }
 
+/*
+ * Read what the kind file can't express: how often the Jobs of a JobSet retry single pods. A JobSet
+ * that may be restarted as a whole retries no replica by itself.
+ */
+static void jobset_hook(const struct spec_value *object, struct spec_job_view *v)
+{
+	const struct spec_value *spec = spec_read_map(object, "spec");
+	const struct spec_value *jobs = spec_read_list(spec, "replicatedJobs");
+	int all = spec_read_int(spec_read_map(spec, "failurePolicy"), "maxRestarts", 0);
+	int alone = 0;
+	bool pods = false;
+
+	for (size_t i = 0; i < spec_read_count(jobs); i++) {
+		const struct spec_value *template =
+			spec_read_map(spec_read_at(jobs, i), "template");
+		const struct spec_value *job = spec_read_map(template, "spec");
+
+		alone = max_of(alone, spec_read_int(job, "backoffLimitPerIndex", 0));
+		pods |= spec_read_int(job, "backoffLimit", 6) > 0; /* 6 is the server's default */
+	}
+	v->alone = all == 0 && alone > 0;
+	v->max_retries = (unsigned)(v->alone ? alone : all);
+	v->restarts = all > 0 || alone > 0 || pods;
+	v->uncounted = pods && !v->alone;
+}
+
 const struct spec_kind spec_jobset = {
 	.name = "jobset",
 	.scheduler = "jobset",
@@ -205,6 +231,7 @@ const struct spec_kind spec_jobset = {
 	.options = jobset_options,
 	.pod_name_len = jobset_pod_name_len,
 	.build = jobset_build,
+	.hook = jobset_hook,
 };
 
 /* --- batch Job --- */

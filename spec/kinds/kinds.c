@@ -8,9 +8,6 @@
 #include "spec/base/mem.h"
 #include "spec/base/value.h"
 
-/* A text for users names at most this many kinds and counts the others. */
-#define MAX_NAMED 5u
-
 /*
  * The kinds that are at least partly written in C, in order of preference. The last kind of a slot
  * (slot_of) is the newest. If a kind has no reader here, a file in share/kinds/ describes how kxfs
@@ -185,22 +182,9 @@ const struct spec_kind *spec_kind_meant(const struct spec_kinds *kinds, const ch
 	return NULL;
 }
 
-char *spec_kinds_text(const struct spec_kinds *kinds, const char *source)
+const char *spec_kinds_text(const struct spec_kinds *kinds, const char *source)
 {
-	const char *words[SPEC_MAX_KINDS];
-	char *text = text_copy("");
-	size_t n = 0, named;
-
-	for (size_t i = 0; i < kinds->n; i++)
-		if (is_meant(kinds->v[i], source) &&
-		    (!n || !streq(words[n - 1], kinds->v[i]->jobs)))
-			words[n++] = kinds->v[i]->jobs;
-	named = n > MAX_NAMED ? MAX_NAMED : n;
-	for (size_t i = 0; i < named; i++)
-		text_set(&text, "%s%s%s", text, i == 0 ? "" : i < n - 1 ? ", " : " or ", words[i]);
-	if (named < n)
-		text_set(&text, "%s or %zu other kinds of jobs", text, n - named);
-	return text;
+	return *source ? spec_kind_meant(kinds, source, 0)->jobs : "jobs that kxfs can show";
 }
 
 /* True if the APIGroupList LIST contains VERSION ("batch/v1"). */

@@ -49,8 +49,8 @@ const struct spec_kind *spec_kind_default(const struct spec_kind *const *kinds, 
 /* Return the rules for an AppDef for KIND; if NULL, for any kind or a local job. */
 void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kind,
 			 const char *home);
-/* Name the jobs of a mount of SOURCE, malloc'ed: "Volcano jobs, AppWrappers or Jobs". */
-char *spec_kinds_text(const struct spec_kinds *kinds, const char *source);
+/* Name the jobs of a mount of SOURCE for users (static): "Volcano jobs". */
+const char *spec_kinds_text(const struct spec_kinds *kinds, const char *source);
 
 /*
  * Find the kinds that a mount of SOURCE can show. LIST is the server's reply to "/apis" (an

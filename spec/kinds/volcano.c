@@ -157,28 +157,17 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 
 /* --- pods --- */
 
-/* Return KEY in a pod's annotations, else in its labels. Some keys have no label. */
-static const char *note_of(const struct spec_value *object, const char *key)
-{
-	const struct spec_value *metadata = spec_read_map(object, "metadata");
-	const char *text = spec_read_text(spec_read_map(metadata, "annotations"), key);
-
-	return *text ? text : spec_read_text(spec_view_labels(object), key);
-}
-
 static void read_pod(const struct spec_reader *reader, const struct spec_value *object,
 		     struct spec_pod_view *v)
 {
-	int index = spec_read_digits(note_of(object, "volcano.sh/task-index"));
-	int retry = spec_read_digits(note_of(object, "volcano.sh/job-retry-count"));
-	const char *dash = strrchr(v->meta.name, '-');
+	const struct spec_value *notes =
+		spec_read_map(spec_read_map(object, "metadata"), "annotations");
+	int index = spec_read_digits(spec_read_text(notes, "volcano.sh/task-index"));
+	int retry = spec_read_digits(spec_read_text(notes, "volcano.sh/job-retry-count"));
 
-	/* The pod's name is JOB-TASK-INDEX. */
-	if (index < 0 && dash)
-		index = spec_read_digits(dash + 1);
 	v->index = index < 0 ? SPEC_INDEX_NONE : (unsigned)index;
 	v->retry = retry < 0 ? 0 : (unsigned)retry;
-	spec_read_copy(&v->task, note_of(object, "volcano.sh/task-spec"), READ_MAX_WORD);
+	spec_read_copy_word(&v->task, notes, "volcano.sh/task-spec");
 	spec_read_copy(&v->main, spec_pod_choose_main(object, v->task), READ_MAX_WORD);
 }
 
@@ -323,7 +312,7 @@ static enum spec_control_outcome outcome(enum spec_action action,
 }
 
 const struct spec_control spec_volcano_control = {
-	.known = (BIT(SPEC_N_ACTIONS) - 1) & ~BIT(SPEC_RELEASE),
+	.known = BIT(SPEC_SUSPEND) | BIT(SPEC_RESUME) | BIT(SPEC_RESTART) | BIT(SPEC_TERMINATE),
 	/*
 	 * Volcano deletes a Command before it acts. In between, kxfs could create the Command
 	 * again, and Volcano would restart the job twice.

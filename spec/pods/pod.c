@@ -337,11 +337,6 @@ static int make_parts(struct spec_pod_role *r)
 
 /* --- a role --- */
 
-static bool has_macros(const char *text)
-{
-	return strchr(text, '$') != NULL;
-}
-
 static int find_overlay(struct spec_pod_role *r)
 {
 	struct spec_build *b = r->pods->build;
@@ -351,13 +346,11 @@ static int find_overlay(struct spec_pod_role *r)
 	if (!r->role->metadata)
 		return 0;
 	r->metadata = spec_tree_parse(r->role->metadata);
-	r->overlay_varies = has_macros(r->role->metadata);
 	return spec_overlay_find(r->metadata, path, &r->overlay, &r->overlay_path, b->errors);
 }
 
 int spec_pod_role_init(struct spec_pod_role *r, struct spec_pods *p, size_t index)
 {
-	const struct spec_map *env = &p->build->app->roles[index].env;
 	int errs[3] = {0};
 
 	*r = (struct spec_pod_role){.pods = p,
@@ -375,25 +368,15 @@ int spec_pod_role_init(struct spec_pod_role *r, struct spec_pods *p, size_t inde
 	spec_tree_add(r->labels, "torchx.pytorch.org/role-index",
 		      spec_tree_format("%zu", r->index));
 	spec_tree_add(r->labels, "torchx.pytorch.org/role-name", label(r->role->name));
-	r->env = new0_n(struct json_object *, env->n);
-	for (size_t i = 0; i < env->n; i++)
-		if (!has_macros(env->v[i].value))
-			r->env[i] = variable(env->v[i].key, env->v[i].value);
-	r->image_env = variable(IMAGE, json_object_get_string(r->image));
 	return 0;
 }
 
 void spec_pod_role_clear(struct spec_pod_role *r)
 {
-	for (size_t i = 0; r->env && i < r->role->env.n; i++)
-		json_object_put(r->env[i]);
-	free(r->env);
 	json_object_put(r->labels);
 	json_object_put(r->spec);
 	json_object_put(r->container);
 	json_object_put(r->image);
-	json_object_put(r->image_env);
-	json_object_put(r->command);
 	json_object_put(r->more_env);
 	json_object_put(r->metadata);
 	free(r->overlay_path);
@@ -421,18 +404,11 @@ static struct json_object *expand(const char *text, const struct spec_macros *m)
 
 static struct json_object *make_command(struct spec_pod_role *r, const struct spec_macros *m)
 {
-	struct json_object *ret;
-	bool varies = false;
+	struct json_object *ret = spec_tree_list(r->role->n_args + 1);
 
-	if (r->command)
-		return json_object_get(r->command);
-	ret = spec_tree_list(r->role->n_args + 1);
 	spec_tree_append(ret, spec_tree_string(r->role->entrypoint));
-	for (size_t i = 0; i < r->role->n_args; i++) {
-		varies |= has_macros(r->role->args[i]);
+	for (size_t i = 0; i < r->role->n_args; i++)
 		spec_tree_append(ret, expand(r->role->args[i], m));
-	}
-	r->command = varies ? NULL : json_object_get(ret);
 	return ret;
 }
 
@@ -445,13 +421,14 @@ static struct json_object *make_env(struct spec_pod_role *r, bool rank0,
 				    const struct spec_macros *m)
 {
 	const struct spec_map *env = &r->role->env;
+	struct json_object *image cleanup_json = variable(IMAGE, json_object_get_string(r->image));
 	const struct {
 		const char *name;
 		struct json_object *variable;
 	} own[] = {
 		{JOB_ID, r->pods->job_id},
 		{RANK0_HOST, rank0 ? r->pods->rank0 : NULL},
-		{IMAGE, r->image_env},
+		{IMAGE, image},
 	};
 	bool set[array_size(own)] = {0};
 	struct json_object *ret = spec_tree_list(env->n + array_size(own) + 2);
@@ -459,8 +436,8 @@ static struct json_object *make_env(struct spec_pod_role *r, bool rank0,
 	if (r->pods->number)
 		spec_tree_append(ret, json_object_get(r->pods->number));
 	for (size_t i = 0; i < env->n; i++) {
-		struct json_object *made = json_object_get(r->env[i]);
-		cleanup_free char *value = NULL;
+		cleanup_free char *value = spec_macro_expand(env->v[i].value, m);
+		struct json_object *made = variable(env->v[i].key, value);
 
 		for (size_t k = 0; k < array_size(own); k++) {
 			if (!own[k].variable || !streq(env->v[i].key, own[k].name))
@@ -470,10 +447,6 @@ static struct json_object *make_env(struct spec_pod_role *r, bool rank0,
 				continue;
 			json_object_put(made);
 			made = json_object_get(own[k].variable);
-		}
-		if (!made) {
-			value = spec_macro_expand(env->v[i].value, m);
-			made = variable(env->v[i].key, value);
 		}
 		spec_tree_append(ret, made);
 	}
@@ -509,8 +482,7 @@ static struct json_object *expand_all(struct json_object *value, const struct sp
 	struct json_object *ret;
 	size_t n;
 
-	if (json_object_is_type(value, json_type_string) &&
-	    has_macros(json_object_get_string(value)))
+	if (json_object_is_type(value, json_type_string))
 		return expand(json_object_get_string(value), m);
 	if (json_object_is_type(value, json_type_array)) {
 		n = json_object_array_length(value);
@@ -547,14 +519,14 @@ static int apply_overlay(struct spec_pod_role *r, const struct spec_macros *m,
 
 	if (!r->overlay)
 		return 0;
-	if (r->pods->replica_id && r->overlay_varies && overlay_names_replica(r, m))
+	if (r->pods->replica_id && overlay_names_replica(r, m))
 		return spec_build_refuse(
 			r->pods->build, r->overlay_path,
 			"%s creates all pods of a role from one template, so ${replica_id} is "
 			"not allowed in an overlay: use args or env, or a scheduler other than "
 			"%s",
 			r->pods->build->kind->kind, r->pods->build->kind->name);
-	overlay = r->overlay_varies ? expand_all(r->overlay, m) : json_object_get(r->overlay);
+	overlay = expand_all(r->overlay, m);
 	err = spec_overlay_apply(*pod, overlay, r->overlay_path, &overlaid, r->pods->build->errors);
 	if (err)
 		return err;

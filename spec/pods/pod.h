@@ -98,13 +98,9 @@ struct spec_pod_role {
 	struct json_object *spec;      /* without the container */
 	struct json_object *container; /* without name, image, command and environment */
 	struct json_object *image;
-	struct json_object *image_env; /* the variable with the image's name */
-	struct json_object *command;   /* NULL if it has macros */
-	struct json_object **env;      /* for each variable of the role; NULL if it has macros */
-	struct json_object *more_env;  /* the kind appends these variables */
-	struct json_object *metadata;  /* of the role; has the overlay */
-	struct json_object *overlay;   /* or NULL */
-	bool overlay_varies;	       /* the overlay may have macros */
+	struct json_object *more_env; /* the kind appends these variables */
+	struct json_object *metadata; /* of the role; has the overlay */
+	struct json_object *overlay;  /* or NULL */
 	char *overlay_path;
 };
 

@@ -67,19 +67,6 @@ struct spec_local_queue *spec_local_queue_read(const struct spec_value *object)
 	return q;
 }
 
-bool spec_local_queue_same(const struct spec_local_queue *a, const struct spec_local_queue *b)
-{
-	if (!a || !b)
-		return a == b;
-	return streq(a->cluster_queue, b->cluster_queue) && streq(a->stop_policy, b->stop_policy) &&
-	       a->active.is_set == b->active.is_set && a->active.is_true == b->active.is_true &&
-	       streq(a->active.reason, b->active.reason) &&
-	       streq(a->active.message, b->active.message) && a->pending == b->pending &&
-	       a->reserving == b->reserving && a->admitted == b->admitted &&
-	       spec_amounts_equal(&a->used, &b->used) &&
-	       spec_amounts_equal(&a->reserved, &b->reserved);
-}
-
 /* --- ClusterQueues --- */
 
 struct spec_cluster_queue_view *spec_cluster_queue_view_ref(struct spec_cluster_queue_view *v)

@@ -120,6 +120,25 @@ int spec_meta_read(const struct spec_value *object, struct spec_meta *m)
 	return 0;
 }
 
+int spec_meta_parse(const char *json, size_t len, struct spec_meta **ret)
+{
+	struct spec_value *o cleanup_free = NULL;
+	struct spec_meta m = {0};
+
+	if (spec_value_parse_map(json, len, &o) < 0 || spec_meta_read(o, &m) < 0)
+		return -EINVAL;
+	*ret = new0(struct spec_meta);
+	**ret = m;
+	return 0;
+}
+
+void spec_meta_free(struct spec_meta *m)
+{
+	if (m)
+		spec_meta_clear(m);
+	free(m);
+}
+
 const char *spec_group_version(const char *json, size_t len)
 {
 	/* Supported versions, the newest of each group first. */

@@ -163,7 +163,6 @@ bool spec_queue_is_stopped(const char *policy);
 
 struct spec_local_queue *spec_local_queue_read(const struct spec_value *object);
 void spec_local_queue_free(struct spec_local_queue *q); /* NULL is allowed */
-bool spec_local_queue_same(const struct spec_local_queue *a, const struct spec_local_queue *b);
 /* Implement spec_queue_view_text for a LocalQueue. */
 void spec_local_queue_text(const struct spec_queue_view *v,
 			   const struct spec_cluster_queue_view *cluster, size_t pending,

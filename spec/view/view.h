@@ -33,6 +33,10 @@ struct spec_meta {
 	int64_t deleted; /* when its deletion was requested, or 0 */
 };
 
+/* Parse the metadata of an object. Return 0, or -EINVAL if its name or uid is not valid. */
+int spec_meta_parse(const char *json, size_t len, struct spec_meta **ret);
+void spec_meta_free(struct spec_meta *m); /* NULL is allowed */
+
 enum spec_container_state { SPEC_WAITING, SPEC_STARTED, SPEC_TERMINATED };
 
 /* A container's current run, and the result of the run before. Plain data. */

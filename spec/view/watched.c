@@ -10,30 +10,7 @@
 #include "spec/view/steps.h"
 #include "spec/yaml/yaml.h"
 
-/* --- parts and pod groups --- */
-
-void spec_part_view_free(struct spec_part_view *v)
-{
-	if (v)
-		spec_meta_clear(&v->meta);
-	free(v);
-}
-
-int spec_part_view_parse(const char *json, size_t len, struct spec_part_view **ret)
-{
-	struct spec_value *o cleanup_free = NULL;
-	struct spec_part_view *v;
-
-	if (spec_value_parse_map(json, len, &o) < 0)
-		return -EINVAL;
-	v = new0(struct spec_part_view);
-	if (spec_meta_read(o, &v->meta) < 0) {
-		spec_part_view_free(v);
-		return -EINVAL;
-	}
-	*ret = v;
-	return 0;
-}
+/* --- pod groups --- */
 
 void spec_group_view_free(struct spec_group_view *v)
 {
@@ -287,15 +264,6 @@ int spec_local_queue_parse(const char *json, size_t len, struct spec_queue_view 
 	return parse_queue(json, len, true, ret);
 }
 
-bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_queue_view *b)
-{
-	return streq(a->meta.uid, b->meta.uid) && streq(a->state, b->state) &&
-	       a->weight == b->weight && spec_amounts_equal(&a->capability, &b->capability) &&
-	       spec_amounts_equal(&a->allocated, &b->allocated) &&
-	       spec_amounts_equal(&a->reserved, &b->reserved) &&
-	       spec_local_queue_same(a->local, b->local);
-}
-
 static void put_amounts(struct json_object *o, const char *key, const struct spec_amounts *a)
 {
 	struct json_object *map = spec_tree_add(o, key, spec_tree_map());
@@ -324,4 +292,14 @@ void spec_queue_view_text(const struct spec_queue_view *v,
 	spec_tree_number(o, "pending", (int64_t)pending);
 	spec_tree_number(o, "running", (int64_t)running);
 	spec_yaml_emit(o, 0, ret, ret_len);
+}
+
+bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_queue_view *b)
+{
+	cleanup_free char *one = NULL, *two = NULL;
+	size_t len;
+
+	spec_queue_view_text(a, NULL, 0, 0, &one, &len);
+	spec_queue_view_text(b, NULL, 0, 0, &two, &len);
+	return streq(a->meta.uid, b->meta.uid) && streq(one, two);
 }

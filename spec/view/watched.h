@@ -15,14 +15,6 @@ struct spec_local_queue; /* see kueue.h */
 #define SPEC_EVENT_KILLING	 "Killing"   /* the kubelet ends a container */
 #define SPEC_EVENT_UNHEALTHY	 "Unhealthy" /* a probe has failed */
 
-/* An object between a job and its pods: the job, or another part, owns it. Plain data. */
-struct spec_part_view {
-	struct spec_meta meta;
-};
-
-int spec_part_view_parse(const char *json, size_t len, struct spec_part_view **ret);
-void spec_part_view_free(struct spec_part_view *v); /* NULL is allowed */
-
 /* A pod group. Plain data; backend/kube sets SEEN. */
 struct spec_group_view {
 	struct spec_meta meta;	   /* owner_uid: uid of the job */
@@ -91,7 +83,6 @@ int spec_queue_view_parse(const char *json, size_t len, struct spec_queue_view *
 struct spec_queue_view *spec_queue_view_ref(struct spec_queue_view *v);
 void spec_queue_view_unref(struct spec_queue_view *v); /* NULL is allowed */
 define_cleanup(spec_queue_view_unrefp, struct spec_queue_view *, spec_queue_view_unref)
-bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_queue_view *b);
 /*
  * Return queues/NAME/status as YAML. PENDING and RUNNING count jobs of this namespace. CLUSTER is
  * the ClusterQueue of a LocalQueue, or NULL if unknown.
@@ -99,3 +90,5 @@ bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_que
 void spec_queue_view_text(const struct spec_queue_view *v,
 			  const struct spec_cluster_queue_view *cluster, size_t pending,
 			  size_t running, char **ret, size_t *ret_len);
+/* True if A and B are the same queue, with the same text. */
+bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_queue_view *b);

@@ -308,7 +308,7 @@ pods: {role: label volcano.sh/job-name, index: name}
 phase: .status.state.phase
 states:
 - {if: {phase: Succeed}, is: succeeded}
-- {if: {phase: Failed}, is: failed, vague: true}
+- {if: {phase: Failed}, is: failed}
 - {if: {phase: Terminating}, is: ending}
 - {if: {phase: Running}, is: running}
 - {if: {phase: Pending}, is: pending}

@@ -3,7 +3,6 @@
 whose end MCAD does not report, cancelling; the default kind, and refusals."""
 
 import json
-import re
 import time
 
 import harness
@@ -311,9 +310,9 @@ def test_nothing_is_served(said, server):  # noqa: F811
     server.uninstall(st.APPWRAPPERS)
     assert said(source="mcad:test") == (
         "kxfs: the cluster serves no AppWrappers\nCheck that this is the right cluster, or ask the cluster's administrator to install them.\n")
-    assert re.fullmatch(
-        r"kxfs: the cluster serves no Volcano jobs, AppWrappers, JobSets, Jobs, PyTorchJobs or \d+ other kinds of jobs\n"
-        r"Check that this is the right cluster, or ask the cluster's administrator to install them\.\n", said(source="test"))
+    assert said(source="test") == (
+        "kxfs: the cluster serves no jobs that kxfs can show\n"
+        "Check that this is the right cluster, or ask the cluster's administrator to install them.\n")
 
 
 def test_refused(said, server):  # noqa: F811

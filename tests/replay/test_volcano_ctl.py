@@ -242,6 +242,7 @@ def is_aborting(job):
 
 def test_suspend_and_resume(kx, server, job):
     assert actions(job) == BUSY
+    assert harness.err_of(write_ctl, job, "queue team") == "ENOTSUP"
     obeyed(job, "suspend\n", lambda: is_aborting(job))
     harness.wait_for(lambda: job.status()["phase"] == "Aborted")
     assert job.state() == "CANCELLED"

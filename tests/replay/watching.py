@@ -43,7 +43,7 @@ def pod(owner, task, index, phase="Pending", containers=("main",), init=(), code
     tree = {
         "metadata": {"name": f"{owner.name}-{task}-{index}", "namespace": owner.namespace,
                      "uid": str(uuid.uuid4()), "labels": labels, "creationTimestamp": st.now(),
-                     "annotations": {"volcano.sh/job-retry-count": "0", "volcano.sh/job-version": "0"},
+                     "annotations": {**labels, "volcano.sh/job-retry-count": "0", "volcano.sh/job-version": "0"},
                      "ownerReferences": [{"apiVersion": st.JOBS.api_version, "kind": "Job",
                                           "name": owner.name, "uid": owner.uid, "controller": True,
                                           "blockOwnerDeletion": True}]},

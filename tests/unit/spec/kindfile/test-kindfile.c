@@ -41,6 +41,8 @@ static void test_mistakes(void **state)
 	check(HEAD "roles: [{name: a, repicas: 1, template: .spec.template}]\n" STATES,
 	      "foo.yaml:4:9: roles[0]: replicas is missing\n"
 	      "foo.yaml:4:19: roles[0].repicas: no such key; did you mean replicas?\n");
+	check(HEAD "roles: [{replicas: 1, default: 1, template: .spec.template}]\n" STATES,
+	      "foo.yaml:4:23: roles[0].default: no such key; the keys here are each, if, name, replicas, times, copies, template, grows\n");
 	check(HEAD "roles: [{name: a, replicas: .spec..n, template: .spec.template}]\n" STATES,
 	      "foo.yaml:4:29: roles[0].replicas: '.spec..n' is not a path: a dot has no name after "
 	      "it. A name has only letters, digits, - and _; write any other key as ['KEY']\n");
@@ -49,7 +51,9 @@ static void test_mistakes(void **state)
 	      "['KEY']\n");
 	check("format: kxfs-kind/1\nname: foo\nobject: {api: v1, kind: Secret, plural: secrets}\n" ROLES
 		      STATES,
-	      "foo.yaml:3:15: object.api: objects of the core group (v1) can't be jobs\n");
+	      "foo.yaml:1:1: object.api: objects of the core group can't be jobs\n");
+	check(HEAD ROLES "states: [{if: {condition: Done}, is: succeeded, exact_message: a}]\n",
+	      "foo.yaml:5:49: states[0].exact_message: no such key; the keys here are if, is, shown, firm, exact\n");
 	check(HEAD ROLES "states: [{if: {condition: Bad}, is: failed}]\n",
 	      "foo.yaml:1:1: states: no row has \"is: succeeded\", so no job could ever succeed; "
 	      "add such a row\n");
@@ -63,18 +67,19 @@ static void test_mistakes(void **state)
 	check(HEAD ROLES STATES "ctl: {suspend: .metadata.labels.x}\n",
 	      "foo.yaml:6:16: ctl.suspend: must be a path below .spec, without brackets\n");
 	check(HEAD ROLES STATES "ctl: {suspend: .spec.a, terminate: {set: .spec.b, to: '}{'}}\n",
-	      "foo.yaml:6:55: ctl.terminate.to: must be a number or a word\n");
+	      "foo.yaml:6:55: ctl.terminate.to: must be a word or a number\n");
 	check(HEAD ROLES STATES "ctl: {terminate: {set: .spec.b, to: 0}}\n",
 	      "foo.yaml:6:6: ctl: suspend is missing\n");
 	check(HEAD ROLES STATES "ignore: [.status.a, .spec.b]\nuser_label: nobody\n"
-				"copy_without: [label a/b, '.spec.a[*].b']\n",
+				"copy_without: [label a/b, name]\n",
 	      "foo.yaml:6:21: ignore[1]: must be .status.NAME, where NAME has at most 31 bytes\n"
 	      "foo.yaml:7:13: user_label: must be a path below .spec, without brackets\n"
 	      "foo.yaml:8:27: copy_without[1]: must be a path without brackets, or a label\n");
 	check(HEAD "roles: [{replicas: '.spec.a[*].n', template: .spec.template}]\n" STATES,
-	      "foo.yaml:4:20: roles[0].replicas: must be a path without [*]\n");
+	      "foo.yaml:4:20: roles[0].replicas: '.spec.a[*].n' is not a path: a step must begin with "
+	      "a dot or ['\n");
 	check(HEAD "roles: [{replicas: 1, if: {phase: A}, template: .spec.template}]\n" STATES,
-	      "foo.yaml:4:35: roles[0].if.phase: must be a path without [*], a label or an annotation; in "
+	      "foo.yaml:4:35: roles[0].if.phase: must be a path, a label or an annotation; in "
 	      "states also condition, phase or reason\n");
 	check(HEAD ROLES "states: [{if: {reason: A}, is: succeeded}]\n",
 	      "foo.yaml:5:15: states[0].if: \"reason\" needs a \"condition\" in the same row\n");
@@ -86,11 +91,9 @@ static void test_mistakes(void **state)
 	check(HEAD "roles: frompods\n" STATES,
 	      "foo.yaml:4:8: roles: must be a list of maps, or from_pods\n");
 	check(HEAD "roles: []\n" STATES, "foo.yaml:4:8: roles: must have 1 to 64 items\n");
-	check(HEAD ROLES STATES "attempts: {alone: '.a[*].b[*].c', pods: '.a[*]'}\n",
-	      "foo.yaml:6:19: attempts.alone: '.a[*].b[*].c' is not a path: [*] is allowed once, and not "
-	      "at the end\n"
-	      "foo.yaml:6:41: attempts.pods: '.a[*]' is not a path: [*] is allowed once, and not at the "
-	      "end\n");
+	check(HEAD ROLES STATES "attempts: {failed: one, pods: .spec.n}\n",
+	      "foo.yaml:6:20: attempts.failed: must be a path\n"
+	      "foo.yaml:6:25: attempts.pods: no such key; the keys here are failed, restarted, allowed, alone\n");
 	check(HEAD "roles: [{replicas: 1, each: \".spec['a']\", template: label x}]\n" STATES,
 	      "foo.yaml:4:29: roles[0].each: must be a path without brackets\n"
 	      "foo.yaml:4:53: roles[0].template: must be a path without brackets\n");

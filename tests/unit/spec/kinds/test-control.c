@@ -72,6 +72,8 @@ static void test_phases(void **state)
 	assert_int_equal(actions("Aborted", 0), 1u << SPEC_RESUME);
 	for (size_t i = 0; i < array_size(none); i++)
 		assert_int_equal(actions(none[i], 0), 0);
+	/* Volcano has its own queues, and no Command changes the queue or the priority. */
+	assert_int_equal(CONTROL->known, BUSY | 1u << SPEC_RESUME);
 }
 
 /* If an action costs a retry and none is left, ctl does not offer it. The refusal explains that. */

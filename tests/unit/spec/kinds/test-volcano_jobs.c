@@ -141,11 +141,9 @@ static void test_main_container(void **state)
 
 	for (int i = 0; i < 3; i++) {
 		const char *text =
-			json("{'metadata':{'name':'j-w-12','uid':'p','labels':{'volcano.sh/"
-			     "task-spec':'w'},"
-			     "'annotations':{'x':''%s}},'spec':{'containers':[{'name':'a'},{'name':"
-			     "'b'},{"
-			     "'name':'%s'}]}}",
+			json("{'metadata':{'name':'j-w-12','uid':'p','annotations':{"
+			     "'volcano.sh/task-spec':'w'%s}},'spec':{'containers':[{'name':'a'},"
+			     "{'name':'b'},{'name':'%s'}]}}",
 			     i == 1 ? ",'kubectl.kubernetes.io/default-container':'b'" : "",
 			     i == 2 ? "w" : "c");
 
@@ -156,8 +154,6 @@ static void test_main_container(void **state)
 			0);
 		assert_string_equal(v->main, i == 0 ? "a" : i == 1 ? "b" : "w");
 		assert_string_equal(v->task, "w");
-		/* No label has the index, so it is taken from the name. */
-		assert_int_equal(v->index, 12);
 		spec_pod_view_free(v);
 	}
 }
