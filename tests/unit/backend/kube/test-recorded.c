@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Replays the recordings of real operators in tests/kinds/recordings. tests/kinds/golden.txt lists
- * each change that the world and a snapshot show, and the text of `why` in the end.
+ * each change that the world and a snapshot show, and the text of `why` in the end; of jobs in
+ * Kueue also each change of their queue and `why`.
  *
  * The final state must be the same in whichever order jobs, parts and pods arrive. It must also be
  * the same whether parts are only watched or are shown as jobs of another kind. A part is never
@@ -43,11 +44,29 @@ static struct {
 	const struct spec_job *last;
 	int64_t now; /* in seconds */
 	char line[4096];
-	FILE *out; /* NULL: don't write changes */
+	char *queued; /* what Kueue's Workload shows */
+	FILE *out;    /* NULL: don't write changes */
 } rig;
 
 static void on_changed(void *data, const struct world_job *job)
 {
+}
+
+/* Write what NOW shows of its Workload. */
+static void tell_queued(const struct spec_job *now)
+{
+	cleanup_free char *why = NULL;
+	char *text;
+	size_t len;
+
+	spec_status_why(now, ~0u, &why, &len);
+	text = text_print("  in %s%s%s, %s: %s", *now->queue ? now->queue : "no queue",
+			  *now->flavors ? " with " : "", now->flavors,
+			  *now->cause.reason ? now->cause.reason : "-", *why ? why : "-\n");
+	if (rig.out && (!rig.queued || !streq(text, rig.queued)))
+		fputs(text, rig.out);
+	free(rig.queued);
+	rig.queued = text;
 }
 
 /* Read JOB, which must be the only job that is shown. */
@@ -61,6 +80,8 @@ static void look(void *data, const struct world_job *job)
 		.own = true,
 		.now = ++rig.now * 1000000000,
 		.events_known = true,
+		.since = INT64_MAX / 2, /* the time that a job has waited is not shown */
+		.kueue = world_kueue(rig.w, job),
 		.before = rig.last,
 	};
 	const struct spec_pod_view **pods cleanup_free = NULL;
@@ -84,6 +105,8 @@ static void look(void *data, const struct world_job *job)
 	if (rig.out && !streq(line, rig.line))
 		fputs(line, rig.out);
 	memcpy(rig.line, line, sizeof(line));
+	if (ctx.kueue.workload)
+		tell_queued(now);
 }
 
 /* Return the type of the objects of KIND. ALL: Jobs and JobSets are shown as jobs too. */
@@ -93,6 +116,8 @@ static enum world_type type_of(const char *kind, bool all)
 		return WORLD_PODS;
 	if (streq(kind, "Event"))
 		return WORLD_EVENTS;
+	if (streq(kind, "Workload"))
+		return WORLD_WORKLOADS;
 	if (streq(kind, rig.kind->kind))
 		return WORLD_JOBS;
 	if (all && streq(kind, "JobSet"))
@@ -129,6 +154,7 @@ static void begin(const struct spec_kind *kind, bool all)
 	rig.w = world_new(NULL);
 	world_set_changed(rig.w, on_changed, NULL);
 	world_set_kind(rig.w, WORLD_JOBS, kind);
+	world_set_watch_status(rig.w, WORLD_WORKLOADS, WORLD_CONFIRMED);
 	if (all && !streq(kind->name, "job")) {
 		world_set_kind(rig.w, WORLD_JOBS + 1, test_kind("jobset"));
 		world_set_kind(rig.w, WORLD_JOBS + 2, test_kind("job"));
@@ -144,6 +170,8 @@ static void end(void)
 	spec_job_unref(rig.last);
 	rig.last = NULL;
 	*rig.line = 0;
+	free(rig.queued);
+	rig.queued = NULL;
 	rig.now = 0;
 	rig.out = NULL;
 }
