@@ -13,7 +13,7 @@
 
 #define JOB_FILES_UUID 37
 
-/* The job that NAME.job links to. */
+/* The job that NAME.job links to. Plain data. */
 struct backend_file {
 	char *id; /* malloc'ed */
 	enum backend_place place;

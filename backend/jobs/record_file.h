@@ -10,7 +10,7 @@
 
 #include "spec/record/head.h"
 
-/* The part of a record's file that follows the head. Borrowed. */
+/* The part of a record's file that follows the head. Borrowed. Plain data. */
 struct record_rest {
 	const char *document;
 	size_t len;

@@ -86,7 +86,7 @@ void records_each(struct records *rs, void (*fn)(void *data, struct record *r), 
 struct record *records_make(struct records *rs, struct spec_head *h, const struct record_rest *rest,
 			    bool *left, records_fn done, void *data);
 
-/* A change of a record. NULL and false change nothing. The texts are copied. */
+/* A change of a record. NULL and false change nothing. The texts are copied. Plain data. */
 struct record_change {
 	enum record_state state; /* may be the current one */
 	const char *id, *uid, *reason, *why, *boot;

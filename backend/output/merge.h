@@ -31,6 +31,7 @@
 #define MERGE_CR      8u  /* it ends with '\r' */
 #define MERGE_LINE    16u /* its first byte begins a line, and gets a stamp */
 
+/* Plain data. */
 struct merge_record {
 	uint64_t end;
 	uint64_t offset;
@@ -40,6 +41,7 @@ struct merge_record {
 	uint32_t flags;
 };
 
+/* Plain data. */
 struct merge_key {
 	char *key;
 	char *prefix;

@@ -21,7 +21,7 @@ struct spec_count {
 	int64_t value;
 };
 
-/* An ordered map from text to whole numbers. */
+/* An ordered map from text to whole numbers. Plain data. */
 struct spec_counts {
 	struct spec_count *v;
 	size_t n;
@@ -31,7 +31,7 @@ enum spec_mount_type { SPEC_MOUNT_BIND, SPEC_MOUNT_VOLUME, SPEC_MOUNT_DEVICE };
 
 /*
  * A mount of a role. In a document, it is a map with "type", or a string in TorchX's comma form
- * ("type=bind,src=/a,dst=/b,readonly"). One string may contain several mounts.
+ * ("type=bind,src=/a,dst=/b,readonly"). One string may contain several mounts. Plain data.
  */
 struct spec_mount {
 	enum spec_mount_type type;
@@ -48,6 +48,7 @@ enum spec_retry {
 	SPEC_RETRY_HOT_SPARE
 };
 
+/* Plain data. */
 struct spec_resource {
 	double cpu;    /* logical cores; <= 0 if not set */
 	int64_t gpu;   /* <= 0 if not set */
@@ -56,6 +57,7 @@ struct spec_resource {
 	struct spec_counts devices;
 };
 
+/* Plain data. */
 struct spec_role {
 	char *name;
 	char *image;
@@ -74,7 +76,7 @@ struct spec_role {
 	char *metadata; /* JSON text of a map */
 };
 
-/* Owns everything that it points to. */
+/* Owns everything that it points to. Plain data. */
 struct spec_app {
 	char *name;
 	struct spec_role *roles;

@@ -13,12 +13,13 @@ struct spec_value;
 
 enum spec_after { SPEC_AFTER_OK, SPEC_AFTER_ANY, SPEC_AFTER_FAILED };
 
-/* A job to wait for, and its required result. */
+/* A job to wait for, and its required result. Plain data. */
 struct spec_hold_after {
 	enum spec_after how;
 	char *name; /* of a job, or of a file in submit/ */
 };
 
+/* Plain data. */
 struct spec_hold {
 	bool hold;   /* the job waits until a user releases it */
 	char *begin; /* the earliest time of the start, as written; NULL if not set */

@@ -37,7 +37,7 @@ const char *spec_state_name(enum spec_state state);
 /* True for SUCCEEDED, FAILED and CANCELLED. A read of `wait` blocks until such a state. */
 bool spec_state_is_final(enum spec_state state);
 
-/* The start of a state or phase of a job. */
+/* The start of a state or phase of a job. Plain data. */
 struct spec_transition {
 	int64_t time;
 	enum spec_state state;
@@ -69,7 +69,7 @@ void spec_transitions_clear(struct spec_transitions *t);
  */
 enum spec_usage_source { SPEC_USAGE_LOCAL, SPEC_USAGE_METRICS, SPEC_N_USAGE_SOURCES };
 
-/* The resources given to each replica of a role. */
+/* The resources given to each replica of a role. Plain data. */
 struct spec_request {
 	int64_t cpu;	      /* thousandths of a core */
 	int64_t memory;	      /* requested bytes */
@@ -77,7 +77,7 @@ struct spec_request {
 	int64_t gpu;	      /* 0 if none was requested */
 };
 
-/* The usage of an attempt of a replica, up to the time LAST. */
+/* The usage of an attempt of a replica, up to the time LAST. Plain data. */
 struct spec_usage {
 	unsigned source;		 /* enum spec_usage_source */
 	int64_t cpu_us;			 /* CPU time */
@@ -89,7 +89,7 @@ struct spec_usage {
 
 /* --- jobs --- */
 
-/* A log: the output of one container in one attempt. */
+/* A log: the output of one container in one attempt. Plain data. */
 struct spec_log {
 	char *key;	 /* the backend's name; unique in the job, never changes */
 	char *container; /* "" for the replica's own container */
@@ -109,7 +109,7 @@ struct spec_log {
 /* A rule of a Job's podFailurePolicy ended the Job. The message names the pod and the rule. */
 #define SPEC_REASON_FAILURE_POLICY "PodFailurePolicy"
 
-/* A replica. The backend that runs it fills it in. */
+/* A replica. The backend that runs it fills it in. Plain data. */
 struct spec_replica {
 	char *name;    /* of its directory: ROLE-K */
 	unsigned role; /* index in spec_job.roles */
@@ -140,6 +140,7 @@ struct spec_replica {
 	size_t n_logs;
 };
 
+/* Plain data. */
 struct spec_role_status {
 	char *name;
 	unsigned desired;
@@ -150,7 +151,7 @@ struct spec_role_status {
 
 /*
  * Why a job waits, according to events, the scheduler and the queue. `why` and `status` show the
- * cause instead of the job's reason and message. A new cause does not set CHANGED.
+ * cause instead of the job's reason and message. A new cause does not set CHANGED. Plain data.
  */
 struct spec_cause {
 	const char *reason; /* static; "" if there is no cause to show */
@@ -161,7 +162,7 @@ struct spec_cause {
 	bool stops; /* TEXT explains why a running job's pods are being ended */
 };
 
-/* A job. The backend fills it in, and then publishes it. */
+/* A job. The backend fills it in, and then publishes it. Plain data. */
 struct spec_job {
 	unsigned refs; /* atomic */
 	bool packed;   /* the job and all that it owns are one block of memory */

@@ -31,6 +31,7 @@ struct spec_line {
  * the order of the log. The first record is for the line that contains the byte at FROM, or for an
  * earlier line. Adjacent lines with the same time share the record of the first of them. Lines
  * after the last record may have other times, because a crash of the machine may have lost records.
+ * Plain data.
  */
 struct spec_logline_known {
 	uint64_t from, size;

@@ -7,6 +7,7 @@
 
 #include "spec/record/local.h"
 
+/* Plain data. */
 struct spec_dry_run {
 	const struct spec_kinds *kinds; /* all kinds that the user can name */
 	const char *backend;   /* "local", "volcano", ...; "" for the one that the document names */

@@ -29,7 +29,7 @@ enum record_part { RECORD_HOLD, RECORD_PLAN, RECORD_SNAPSHOT, RECORD_N_PARTS };
 
 /*
  * The data of a head that kxfs needs only until the job is launched, or while it reads or writes
- * the head. Set the texts, except PARTS, with spec_set.
+ * the head. Set the texts, except PARTS, with spec_set. Plain data.
  */
 struct spec_head_more {
 	char *submitter; /* user@host */
@@ -45,7 +45,7 @@ struct spec_head_more {
 
 /*
  * The contents of a head. spec_head_parse packs the texts into one block, so set them with
- * spec_head_set. In a new head, spec_set is enough.
+ * spec_head_set. In a new head, spec_set is enough. Plain data.
  */
 struct spec_head {
 	/* name of the record's file: the submission's UUID; the job's uid if OWN is false */
@@ -81,6 +81,7 @@ void spec_head_set(struct spec_head *h, char **field, const char *value);
 /* If H is LIVE or HISTORY, free its MORE, unless it has a snapshot. The file keeps the data. */
 void spec_head_forget(struct spec_head *h);
 
+/* Plain data. */
 struct spec_head_line {
 	bool history;
 	size_t head, document, manifest; /* lengths */

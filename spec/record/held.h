@@ -14,7 +14,7 @@ enum spec_wait { SPEC_WAIT_OPEN, SPEC_WAIT_MET, SPEC_WAIT_NEVER };
 
 /*
  * A job to wait for, identified by its uid or its submission, whichever is known. The submission is
- * "" if the job was not submitted through this state directory.
+ * "" if the job was not submitted through this state directory. Plain data.
  */
 struct spec_held_after {
 	unsigned how; /* enum spec_after */
@@ -23,6 +23,7 @@ struct spec_held_after {
 	char *end;     /* if WAIT is NEVER: how the job ended, such as "failed" */
 };
 
+/* Plain data. */
 struct spec_held {
 	bool hold;
 	int64_t begin; /* earliest time of the launch, in ns; 0 for any time */
@@ -73,7 +74,7 @@ enum spec_sending {
 	SPEC_SENDING_LOST,  /* unknown whether the job was launched, and kxfs can't find out */
 };
 
-/* What the snapshot of a job shows in addition to its record. */
+/* What the snapshot of a job shows in addition to its record. Plain data. */
 struct spec_held_progress {
 	/* why the server refused the last launch, which kxfs retries; or NULL */
 	const char *refusal;

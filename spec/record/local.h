@@ -4,6 +4,7 @@
 
 #include "spec/app/app.h"
 
+/* Plain data. */
 struct spec_machine {
 	const char *home;     /* the user's home, or NULL */
 	const char *work_dir; /* where a job runs if its AppDef names no directory */
@@ -16,7 +17,7 @@ struct spec_machine {
 	void *data;
 };
 
-/* A job's settings, from its run options and the mount's. */
+/* A job's settings, from its run options and the mount's. Plain data. */
 struct spec_terms {
 	char *dir;	    /* where the job runs, malloc'ed */
 	int64_t time_limit; /* seconds; this and TTL as in struct spec_job */

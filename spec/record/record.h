@@ -21,6 +21,7 @@ enum spec_goal {
 	SPEC_GOAL_STOP
 };
 
+/* Plain data. */
 struct spec_plan {
 	bool ended; /* the newest attempt has ended, with its result in the snapshot */
 	/*
@@ -32,7 +33,7 @@ struct spec_plan {
 	unsigned restarts;
 };
 
-/* A record. The local backend records the job's progress in it. */
+/* A record. The local backend records the job's progress in it. Plain data. */
 struct spec_record {
 	/*
 	 * The phase is Pending, Running, Suspended, Restarting, Terminating, Completed, Failed,

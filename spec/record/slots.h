@@ -10,6 +10,7 @@
 
 #define SPEC_MAX_GPUS 64 /* bits in a set of GPUs */
 
+/* Plain data. */
 struct spec_slots {
 	unsigned jobs; /* maximum of running jobs; 0 if unlimited */
 	uint64_t gpus; /* GPUs that jobs may use, one bit each; 0 if GPUs are not managed */

@@ -17,7 +17,10 @@ struct json_object; /* json-c; never leaves spec/ (rule D4) */
 
 enum spec_yaml_type { SPEC_YAML_SCALAR, SPEC_YAML_LIST, SPEC_YAML_MAP };
 
-/* A node. Does not change after parsing. Callers may make nodes of their own to pass a position. */
+/*
+ * A node. Does not change after parsing. Callers may make nodes of their own to pass a position.
+ * Plain data.
+ */
 struct spec_yaml {
 	enum spec_yaml_type type;
 	unsigned line, column; /* from 1 */

@@ -37,7 +37,6 @@ STATE = {
 OTHERS = {
     "backend/base/file.c": "users' own files: kubeconfig, tokens",
     "backend/base/process.c": "/proc; /dev/null in another process, which has no loop",
-    "backend/client/curl_loop.c": "/proc",
     "backend/client/kubeconfig.c": "where the kubeconfig is, at the start and on the pool",
     "backend/local/descent.c": "/proc, in a helper",
     "backend/local/local.c": "/proc, when the mount is made",
