@@ -723,12 +723,6 @@ void local_replica_adopt(struct local_replica *rep, const struct task_found *fou
 	set_step(rep, STARTING);
 	if (found->state != TASK_RUNS && found->state != TASK_UNKNOWN)
 		return;
-	if (found->started && rep->rec->state != SPEC_RUNNING) {
-		rep->rec->state = SPEC_RUNNING;
-		rep->rec->started = found->started;
-		local_record_started(rep->job->record, found->started);
-		local_record_changed(rep->job->record);
-	}
 	rep->task =
 		task_adopt(rep->job->all->tasks, rep->job->dir, name, found->fd, &task_events, rep);
 	/* The last daemon may have written the record, but not sent the signal. */

@@ -23,7 +23,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/file.h>
@@ -43,7 +42,6 @@
 #include "spec/base/mem.h"
 
 #define NEWS_A_TURN 16
-#define HELLO_MS    200 /* how long a helper may take to report that its program runs */
 /* Pauses between tries to connect to a helper. After SEEK_TRIES failures, kxfs warns. */
 #define SEEK_MIN_MS 50u
 #define SEEK_MAX_MS 2000u
@@ -546,21 +544,6 @@ struct task *task_start(struct tasks *tasks, const struct task_config *config,
 /* --- afterwards --- */
 
 /*
- * Return when the program was started, from the helper's first message; 0 if it does not run yet.
- * Leave the message for the task that gets FD.
- */
-static int64_t peek_started(int fd)
-{
-	struct pollfd in = {.fd = fd, .events = POLLIN};
-	struct helper_news news;
-
-	if (poll(&in, 1, HELLO_MS) != 1 ||
-	    recv(fd, &news, sizeof(news), MSG_PEEK | MSG_DONTWAIT) != sizeof(news))
-		return 0;
-	return news.kind == HELPER_STARTED ? news.time : 0;
-}
-
-/*
  * Return the state of an attempt whose helper does not listen: NONE; DROPPED; or UNKNOWN, with
  * *RET_ERR, if the helper may still hold its lock.
  */
@@ -583,9 +566,7 @@ void task_find(struct tasks *tasks, const char *dir, const char *name, struct ta
 
 	*ret = (struct task_found){.fd = -1, .state = TASK_UNKNOWN, .err = fd};
 	if (fd >= 0 && leaves(tasks, fd, FDS_KEPT / 2)) {
-		*ret = (struct task_found){.fd = fd,
-					   .state = TASK_RUNS,
-					   .started = peek_started(fd)};
+		*ret = (struct task_found){.fd = fd, .state = TASK_RUNS};
 		return;
 	}
 	if (fd >= 0) {

@@ -64,7 +64,6 @@ struct task_found {
 	int fd; /* RUNS: a connection to the helper, for task_adopt; else -1 */
 	/* UNKNOWN: a negative errno. -EWOULDBLOCK: the helper lives, but no longer listens. */
 	int err;
-	int64_t started; /* RUNS: when the program was started, in ns; 0: unknown, or not yet */
 	struct task_end end;
 	struct task_usage usage; /* OVER: if its LAST is 0, the usage is unknown */
 };

@@ -411,8 +411,6 @@ ssize_t __wrap_recv(int fd, void *buf, size_t n, int flags)
 		return fail(EAGAIN);
 	n = min_of(n, m->len);
 	memcpy(buf, m->bytes, n);
-	if (flags & MSG_PEEK)
-		return (ssize_t)n;
 	s->first = m->next;
 	if (!s->first)
 		s->last = &s->first;
