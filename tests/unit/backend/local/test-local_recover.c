@@ -151,7 +151,7 @@ static void test_crash(void **state)
 	      file_has(w, id, "logs/main-1.0", "after"));
 
 	assert_int_equal(world_start(w), 0);
-	assert_true(has_state(w, id, SPEC_RUNNING));
+	until(has_state(w, id, SPEC_RUNNING));
 	assert_true(is_alive(pids[0]) && is_alive(pids[1]) && is_alive(daemons[0]) &&
 		    is_alive(daemons[1]));
 	until(log_has(w, id, NULL, "main/0 after\n") && log_has(w, id, NULL, "main/1 after\n"));
