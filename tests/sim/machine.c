@@ -529,7 +529,8 @@ int guard_start(const struct guard_program *program, int listen_fd, struct guard
 /* True if another replica of R's job may have failed, so that kxfs may terminate or restart R. */
 static bool another_failed(const struct run *r)
 {
-	if (places_of(r->job) > 1 && (sim_faults.disk_error || sim_faults.no_descriptor))
+	if (places_of(r->job) > 1 &&
+	    (sim_faults.disk_error || sim_faults.no_descriptor || damage_hit(r->job, false)))
 		return true;
 	for (unsigned i = 0; i < n_runs; i++)
 		if (runs[i]->place != r->place && streq(runs[i]->job, r->job) &&
