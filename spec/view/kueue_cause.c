@@ -477,7 +477,9 @@ struct spec_cause spec_kueue_cause(const struct spec_job *job, const struct spec
 	text_stream_close(m.out);
 	ret.reason = m.reason;
 	ret.advice = m.advice;
-	ret.stops = m.stops && !job->suspended;
+	/* Kueue may release the quota before the pods have ended. */
+	ret.stops = !job->suspended && (m.stops || (m.w && job->state == SPEC_RUNNING &&
+						    condition(&m, SPEC_WORKLOAD_EVICTED)->is_true));
 	ret.text = spec_empty();
 	spec_read_copy(&ret.text, text, READ_MAX_MESSAGE);
 	return ret;
