@@ -19,6 +19,8 @@
  *
  * The pool writes the file of a record for one request at a time. Further requests wait. A change
  * by records_note waits for TIMER, and so does the retry of a failed write.
+ *
+ * The table, the requests and the start are in one file, because all of them change records.
  */
 #include "backend/jobs/records.h"
 
@@ -524,23 +526,18 @@ static void add_request(struct record *r, struct records_request *q)
 		write_next(w);
 }
 
-/* Log only the first of several failures in a row. */
-static void report_failure(const struct record *r, int err, unsigned failures)
-{
-	if (!failures)
-		diag(DIAG_ERROR, "%s: its record %s/jobs/%s can't be written: %s%s", r->head->id,
-		     r->rs->state_dir, r->head->key, strerror(-err),
-		     r->rs->stopping ? "" : "; kxfs keeps retrying");
-}
-
+/* Retry a write that has failed with ERR, unless the mount is ending. Log only the first failure. */
 static void retry_later(struct writer *w, int err)
 {
-	report_failure(w->r, err, w->again.failures);
-	w->dirty = true;
-	if (!w->r->rs->stopping && !loop_timer_is_set(&w->timer))
+	const struct records *rs = w->r->rs;
+
+	if (!w->again.failures)
+		diag(DIAG_ERROR, "%s: its record %s/jobs/%s can't be written: %s%s", w->r->head->id,
+		     rs->state_dir, w->r->head->key, strerror(-err),
+		     rs->stopping ? "" : "; kxfs keeps retrying");
+	w->dirty = !rs->stopping;
+	if (w->dirty && !loop_timer_is_set(&w->timer))
 		loop_timer_set(&w->timer, backoff_next(&w->again, 0));
-	/* Don't retry while the mount is ending. */
-	w->dirty &= !w->r->rs->stopping;
 }
 
 /* Apply ERR, the result of Q, to R. Return true if the caller must free R. */
