@@ -17,9 +17,10 @@
  * WAITING  | a timer                | it fires; watch_retry_now         | ASKING or DOUBTING;
  *          |                        |                                   | LISTING without VERSION
  *
- * DOUBTING comes after each error of the connection. Meanwhile the server may have been restored
- * from a backup, after which it continues with lower versions. It accepts a watch from a version
- * that it does not have yet, but sends no events until it reaches that version.
+ * DOUBTING follows an error of the connection, because the server may have been restored from a
+ * backup. It then continues with lower versions. It accepts a watch from a version that it does not
+ * have yet, but sends no events until it reaches that version. kxfs checks at most once in
+ * CHECK_MS, because each check that succeeds makes failing watches retry early.
  *
  * A page after the current one is prefetched as soon as its token arrives. If the prefetch fails
  * while the current page is arriving, kxfs requests the page again when the current page is
@@ -69,6 +70,7 @@
 #define PAGE_MS	       300000 /* of one page */
 #define EMPTY_MAX      100    /* a list with more empty pages fails */
 #define RETRY_EARLY_MS 2000   /* at most one early retry in this time */
+#define CHECK_MS       60000  /* shorter than SILENT_MS, so that silence leads to a check */
 #define ABSENT_MS      60000  /* pause before retrying a resource that is not served */
 #define STEADY_MS      5000   /* no backoff after a watch that lasted this long */
 
@@ -112,8 +114,9 @@ struct watch {
 	uint64_t retried_early;
 	/* in WAITING: the server has not asked for this pause */
 	bool may_retry_early;
-	bool doubt;   /* the server may have been restored since its last reply */
-	bool replied; /* a reply has shown an object that no event has reported yet */
+	bool doubt;	   /* the server may have been restored since its last reply */
+	uint64_t check_at; /* when the server's version may be checked again */
+	bool replied;	   /* a reply has shown an object that no event has reported yet */
 	/* of the last reply; after -ETIMEDOUT, the next request uses a new connection */
 	int reply_err;
 	/* code of an ERROR event in the stream, or -1; 0 if there was none */
@@ -590,6 +593,7 @@ static void on_version(void *data, const struct http_reply *reply)
 	if (spec_split_end(part->split, &meta) < 0)
 		return failed_with(w, -EINVAL, "the list is incomplete");
 	w->doubt = false;
+	w->check_at = loop_now_ms() + CHECK_MS;
 	if (!streq(meta.resource_version, w->version) &&
 	    spec_version_is_up_to(meta.resource_version, w->version)) {
 		diag(DIAG_WARNING,
@@ -638,7 +642,7 @@ static void send_next(struct watch *w)
 		forget_version(w);
 	if (!w->version)
 		send_list(w);
-	else if (w->doubt)
+	else if (w->doubt && loop_now_ms() >= w->check_at)
 		send_version(w);
 	else
 		send_watch(w);
