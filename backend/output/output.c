@@ -732,14 +732,25 @@ static void unmark_done(void *data)
 	job_wake(j);
 }
 
+static int find_output(void *data, int at, const char *name, unsigned char type)
+{
+	struct stat st;
+
+	return disk_stat(at, name, &st) == 0 && st.st_size > 0;
+}
+
 bool output_is_unmerged(const struct output *o, const char *id)
 {
+	int dir = files_dir(o->files);
 	char path[FOLDER_PATH_MAX];
 	struct stat st;
 
 	/* After another error, assume that the mark exists: adding output again does no harm. */
-	return folder_path(path, id, NULL, UNMERGED) &&
-	       disk_stat(files_dir(o->files), path, &st) != -ENOENT;
+	if (!folder_path(path, id, NULL, UNMERGED) || disk_stat(dir, path, &st) != -ENOENT)
+		return true;
+	/* If the disk refused both the mark and the merged log, a helper may have written logs. */
+	return folder_path(path, id, NULL, "merged") && disk_stat(dir, path, &st) == -ENOENT &&
+	       folder_path(path, id, NULL, "logs") && disk_list(dir, path, find_output, NULL) > 0;
 }
 
 /* --- a job: loading --- */

@@ -380,6 +380,32 @@ static void test_mark_refused(void **state)
 }
 
 /*
+ * The disk refuses the mark and the merged log until kxfs is killed, but a helper writes a log. The
+ * next start must complete the merged log.
+ */
+static void test_neither_mark_nor_merged(void **state)
+{
+	char path[200];
+
+	assert_false(output_is_unmerged(rig.output, "job"));
+	snprintf(path, sizeof(path), "%s/output/job", rig.dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	strcat(path, "/logs");
+	assert_int_equal(mkdir(path, 0700), 0);
+	strcat(path, "/a");
+	append(path, "");
+	assert_false(output_is_unmerged(rig.output, "job"));
+	append(path, "one\n");
+	assert_true(output_is_unmerged(rig.output, "job"));
+	begin("a", "r/0 ");
+	output_log_end(rig.job, "a", NULL, NULL);
+	output_job_end(rig.job);
+	fake_run();
+	merged_is("r/0 one\n");
+	assert_false(output_is_unmerged(rig.output, "job"));
+}
+
+/*
  * A finished job resumes while the removal of its mark hangs. Until the removal is done, none of
  * the job's logs gets any bytes. Otherwise a crash could leave a complete log that is missing in
  * the merged log, and nothing would rebuild that.
@@ -551,6 +577,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_begun_while_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stop_after_the_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_neither_mark_nor_merged, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mark_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unmark_hangs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
