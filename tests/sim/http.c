@@ -46,6 +46,7 @@ struct http_request {
 	struct http_call call;
 	unsigned number;
 	uint64_t since, fed; /* us: when it began; when bytes last arrived */
+	unsigned restores;   /* how often etcd was restored when it began */
 	bool again, over;
 	bool paused;
 	struct server_watch *watch;
@@ -527,7 +528,8 @@ static void on_arrived_stream(void *data)
 
 	if (rq->over)
 		return;
-	if (is_down())
+	/* No proxy holds a watch up while etcd is restored: kxfs would not notice the restore. */
+	if (is_down() || rq->restores != server_restores())
 		return end(rq, 0, -EIO, true);
 	start_stream(rq);
 }
@@ -543,6 +545,7 @@ static void go(void *data)
 		sim_kxfs_kill(sim_random(SIM_NET) % (way + 1));
 	if (rq->over)
 		return;
+	rq->restores = server_restores();
 	if (is_down() || goes_wrong(sim_faults.refused))
 		return end(rq, sim_delay(SIM_NET, SIM_S), -EHOSTUNREACH, false);
 	if (is_launch(rq))
