@@ -5,9 +5,8 @@
  *
  * The key of a node is its parent's key, "/", and a tag. The tag is usually the name. If a name can
  * refer to different objects over time, such as two jobs that had the same id, the tag
- * distinguishes them. st_ino is a hash of the key, so it stays the same after a remount. The nodeid
- * is the node's address. A node exists while the kernel's lookup count for it is not 0, or while it
- * has children.
+ * distinguishes them. st_ino is a hash of the key. The nodeid is the node's address. A node exists
+ * while the kernel's lookup count for it is not 0, or while it has children.
  *
  * A node represents an object, which only the classes of the tree inspect. A new node gets the
  * object of its parent, unless its class or its table entry sets another one.
