@@ -97,11 +97,12 @@ int backend_contexts(const char *kubeconfig, char ***ret, char **ret_text);
 char *backend_libraries(void);
 char *backend_features(void);
 /*
- * Set *RET to the name of the default state directory for CONFIG. Mounts that show different jobs
- * get different names. This reads the kubeconfig. Return 0 or a negative errno.
+ * Set *RET to the name of the default state directory for CONFIG, whose STATE_DIR need not be set.
+ * Mounts that show different jobs get different names. This reads the kubeconfig. Return 0 or a
+ * negative errno.
  */
 int backend_key(const struct backend_config *config, char **ret, char **ret_text);
-/* Return 0, or a negative errno. *RET_TEXT may then be NULL. */
+/* CONFIG and EVENTS are copied. Return 0, or a negative errno. *RET_TEXT may then be NULL. */
 int backend_new(struct loop *loop, const struct backend_config *config,
 		const struct backend_events *events, struct backend **ret, char **ret_text);
 /*
@@ -238,8 +239,9 @@ int backend_log(struct backend *b, const struct spec_job *job, const char *key, 
 int backend_log_stat(struct backend *b, const struct spec_job *job, const char *key,
 		     enum log_form form, struct log_stat *ret);
 
-/* --- requests: any thread; each gets one reply, on the I/O thread --- */
+/* --- requests: any thread; strings are copied; each gets one reply, on the I/O thread --- */
 
+/* The strings are valid until the reply function returns. */
 struct backend_result {
 	/*
 	 * 0, or a negative errno that docs/kxfs-layout.5 lists. -EINPROGRESS: the mount ended

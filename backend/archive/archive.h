@@ -55,8 +55,8 @@ void archive_job(struct archive *a, const struct spec_job *old, const struct spe
 /* True if job UID has ended but is not in DIR yet, so that it must be kept. A may be NULL. */
 bool archive_lacks(const struct archive *a, const char *uid);
 /*
- * True if DIR is not available now, and kxfs is not copying job UID. In this case kxfs may remove
- * the job without a copy.
+ * True if DIR is not available now, and kxfs is not copying job UID. If kxfs needs space, it may
+ * then remove the job without a copy.
  */
 bool archive_gives_up(const struct archive *a, const char *uid);
 

@@ -5,8 +5,8 @@
  * on a FUSE thread between serve_disk_begin and serve_disk_end, never on the I/O thread. Calls that
  * must run in order go through a queue (work.h).
  *
- * After a crash of the machine, a file or directory has all changes before its last disk_sync, and
- * perhaps later ones. A crash of kxfs undoes no completed call.
+ * After a crash of the machine, a file or directory has all changes before its last successful
+ * disk_sync, and perhaps later ones. A crash of kxfs undoes no completed call.
  */
 #pragma once
 
@@ -19,7 +19,7 @@
 /*
  * Unless a comment states otherwise, functions return 0 or a negative errno, and don't follow PATH
  * if it is a symbolic link. AT is an open directory, or AT_FDCWD if PATH is absolute. Returned
- * descriptors are close-on-exec; the caller closes them (cleanup_fd).
+ * descriptors are close-on-exec; the caller closes them (cleanup_fd). Calls don't fail with EINTR.
  */
 
 /* FLAGS are those of open(2). New files have mode 0600, new directories 0700. */

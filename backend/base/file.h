@@ -18,7 +18,10 @@ static inline void file_closedir(DIR **dir)
 }
 #define cleanup_dir cleanup(file_closedir)
 
-/* Return STATE/output/KEY/NAME, or STATE/output/KEY if NAME is NULL; malloc'ed. */
+/*
+ * Return STATE/output/KEY/NAME, or STATE/output/KEY if NAME is NULL; malloc'ed. KEY is the job's
+ * spec_job_key.
+ */
 char *file_path(const char *state_dir, const char *key, const char *name);
 
 /* Write all N bytes, at FD's offset or at OFF. If this fails, some bytes may have been written. */
@@ -41,6 +44,7 @@ int file_read_fd(int fd, size_t max, char **ret, size_t *ret_len);
 int file_read(const char *path, size_t max, char **ret, size_t *ret_len);
 /* Like file_read, for a file that kxfs does not own. Follow symbolic links. */
 int file_read_other(const char *path, size_t max, char **ret, size_t *ret_len);
+/* True if ERR, a negative errno, means that the disk or the quota is full. */
 bool file_is_full(int err);
 /* Atomically replace the contents of FILE, a name in DIR, and sync them. */
 int file_write(const char *dir, const char *file, const char *text, size_t len);

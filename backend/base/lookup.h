@@ -14,7 +14,10 @@ struct lookup {
 	/* What is looked up, such as a path or "user 1000". Copied. */
 	const char *key;
 	unsigned ms; /* timeout */
-	/* Put the answer into QUESTION. Runs on the lookup's thread, and may hang forever. */
+	/*
+	 * Put the answer into QUESTION. Runs on the lookup's thread, and may hang forever. Use only
+	 * QUESTION, because a hanging thread may outlive all other data.
+	 */
 	loop_fn look;
 	void *question; /* owned by the lookup */
 	loop_fn free;	/* called on any thread */

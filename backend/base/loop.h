@@ -31,10 +31,10 @@ void loop_new(struct loop **ret);
 /* The I/O thread blocks all signals except those of loop_signal. Return 0 or a negative errno. */
 int loop_start(struct loop *loop);
 /*
- * Run all posted functions, wait some seconds for calls on the pool, and end the thread. From then
- * on, timers don't expire, and setting or stopping them has no effect. Return false if a call on
- * the pool has not returned, because its disk hangs. Such a call may still continue. So don't free
- * memory that it uses, and end the process.
+ * Run all posted functions, wait some seconds for calls on the pool, free the remaining watches,
+ * and end the thread. From then on, timers don't expire, and setting or stopping them has no
+ * effect. Return false if a call on the pool has not returned, because its disk hangs. Such a call
+ * may still continue. So don't free memory that it uses, and end the process.
  */
 bool loop_stop(struct loop *loop);
 void loop_free(struct loop *loop); /* NULL is allowed */

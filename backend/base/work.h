@@ -21,8 +21,8 @@ static inline void group_init(struct group *g, struct loop *loop)
 void group_enter(struct group *g);
 void group_leave(struct group *g);
 /*
- * Call FN(DATA) once, later, when the group is empty. FN may free the group. Only one caller may
- * wait at a time.
+ * Call FN(DATA) once, later, when the group is empty. If an operation enters the group before this
+ * call, wait again. FN may free the group. Only one caller may wait at a time.
  */
 void group_when_empty(struct group *g, loop_fn fn, void *data);
 
@@ -48,7 +48,7 @@ struct work {
 	struct work *next;
 };
 
-/* A zeroed queue is empty. A queue owns no memory. */
+/* A zeroed queue is empty. A queue owns no memory. Work of different queues runs in parallel. */
 struct work_queue {
 	struct loop *loop;
 	struct work *first, **last; /* FIRST is running */

@@ -26,7 +26,8 @@ typedef void (*credential_fn)(void *data, int err, const struct credential_parts
 			      const char *text);
 
 /*
- * C must outlive the credential. Waits for the disk. Return 0 or a negative errno with *RET_TEXT.
+ * C must outlive the credential. Waits for the disk. Return 0 or a negative errno with *RET_TEXT,
+ * malloc'ed.
  */
 int credential_new(struct loop *loop, const struct spec_connection *c, struct credential **ret,
 		   char **ret_text);
@@ -37,7 +38,10 @@ int credential_new(struct loop *loop, const struct spec_connection *c, struct cr
  */
 void credential_set_load(struct credential *cr,
 			 int (*load)(void *data, struct spec_connection *ret), void *data);
-/* Kill a running plugin, and drop all waiting callers. Don't call credential_get afterwards. */
+/*
+ * Kill a running plugin, and drop all waiting callers without calling their FN. Don't call
+ * credential_get afterwards.
+ */
 void credential_stop(struct credential *cr);
 /* CR may be NULL. Call this after loop_stop. */
 void credential_free(struct credential *cr);

@@ -25,7 +25,8 @@ void curl_loop_add(struct curl_loop *l, CURL *easy, void *data);
 /* Remove EASY, whether it has ended or not. ENDED is not called for EASY afterwards. */
 void curl_loop_remove(struct curl_loop *l, CURL *easy);
 /*
- * Call this for each chunk that curl delivers. curl_loop repeats reads until none delivers a chunk.
+ * Call this for each chunk that curl delivers. curl_loop reads from a socket again until two reads
+ * in a row deliver no chunk.
  */
 void curl_loop_count_chunk(struct curl_loop *l);
 /* Read again from all sockets. Call this when a paused transfer has continued. */

@@ -143,10 +143,10 @@ static inline void http_drop(struct http_request **rq)
 		http_cancel(take_ptr(*rq));
 }
 /*
- * Stop reading RQ's bytes until http_resume, so that the server has to wait. With HTTP/2, curl
- * first reads up to 32 MiB of the stream into memory. If too many streams are paused already,
- * return false without pausing RQ. The pause does not count towards IDLE_MS. http_pause and
- * http_resume may be called within bytes().
+ * From the next chunk on, stop reading RQ's bytes until http_resume, so that the server has to
+ * wait. With HTTP/2, curl first reads up to 32 MiB of the stream into memory. If too many streams
+ * are paused already, return false without pausing RQ. The pause does not count towards IDLE_MS.
+ * http_pause and http_resume may be called within bytes().
  */
 bool http_pause(struct http_request *rq);
 void http_resume(struct http_request *rq);

@@ -70,7 +70,10 @@ void watch_free(struct watch *w);
  */
 void watch_retry_now(struct watch *w);
 
-/* Call this when a reply to another request had an object of VERSION. */
+/*
+ * Call this when a reply to another request had an object of VERSION. Until an event arrives, W
+ * relists after an error, because a restored etcd may lack this object.
+ */
 void watch_replied(struct watch *w, const char *version);
 
 const char *watch_verb(const struct watch *w);

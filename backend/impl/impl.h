@@ -77,7 +77,7 @@ struct backend {
 	struct output *output;
 	struct records *records; /* completely loaded before OPS->start is called */
 	struct held *held;
-	struct archive *archive;
+	struct archive *archive; /* NULL if there is no archive */
 	void *impl;
 
 	/* Only for backend.c and request.c: */

@@ -43,8 +43,9 @@ void job_files_free(struct job_files *f); /* after all launches were removed */
 /* --- I/O thread --- */
 
 /*
- * Add L, which must be zeroed, if its job was submitted as a file. HEAD is the head of its record
- * on disk, and must keep its address. Adding records in the order of keys is fastest.
+ * Add L, which must be zeroed, if its job was submitted as a file. Its record must be on disk
+ * already. HEAD, the record's head, must keep its address. Adding records in the order of keys is
+ * fastest.
  */
 void job_files_add(struct job_files *f, struct job_launch *l, const struct spec_head *head);
 /* Any thread may read a launch's head under this lock. The I/O thread changes it under the lock. */

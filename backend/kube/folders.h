@@ -77,7 +77,7 @@ void folders_bind(struct folders *f, const struct spec_job_view *view);
 /*
  * Prepare the output folder of VIEW's job. Return 0, -EBUSY if another job has the same key,
  * -EINVAL if the key can't be a file name, or -EINPROGRESS if kxfs is removing old files. In the
- * last case folders_events.freed is called later.
+ * last case, claim again after folders_events.freed was called.
  */
 int folders_claim(struct folders *f, const struct spec_job_view *view);
 

@@ -70,7 +70,7 @@ enum slot_state {
  */
 struct slot {
 	bool first;   /* true while only a waiting reader has requested the log */
-	bool retried; /* true if the server has refused the log; not set in SLOT_TAKEN */
+	bool retried; /* true if the server has refused the log; don't change it in SLOT_TAKEN */
 	bool leaving; /* true if the log's pod is being deleted */
 	bool urgent;
 	enum slot_state state;

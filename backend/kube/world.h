@@ -42,7 +42,8 @@ static inline bool world_is_of_jobs(enum world_type type)
 
 /*
  * The entry of a job. It exists from the time when the job's object or one of its pods is first
- * seen until world_forget is called. Only world.c writes the members.
+ * seen until world_forget is called. Until then it keeps deleted pods, too, because their last
+ * state shows how they ended. Only world.c writes the members.
  */
 struct world_job {
 	char *uid;

@@ -54,7 +54,10 @@ struct local_job *local_jobs_find(struct local_jobs *jobs, const char *id);
 /* for .kxfs/metrics; any thread */
 void local_jobs_metrics(struct local_jobs *jobs, FILE *out);
 
-/* Take ownership of REC. ENTRY is its record on disk. Return NULL and set errno on failure. */
+/*
+ * Take ownership of REC. ENTRY is its record on disk. If the job's output can't be opened, leave
+ * REC to the caller, return NULL and set errno.
+ */
 struct local_job *local_job_new(struct local_jobs *jobs, struct record *entry,
 				struct spec_record *rec);
 /* Launch a new job. */

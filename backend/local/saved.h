@@ -20,7 +20,10 @@ bool saved_is_settled(struct saved *saved, const struct spec_job *job);
 /* A job is over now: check soon what can be removed. */
 void saved_soon(struct saved *saved);
 
-/* Resume jobs that are not over. Call backend_started, with an error if a shortage prevents it. */
+/*
+ * Resume jobs that are not over. Then call backend_started, with an error if kxfs can't reach their
+ * processes, or can't read the output on disk.
+ */
 void saved_recover(struct saved *saved);
 
 /* CANCEL: move to history/. FORGET, EXPIRE: remove the job. DROP: remove only its output. */

@@ -26,7 +26,10 @@ struct task_config {
 	char *const *args, *const *env;
 };
 
-/* ended() must be set; it is called last, after the task was freed. task_start needs prepared(). */
+/*
+ * ended() must be set; it is called last, after the task was freed. task_start needs prepared().
+ * The others may be NULL.
+ */
 struct task_events {
 	/* Only for task_start: called before all others, when the start no longer needs a disk. */
 	void (*prepared)(void *data);
@@ -96,7 +99,10 @@ struct orphan;
 /* Return the orphan in the job's folder DIR; NULL if no helper lives there. On the pool. */
 struct orphan *orphan_find(struct tasks *tasks, const char *dir);
 void orphan_free(struct orphan *o); /* O must not be in a list. */
-/* Take ownership of O. When its helpers have ended, free O, and call FN(DATA). I/O thread. */
+/*
+ * Add O to LIST, and take ownership of O. When its helpers have ended, free O, and call FN(DATA).
+ * I/O thread.
+ */
 void orphan_watch(struct orphan **list, struct orphan *o, loop_fn fn, void *data);
 /* Count the slots and the GPUs of the orphans in SLOTS. */
 void orphans_take(const struct orphan *list, struct spec_slots *slots);

@@ -87,7 +87,11 @@ struct feed {
 
 	struct chunks chunks;
 	uint64_t size; /* size of the log, at most LIMIT */
-	uint64_t seen; /* earlier bytes are in chunks, or in an incomplete line */
+	/*
+	 * Earlier bytes are in chunks, or in an incomplete line. If SEEN is lower than SIZE,
+	 * another feed must read the rest.
+	 */
+	uint64_t seen;
 };
 
 /* Return 0 or a negative errno. Even after an error, F may have new chunks. */

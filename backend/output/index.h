@@ -22,7 +22,10 @@ struct index_size {
 	int64_t mtime;	 /* in ns */
 };
 
-/* Get the size of the index FD up to its last plausible record. Return 0 or a negative errno. */
+/*
+ * Get the size of the index FD up to its last plausible record. Return 0 or a negative errno. Any
+ * thread.
+ */
 int index_size_read(int fd, struct index_size *ret);
 
 /*
@@ -31,7 +34,10 @@ int index_size_read(int fd, struct index_size *ret);
  * or a negative errno. Any thread may call this; otherwise *RET belongs to the I/O thread.
  */
 int index_load(int dir_fd, const char *id, bool sync, struct index **ret);
-/* Read the keys of an index. *RET_LEN: length of the valid lines. Return 0 or a negative errno. */
+/*
+ * Read the keys of an index. *RET_LEN: length of the valid lines. Return 0 or a negative errno. Any
+ * thread.
+ */
 int index_read_keys(int dir_fd, const char *id, struct merge_keys *ret, uint64_t *ret_len);
 /* X may be NULL. Do not call this while a batch is being written. */
 void index_free(struct index *x);

@@ -79,7 +79,10 @@ void output_log_deny(struct output_job *j, const char *key, bool denied);
  * rest on disk, or can't be written, kxfs calls FN(DATA), never within this call. FN may be NULL.
  */
 void output_log_end(struct output_job *j, const char *key, loop_fn fn, void *data);
-/* Call this when all logs of J have ended, and no more will begin. The merged log then ends. */
+/*
+ * Call this when all logs of J have ended, and no more will begin. The merged log ends when it has
+ * all of their lines.
+ */
 void output_job_end(struct output_job *j);
 /* Undo output_job_end: logs may begin again. */
 void output_job_resume(struct output_job *j);

@@ -18,8 +18,8 @@ uint64_t room_bytes(const struct room *room);
 typedef void (*room_fn)(void *data, int err);
 /*
  * Prepare to remove the folder of job ID. room_remove removes the folder, calls DONE(DATA, err), or
- * logs an error if DONE is NULL, and frees REMOVAL. Nothing else may use the folder meanwhile.
- * Readers that have opened a log can continue.
+ * logs an error if DONE is NULL, and frees REMOVAL. From room_remove until DONE, nothing else may
+ * use the folder. Readers that have opened a log can continue.
  */
 struct room_removal *room_removal_new(struct room *room, const char *id, room_fn done, void *data);
 void room_remove(void *removal);

@@ -17,7 +17,7 @@
 struct log_writer;
 
 struct log_writer_events {
-	/* Called when the log is open (ERR is 0) or can't be opened. Then W can't be used. */
+	/* The log is open (ERR is 0), or can't be opened. After an error, W can't be used. */
 	void (*opened)(void *data, int err);
 	/*
 	 * Called when all flushed lines are written (ERR is 0), or when the disk has failed with

@@ -33,7 +33,10 @@ bool spec_name_is_label(const char *name);
 /* True if NAME is a DNS-1123 subdomain, as names of Kubernetes objects are. */
 bool spec_name_is_object(const char *name);
 
-/* True if NAME is a safe file name: UTF-8 without '/', control characters or a leading '.'. */
+/*
+ * True if NAME is a safe file name: 1 to 255 bytes of UTF-8 without '/', control characters or a
+ * leading '.'.
+ */
 bool spec_name_is_file(const char *name);
 
 /* Return "ROLE-K", malloc'ed. If ROLE can't begin a file name, use its normal form, or "role". */
@@ -44,7 +47,9 @@ char *spec_name_replica_dir(const char *role, unsigned k);
  */
 bool spec_name_is_handle(const char *job_id);
 
-/* True if writing this file in submit/ submits it: *.yaml, *.yml or *.json. */
+/*
+ * True if writing this file in submit/ submits it: *.yaml, *.yml or *.json, without a leading dot.
+ */
 bool spec_name_submits(const char *name);
 
 /*

@@ -80,7 +80,7 @@ char *spec_tree_print(struct json_object *value);
 /* Like spec_tree_add, but copy KEY, and replace an existing member. */
 void spec_tree_set(struct json_object *o, const char *key, struct json_object *value);
 
-/* Return the value at PATH ("a.b"), borrowed, or NULL. VALUE may be NULL. */
+/* Return the value at PATH ("a.b"; "" is VALUE itself), borrowed, or NULL. VALUE may be NULL. */
 struct json_object *spec_tree_find(struct json_object *value, const char *path);
 
 /* Return a new map that shares MAP's values, without members that are null. MAP may be NULL. */

@@ -31,7 +31,7 @@ struct spec_line {
  * the order of the log. The first record is for the line that contains the byte at FROM, or for an
  * earlier line. Adjacent lines with the same time share the record of the first of them. Lines
  * after the last record may have other times, because a crash of the machine may have lost records.
- * Plain data.
+ * Without LINES, no time is known. Plain data.
  */
 struct spec_logline_known {
 	uint64_t from, size;
@@ -40,7 +40,7 @@ struct spec_logline_known {
 	size_t n_lines;
 };
 
-/* What earlier streams of the log have shown; initially all 0. */
+/* What earlier streams of a log have shown; initially all 0. All streams of the log share it. */
 struct spec_logline_past {
 	/*
 	 * True if the last stream lacked the known end, and newer output was mistaken for known

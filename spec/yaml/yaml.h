@@ -53,7 +53,10 @@ enum spec_yaml_rules {
 	SPEC_YAML_KUBECTL, /* the rules of spec_yaml_to_object */
 };
 
-/* Expand merge keys and, with SPEC_YAML_CORE, check tags. Errors are added to E. */
+/*
+ * Expand merge keys and, with SPEC_YAML_CORE, check tags. Errors are added to E. The tree can be
+ * read even after errors.
+ */
 void spec_yaml_finish(struct spec_yaml *root, enum spec_yaml_rules rules, struct spec_errors *e);
 
 /* Remove and return the only document of the list DOCUMENTS, which the caller must still free. */
