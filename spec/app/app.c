@@ -226,7 +226,7 @@ static void read_capabilities(struct app_reader *r, const struct app_path *path,
 	}
 }
 
-/* Ignore a field that no manifest has. */
+/* Ignore a field that has no effect on jobs. */
 static void skip(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		 void *member)
 {
@@ -448,11 +448,12 @@ struct checker {
 	struct app_reader *r;
 	const struct spec_app *app;
 	const struct spec_yaml *root;
-	const struct spec_scheduler *scheduler; /* whose rules for names apply */
+	const struct spec_scheduler *scheduler; /* its rules for names apply */
 	struct lh_table *tasks;			/* normalized role name -> index + 1 */
 	size_t app_len;				/* length of the normalized app name */
-	size_t pod_len;				/* length of the longest pod name, or 0 */
-	size_t pod_role;			/* the role with the longest pod name */
+	/* length of the longest pod name; 0 if the scheduler shortens names */
+	size_t pod_len;
+	size_t pod_role; /* the role with the longest pod name */
 };
 
 /* Return NAME as it appears in names of jobs and pods, or add an error and return NULL. */
@@ -470,7 +471,10 @@ static char *norm(struct app_reader *r, const struct app_path *path, const struc
 	return NULL;
 }
 
-/* Take NAME, the normalized name of role I. It must be unique, since tasks need different names. */
+/*
+ * Take ownership of NAME, the normalized name of role I. Add an error if another role has the same
+ * name, since tasks need different names.
+ */
 static void check_task(struct checker *c, const struct app_path *path, const struct spec_yaml *node,
 		       size_t i, char *name)
 {
@@ -558,7 +562,6 @@ static void check_names(struct app_reader *r, const struct spec_app *app,
 		name = norm(r, &path, node, app->name);
 	c.app_len = name ? strlen(name) : 0;
 	check_roles(&c);
-	/* POD_LEN is 0 if the scheduler shortens names. */
 	if (name && c.pod_len > SPEC_MAX_NAME)
 		app_error(r, &path, node,
 			  "pods of role \"%s\" would have names of %zu characters, but at most %u "

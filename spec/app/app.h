@@ -6,9 +6,9 @@
  * the manual.
  *
  * app_document.c makes a YAML tree from a file. app.c, app_value.c, mount.c and named_resource.c
- * read a spec_app from the tree. run_options.h has the options besides the AppDef, and hold.h the
- * conditions for a start. macro.c expands macros. This folder does not depend on the kinds of jobs:
- * callers pass the schedulers with their rules and options.
+ * read a spec_app from the tree. run_options.h reads run options, and hold.h the conditions for
+ * launching a job. macro.c expands macros. This folder does not depend on spec/kinds/: callers pass
+ * the schedulers with their rules and options.
  */
 #pragma once
 
@@ -105,7 +105,10 @@ struct spec_scheduler {
 struct spec_app_rules {
 	/* replaces a leading "~" in the source of a bind mount in string form; NULL if unknown */
 	const char *home;
-	/* the first one must have the strictest rules for names, which are the default */
+	/*
+	 * The first scheduler must have the strictest rules for names. These rules apply if the
+	 * document names no scheduler.
+	 */
 	struct spec_scheduler known[SPEC_MAX_SCHEDULERS];
 	size_t n_known;
 	/* The document must name this scheduler or none. NULL if it may name any known one. */
@@ -116,10 +119,10 @@ struct spec_app_rules {
 bool spec_app_is_manifest(const struct spec_yaml *root);
 
 /*
- * Parse a submitted file, and finish it (spec_yaml_finish) by its rules. Several objects, or a List
- * of objects, are an error that lists them. If the document is the output of `torchx run --dryrun
- * --json`, *RET is the AppDef in that output, with the members `scheduler` and `scheduler_args`
- * added. All nodes keep their positions in the file.
+ * Parse a submitted file, and finish the document (spec_yaml_finish) by the rules for manifests or
+ * for AppDefs. Several documents, or a List of objects, are an error. If the document is the output
+ * of `torchx run --dryrun --json`, *RET is the AppDef in that output, with the members `scheduler`
+ * and `scheduler_args` added. All nodes keep their positions in the file.
  */
 int spec_app_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e);
 
@@ -145,7 +148,7 @@ struct spec_macros {
 	const char *replica_id; /* decimal */
 	const char *img_root;
 	const char *base_img_root;
-	const char *rank0_env; /* variable with the host of rank 0 */
+	const char *rank0_env; /* the environment variable that has the host of rank 0 */
 };
 
 /* Return TEXT with its macros replaced, malloc'ed. */

@@ -43,7 +43,10 @@ static void move(struct spec_yaml *from, size_t i, struct spec_yaml *to, const c
 	to->v[to->n - 2]->len = strlen(key);
 }
 
-/* Take ROOT and return its AppDef, without the scheduler "kxfs", which stands for any mount. */
+/*
+ * Free ROOT, except its AppDef, and return the AppDef. Omit the scheduler "kxfs", so that any mount
+ * accepts the AppDef.
+ */
 static struct spec_yaml *unwrap(struct spec_yaml *root)
 {
 	/* run options that only TorchX's scheduler "kxfs" (contrib/torchx) has */
@@ -85,7 +88,7 @@ static const struct spec_yaml *items_of(const struct spec_yaml *root)
 	return items && items->type == SPEC_YAML_LIST ? items : NULL;
 }
 
-/* Refuse several DOCUMENTS, or one with the ITEMS of a List. */
+/* Refuse a file with several DOCUMENTS, or with one List of ITEMS. */
 static int refuse_several(const struct spec_yaml *documents, const struct spec_yaml *items,
 			  struct spec_errors *e)
 {

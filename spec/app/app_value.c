@@ -36,7 +36,10 @@ char *app_path_text(const struct app_path *path)
 	return ret;
 }
 
-/* If the list of errors is full and NODE is after its last error, only count the error. */
+/*
+ * True if the list of errors is full and NODE is after the position of the last error. An error at
+ * NODE is then only counted.
+ */
 static bool is_dropped(struct app_reader *r, const struct spec_yaml *node)
 {
 	const struct spec_error *last = r->e->n ? &r->e->v[r->e->n - 1] : NULL;
@@ -220,7 +223,7 @@ void app_read_text_map(struct app_reader *r, const struct app_path *path,
 	}
 }
 
-/* Return why kxfs refuses TEXT, which looks like a number but is not valid; else NULL. */
+/* If TEXT is a number in a form that kxfs refuses, return why. Otherwise return NULL. */
 static const char *why_not(const char *text)
 {
 	const char *s = text + (*text == '-' || *text == '+');

@@ -93,5 +93,8 @@ void spec_mount_parse(const struct spec_yaml *node, const struct app_path *path,
 
 /* --- named_resource.c --- */
 
-/* Return 0, or -ENOENT and a similar name or NULL. Prefer an exact match, but ignore case. */
+/*
+ * Set *RET to the resource NAME. If no name matches exactly, ignore case. Return 0. If there is no
+ * such resource, return -ENOENT, and set *SUGGESTION to a similar name, or to NULL.
+ */
 int spec_named_resource(const char *name, struct spec_resource *ret, const char **suggestion);

@@ -145,7 +145,10 @@ static void map_field(struct mount_reader *r, const struct mount_kind *kind,
 	}
 }
 
-/* Return the type of NODE, or -1. TorchX writes maps without "type" but with all fields. */
+/*
+ * NODE is a map without "type", as TorchX writes it. Return the type that has exactly the fields of
+ * NODE, or -1.
+ */
 static int kind_of_keys(const struct spec_yaml *node)
 {
 	for (size_t k = 0; k < array_size(mount_kinds); k++) {
@@ -272,7 +275,10 @@ static bool is_given(struct mount_reader *r, const struct mount_options *o,
 	return false;
 }
 
-/* Append the mount with the options O to R, unless KIND is NULL after an error. */
+/*
+ * Append the mount with the options O to R. Do nothing if KIND is NULL: no mount has begun, or its
+ * type is invalid.
+ */
 static void end_mount(struct mount_reader *r, struct mount_options *o,
 		      const struct mount_kind *kind)
 {

@@ -67,7 +67,10 @@ void spec_options_free(struct spec_options *o)
 	free(o);
 }
 
-/* Add an error about the unknown option NAME. Also suggest conditions for a start if IN_FILE. */
+/*
+ * Add an error about the unknown option NAME, with suggestions. IN_FILE is true for scheduler_args,
+ * which may also have conditions for a launch (hold.h).
+ */
 static int refuse_unknown(const struct spec_options *o, const char *path, const char *name,
 			  bool in_file, struct spec_errors *e)
 {

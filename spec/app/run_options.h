@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Run options: settings of a job besides its AppDef. Most have the names of the options of TorchX's
- * schedulers. A mount may set some ("-o queue=research"), and a job may set some in scheduler_args,
- * which take precedence. The caller's table has the types and limits.
+ * schedulers. A mount may set options ("-o queue=research"). A job may set options in
+ * scheduler_args; these take precedence. The caller's table has the types and limits.
  */
 #pragma once
 
@@ -27,7 +27,7 @@ struct spec_option {
 	const char *refusal; /* why the option can't be used, for the user; NULL if it can */
 };
 
-/* Rows that a kind's table may include. TorchX lacks these options (docs/deviations.md). */
+/* Rows for the table of any kind of job. TorchX lacks these options (docs/deviations.md). */
 #define SPEC_TIME_LIMIT_OPTION                                                                     \
 	{                                                                                          \
 		.name = "time_limit", .type = SPEC_OPTION_TIME, .min = 1, .max = SPEC_MAX_LIMIT,   \
@@ -44,7 +44,10 @@ const struct spec_option *spec_option_find(const struct spec_option *table, cons
 
 struct spec_options;
 
-/* Create options without values, borrowing both arguments. Errors call the scheduler WHOSE. */
+/*
+ * Create options without values. Both arguments are borrowed. WHOSE is the scheduler's name in
+ * errors.
+ */
 struct spec_options *spec_options_new(const char *whose, const struct spec_option *table);
 void spec_options_free(struct spec_options *o);
 define_cleanup(spec_options_freep, struct spec_options *, spec_options_free)
@@ -59,15 +62,17 @@ int spec_option_check(const char *whose, const struct spec_option *table, const 
 
 /*
  * Set options from JSON, the text of a job's scheduler_args, or NULL. A null unsets an option, even
- * one that the mount has set. "namespace" must equal NAMESPACE. Errors have the option's path.
+ * one that the mount has set. "namespace" must be NAMESPACE, "" or null. Errors have the path
+ * "scheduler_args.NAME".
  */
 void spec_options_merge(struct spec_options *o, const char *json, const char *namespace,
 			struct spec_errors *e);
 
 void spec_options_check(const struct spec_options *o, struct spec_errors *e);
 
-/* Return the value of the option NAME of the table; NULL or false if it is not set. */
+/* Return the value of a TEXT or a NAME option; NULL if it is not set. NAME is in the table. */
 const char *spec_options_text(const struct spec_options *o, const char *name);
 /* Set *RET to the value of an INT or a TIME option. Return false if it is not set. */
 bool spec_options_int(const struct spec_options *o, const char *name, int64_t *ret);
+/* Return the value of a BOOL option; false if it is not set. */
 bool spec_options_bool(const struct spec_options *o, const char *name);

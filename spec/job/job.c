@@ -4,8 +4,8 @@
  *
  *   job.c         struct spec_job: a job, its roles, its replicas and their logs
  *   status.c      the texts of state, status, status.json, ctl, changes, and of a replica
- *   why.c         the paragraph of why
- *   usage.c       usage: which resources the job was given, and has used
+ *   why.c         the text of why
+ *   usage.c       the text of usage: which resources the job requested, and has used
  *   last_words.c  the last output of a program before it failed
  *   list.c        the texts of list and list.jsonl: all jobs of a directory
  *   snapshot.c    writes a job to disk, and reads it back
@@ -156,7 +156,7 @@ void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *from)
 	};
 	size_t at = r->n_logs;
 
-	/* Put the log after the others of its container. The replica's own container is first. */
+	/* Put the log after older logs of its container. The replica's own container is first. */
 	while (at > 0 && !streq(r->logs[at - 1].container, container))
 		at--;
 	if (at == 0 && *container)
@@ -349,7 +349,7 @@ struct spec_job *spec_job_copy(const struct spec_job *from)
 {
 	struct spec_job *job = spec_job_new(from->n_roles, from->n_replicas);
 	struct spec_replica *replicas = job->replicas;
-	/* Copy the members from SILENT on. Other threads may be changing REFS before it. */
+	/* Copy the members from SILENT on, but not REFS, which other threads may be changing. */
 	const size_t head = offsetof(struct spec_job, silent);
 
 	memcpy((char *)job + head, (const char *)from + head, sizeof(*job) - head);
@@ -396,7 +396,7 @@ static void job_free(struct spec_job *job)
 
 /* --- packing --- */
 
-/* A string is compared with this number of earlier ones: replicas often share nodes and phases. */
+/* Compare a string with this number of earlier strings: replicas often share nodes and phases. */
 #define N_RECENT 16
 
 struct job_strings {
@@ -546,7 +546,7 @@ const struct spec_replica *spec_job_replica(const struct spec_job *job, const ch
 {
 	size_t k;
 
-	/* The number is usually the index in the role. The search below is slow. */
+	/* The number in NAME is usually the index in the role. The search below is slow. */
 	if (trailing_number(name, &k)) {
 		for (size_t i = 0; i < job->n_roles; i++) {
 			const struct spec_role_status *role = &job->roles[i];

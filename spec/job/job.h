@@ -94,8 +94,8 @@ struct spec_log {
 	char *key;	 /* the backend's name; unique in the job, never changes */
 	char *container; /* "" for the replica's own container */
 	bool complete;	 /* in a cluster: the log has ended and is all on disk */
-	bool waiting;	 /* in a cluster: to be fetched, or ended and still being fetched */
-	bool lost_end;	 /* the output after the captured part is lost, which GAP includes */
+	bool waiting;	 /* in a cluster: not fetched yet, or ended but not fully fetched */
+	bool lost_end;	 /* the output after the captured part is lost; GAP counts this */
 	int disk;	 /* in a cluster: the errno of writing to disk, or 0 */
 	uint64_t gap;	 /* number of places where output is, or may be, missing */
 };
@@ -128,7 +128,8 @@ struct spec_replica {
 	/* when the time limit will end this attempt; 0 if never or unknown; not on disk */
 	int64_t deadline;
 	/*
-	 * a container that failed and is restarted in the same pod (if FAILED: was, then stopped)
+	 * About a container that failed, and that the kubelet restarts in the same pod. If STATE is
+	 * FAILED, the kubelet has restarted the container, and then stopped it.
 	 */
 	unsigned starts; /* starts of the container so far; 0 if none is restarted */
 	int last_code;	 /* exit code of the failed run */
@@ -151,7 +152,8 @@ struct spec_role_status {
 
 /*
  * Why a job waits, according to events, the scheduler and the queue. `why` and `status` show the
- * cause instead of the job's reason and message. A new cause does not set CHANGED. Plain data.
+ * cause instead of the job's reason and message. A new cause does not set spec_job.changed.
+ * Plain data.
  */
 struct spec_cause {
 	const char *reason; /* static; "" if there is no cause to show */
@@ -171,7 +173,8 @@ struct spec_job {
 	bool silent;   /* the replica that failed first is known to have printed nothing */
 	bool no_logs;  /* this user has no right to read logs; not on disk */
 	bool fetching; /* the job has ended, and more of its output will arrive soon; not on disk */
-	bool behind;   /* the job ended at least a second ago; not on disk */
+	/* the job ended at least a second ago, so `why` counts late logs; not on disk */
+	bool behind;
 	/* the job has ended, and kxfs does not wait for pods that still run; not on disk */
 	bool outlived;
 	bool own;	 /* submitted through a mount with this state directory */
@@ -188,14 +191,14 @@ struct spec_job {
 	/* bit sets (1u << enum spec_action) */
 	uint8_t actions; /* accepted by ctl now */
 	uint8_t pending; /* in a cluster: requested, without a visible effect yet */
-	uint8_t ignored; /* requested, without effect */
+	uint8_t ignored; /* in a cluster: requested, but the controller ignored the request */
 	enum spec_state state;
-	int priority;		 /* of its Workload; SPEC_NO_PRIORITY if unknown */
+	int priority;		 /* of the job's Workload; SPEC_NO_PRIORITY if unknown */
 	unsigned queue_position; /* 1 is next; 0 if unknown */
 	unsigned evictions;	 /* by Kueue */
 	unsigned retries;
 	unsigned max_retries;
-	/* seconds of each attempt of a replica; 0 if unlimited, or if replicas differ */
+	/* seconds that an attempt of a replica may run; 0 if unlimited, or if replicas differ */
 	int time_limit;
 	int ttl; /* local: seconds from the end to the move to history/; -1 for never */
 	unsigned n_roles;
@@ -216,19 +219,19 @@ struct spec_job {
 	char *namespace;
 	char *owner; /* the object's controller in the cluster, as "TrainJob/NAME", or "" */
 	char *queue;
-	char *cluster_queue; /* of a queue of Kueue; "" if unknown */
+	char *cluster_queue; /* the ClusterQueue of QUEUE in Kueue; "" if unknown */
 	char *flavors; /* the ResourceFlavors of the current or last quota: RESOURCE=FLAVOR,... */
-	char *priority_class; /* of its Workload, or "" */
+	char *priority_class; /* of the job's Workload, or "" */
 	char *submitter;      /* user@host; "" if unknown */
 	char *submission;     /* UUID; "" if kxfs did not submit the job */
-	/* static sentence on when, or why not, the controller retries a failed replica; or "" */
+	/* static: when the controller retries a failed replica, or why it does not; or "" */
 	const char *again;
 	int64_t created;
 	int64_t started;
 	int64_t finished;
 	/* last change of state, reason, message or a replica: mtime of the job's directory */
 	int64_t changed;
-	/* since when the cluster has not confirmed the snapshot; 0 if confirmed */
+	/* the snapshot may be out of date since this time; 0 if it is up to date */
 	int64_t stale_since;
 	uint64_t revision; /* unique in a mount, set by the store; 0 if not published */
 	/* JSON of the object in the cluster; NULL if local or unknown */
@@ -250,7 +253,7 @@ enum spec_action {
 };
 
 const char *spec_action_name(enum spec_action action);
-/* Return the argument of ACTION in the file ctl, "NAME" or "CLASS", or NULL. */
+/* Return the name of ACTION's argument in ctl, "NAME" or "CLASS"; NULL without an argument. */
 const char *spec_action_argument(enum spec_action action);
 /*
  * Parse the name of an action ("abort" means suspend) and its argument, if any. Return the enum
@@ -281,7 +284,7 @@ void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *log);
  * role's part of R's name, because the role's own name may contain any bytes.
  */
 char *spec_replica_log_prefix(const struct spec_replica *r);
-/* Return the end of the group of R's logs, of one container, that begins at the index FIRST. */
+/* Return the index after the last log of a container. FIRST is the index of its first log. */
 size_t spec_replica_logs_end(const struct spec_replica *r, size_t first);
 /* Return the file name of log I of N: "log", "log.0", "CONTAINER.log.0". Malloc'ed. */
 char *spec_log_file(const char *container, size_t i, size_t n);
@@ -304,8 +307,8 @@ const char *spec_job_key(const struct spec_job *job);
 /* True if JOB's state is final. False for a suspended job, which may resume. */
 bool spec_job_has_ended(const struct spec_job *job);
 /*
- * True if JOB has ended and each replica has, too, or kxfs does not wait for it (OUTLIVED). A
- * server may report the end of a job before the ends of its pods.
+ * True if JOB and all its replicas have ended. A server may report the end of a job before the ends
+ * of its pods. If kxfs does not wait for these pods (OUTLIVED), the end of JOB suffices.
  */
 bool spec_job_is_over(const struct spec_job *job);
 /* Return the replica whose directory is NAME, or NULL. */
@@ -314,8 +317,9 @@ const struct spec_replica *spec_job_replica(const struct spec_job *job, const ch
 /* True if R waits, and its message only shows that the job's pods wait for each other. */
 bool spec_replica_waits_for_gang(const struct spec_replica *r);
 /*
- * Return the replica that failed first, or NULL. One without a known end counts as the last. Ignore
- * an attempt of a step of a Workflow if another attempt followed. RET_N may be NULL.
+ * Return the replica that failed first, or NULL. A replica whose end is unknown counts as the last.
+ * *RET_N (may be NULL) is the number of failed replicas. Ignore an attempt of a step of a Workflow
+ * if another attempt followed.
  */
 const struct spec_replica *spec_job_first_failed(const struct spec_job *job, size_t *ret_n);
 bool spec_job_any(const struct spec_job *job, enum spec_state state);

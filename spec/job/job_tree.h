@@ -8,7 +8,7 @@
 
 enum spec_snapshot_form {
 	SPEC_SNAPSHOT_WHOLE,
-	SPEC_SNAPSHOT_NO_LOGS, /* without logs, which the reader knows */
+	SPEC_SNAPSHOT_NO_LOGS, /* without logs: the reader must add them itself */
 };
 
 struct json_object *spec_snapshot_tree(const struct spec_job *job, enum spec_snapshot_form form);

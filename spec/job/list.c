@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A spec_list stores bytes for each job, in display order: the line of list.jsonl, or the cells of
- * the table's line without the age. The table itself can't be stored, since a column's width
- * depends on all jobs. An age has one unit: 119s, 119m, 47h, 2d. Minutes, hours and days are at
- * least two, so the text of old jobs rarely changes.
+ * A spec_list stores bytes for each job, in display order. For list.jsonl, these are the job's
+ * line. For the table, they are the cells of that line, without the age: the line itself can't be
+ * stored, since a column's width depends on all jobs. An age has one unit: 119s, 119m, 47h, 2d. A
+ * number of minutes, hours or days is at least 2, so the age of an old job rarely changes.
  */
 #include "spec/job/list.h"
 
@@ -17,11 +17,14 @@ static const char *const titles[N_COLUMNS] = {"ID",	 "STATE",     "AGE",  "QUEUE
 					      "RETRIES", "SUBMITTER", "KIND", "REASON"};
 
 #define GAP 2 /* blanks between two columns */
-/* A longer id makes only its own line longer: it is a directory's name, so it is never cut. */
+/*
+ * Width of the column of ids. An id is a directory's name, so it is never cut: a longer id makes
+ * only its own line longer.
+ */
 #define ID_WIDTH   64
 #define ID_MAX	   255
 #define CELL_WIDTH 40
-/* with the position after the reason: " (3 in QUEUE)" */
+/* The last cell also has the position in the queue: "REASON (3 in QUEUE)". */
 #define PLACE_WIDTH (CELL_WIDTH + 32)
 
 struct row {
@@ -29,7 +32,7 @@ struct row {
 	int64_t changed, created; /* ns */
 	const char *bytes;	  /* in spec_list.kept; malloc'ed if the row is FRESH */
 	size_t len;
-	bool fresh; /* new, while a new text is made */
+	bool fresh; /* made by the current update; BYTES is not in KEPT yet */
 };
 
 struct spec_list {
@@ -130,7 +133,7 @@ static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *unt
 
 struct table {
 	size_t width[N_COLUMNS];
-	bool kinds;  /* true if there are several kinds: the table then has the column KIND */
+	bool kinds;  /* the jobs are of several kinds, so the table has the column KIND */
 	size_t size; /* upper bound of the size of all lines */
 	char *to;
 };

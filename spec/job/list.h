@@ -14,8 +14,8 @@ void spec_list_free(struct spec_list *list);
 
 /*
  * Return the text for the N snapshots JOBS at the time NOW, with a new reference. STALE_SINCE is
- * when the cluster last confirmed the snapshots; 0 if they are confirmed. Times are in ns. If no
- * job changes, the text remains valid until *RET_UNTIL.
+ * the time since which kxfs can't reach the cluster; 0 if it can. Times are in ns. If no job
+ * changes, the text remains valid until *RET_UNTIL.
  *
  * In the table, a field is one word of printable ASCII, or "-". Other characters become "?". A
  * field that is too long ends in "...".

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes and reads snapshots. OBJECT is one text, since the server may put anything into it. */
+/* Writes and reads snapshots. OBJECT is one string: the server may put anything into it. */
 #include "spec/job/status.h"
 
 #include <errno.h>

@@ -41,7 +41,10 @@ static void put_text(struct json_object *o, const char *key, const char *text)
 	spec_tree_text(o, key, clean ? clean : text);
 }
 
-/* Remove these keys if they have no value. Programs read status.json, which has all keys. */
+/*
+ * Remove the keys of clusters that have no value. This is only for `status` of a local job or
+ * replica: status.json is for programs, and has all keys.
+ */
 static void drop_unfilled(struct json_object *o)
 {
 	static const char *const of_clusters[] = {

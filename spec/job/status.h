@@ -33,8 +33,9 @@ void spec_status_ctl(const struct spec_job *job, unsigned allowed, char **ret, s
 
 /*
  * Return a line of `changes`: TIME, ID, STATE and REASON, separated by tabs, and a newline. Fields
- * are escaped. The reason is "Removed" for a job that has left jobs/. GONE is true if the job was
- * deleted for good; JOB is then its last snapshot.
+ * are escaped. GONE is true if the job was deleted for good; JOB is then its last snapshot. A job
+ * that is GONE or in history/ has the REASON "Removed". A job that is GONE before its end has the
+ * STATE "CANCELLED".
  */
 char *spec_status_change(const struct spec_job *job, bool gone, int64_t time);
 
@@ -49,8 +50,9 @@ char *spec_status_change(const struct spec_job *job, bool gone, int64_t time);
 /* Return the last lines of TEXT, or "". PART is true if TEXT is only the end of a longer text. */
 char *spec_last_lines(const char *text, size_t n, bool part);
 /*
- * Return the error in TEXT, an error file of TorchElastic: the end of the stack trace, or the first
- * lines of a long error. Return NULL if TEXT is not such a file.
+ * TEXT is an error file of TorchElastic. Return the last lines of its stack trace. If the error
+ * message is long, or does not end the stack trace, return the first lines of the message. Return
+ * NULL if TEXT is not such a file.
  */
 char *spec_last_error(const char *text, size_t n);
 /* Return the log that ends with the last words of JOB, which has failed or is failing; or NULL. */

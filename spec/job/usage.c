@@ -27,7 +27,7 @@ struct figures {
 	struct spec_request given;
 	struct spec_usage used;
 	bool is_known;
-	int64_t begun, seen; /* the time that USED covers, in ns; 0 if unknown */
+	int64_t begun, seen; /* USED covers the time from BEGUN to SEEN (ns); 0 if unknown */
 	double core_ns; /* requested cores times the time (ns) that CPU_US covers; -1 if unknown */
 };
 

@@ -13,7 +13,7 @@
 #define MESSAGE_MAX 500
 /* SIGKILL, on every system */
 #define KILL 9
-/* With less memory in all samples (bytes), a replica was probably not killed for lack of memory. */
+/* If all memory samples are below this (bytes), lack of memory probably did not end the replica. */
 #define MUCH_MEMORY (INT64_C(64) << 20)
 /* `why` lists at most this many ranges of replicas; `status` has all replicas. */
 #define MAX_RANGES 50
@@ -131,7 +131,7 @@ static void put_start_hint(FILE *out, const char *role, const char *message)
 	      out);
 }
 
-/* If R may have been killed for lack of memory, print the largest sample so far. */
+/* If R may have been killed for lack of memory, print its largest memory sample. */
 static void put_seen(FILE *out, const struct spec_replica *r)
 {
 	bool for_memory = streq(r->reason, "OOMKilled") || r->signal == KILL ||
@@ -230,7 +230,7 @@ static void put_policy(FILE *out, const struct spec_job *job, const struct spec_
 static void put_output(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
 	bool readable = !job->no_logs;
-	/* true if the container failed, was restarted, and was then stopped */
+	/* true if the kubelet restarted the failed container, and then stopped it */
 	bool stopped = r->state == SPEC_FAILED && r->starts > 0;
 	size_t n = 0;
 
@@ -274,7 +274,10 @@ static const struct spec_replica *last_ended(const struct spec_job *job)
 	return ret;
 }
 
-/* If N > 1, print the number of failed replicas and, if the job has one role, which: 1, 4-6. */
+/*
+ * If N > 1, print the number N of failed replicas. If the job has only one role, also list the
+ * failed replicas: 1, 4-6.
+ */
 static void put_failed(FILE *out, const struct spec_job *job, size_t n)
 {
 	const char *mark = ": ";
@@ -403,7 +406,10 @@ static void why_cancelled(FILE *out, const struct spec_job *job, unsigned allowe
 	}
 }
 
-/* Return the hexadecimal ID in IMAGE, or "". A local image "sha256:ID" has the tag REPO:ID. */
+/*
+ * If IMAGE is "REPO:ID", and ID is the hexadecimal id of a local Docker image, return ID. Otherwise
+ * return "".
+ */
 static struct spec_words local_id(struct spec_words image)
 {
 	const char *id;
@@ -574,7 +580,7 @@ static void why_unfinished(FILE *out, const struct spec_job *job, unsigned allow
 	}
 }
 
-/* Separate the next sentence. Last words end with a line of their own. */
+/* Separate the next sentence from the text: after last words by a newline, otherwise by a blank. */
 static void put_gap(FILE *out, const struct spec_job *job)
 {
 	if (ftell(out) > 0)

@@ -107,7 +107,10 @@ static int begin_new(struct spec_logline *l, spec_logline_fn fn, void *data)
 	return err;
 }
 
-/* Handle a stream without the known end. LINE is false if newer output was skipped as known. */
+/*
+ * Handle a stream that lacks the known end. LINE is true if a line of new output begins here. It is
+ * false if newer output may have been mistaken for known output before.
+ */
 static int not_found(struct spec_logline *l, bool line, spec_logline_fn fn, void *data)
 {
 	if (!l->force)
@@ -223,7 +226,10 @@ static int take_prefix(struct spec_logline *l, char c, const char *next, size_t 
 	return 0;
 }
 
-/* If N > PREFIX_MAX and BYTES begin with a time, begin a line and return the time's length. */
+/*
+ * If BYTES begin with a time, begin a line, and return the length of the time and its blank.
+ * Otherwise, or if N <= PREFIX_MAX, return 0; take_prefix then handles the bytes.
+ */
 static size_t take_time(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 			void *data, int *ret_err)
 {

@@ -40,14 +40,17 @@ struct spec_logline_known {
 	size_t n_lines;
 };
 
-/* What earlier streams of a log have shown; initially all 0. All streams of the log share it. */
+/* What kxfs remembers of earlier streams of the log, which share it; initially all 0. */
 struct spec_logline_past {
 	/*
 	 * True if the last stream lacked the known end, and newer output was mistaken for known
 	 * output. With FORCE, the next stream accepts all lines that are newer than the known end.
 	 */
 	bool blind;
-	/* an earlier stream, requested from SINCE, may have ended early, after N bytes */
+	/*
+	 * True if an earlier stream ended before the first byte that was certainly new. It was
+	 * requested from SINCE, and had N bytes.
+	 */
 	bool ended;
 	uint64_t n;
 	int64_t since;

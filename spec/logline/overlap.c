@@ -14,20 +14,23 @@ struct guess {
 	uint64_t at; /* offset in the log to which the stream's next byte belongs */
 	uint64_t n;  /* bytes matched so far */
 	bool timed;  /* confirmed by the time of a line */
-	bool part;   /* for a later part of a line, whose time may be later than the line's */
+	bool part;   /* for a later part of a cut line; its time may be after that of the line */
 };
 
 struct overlap {
 	struct spec_logline_known known;
 	bool force;
-	/* of the known lines; EARLIEST is 0 if the time of a line is unknown */
+	/* the first and last time of the known lines; EARLIEST is 0 if a time is unknown */
 	int64_t earliest, latest;
 	bool begun;   /* a line of the stream has begun */
 	int64_t ns;   /* the time of the current line */
 	bool skipped; /* a line newer than the known end may have been mistaken for a known line */
 	struct guess guesses[GUESSES_MAX];
 	size_t n_guesses;
-	/* a guess for a part has reached the known end without FORCE: new output, or another run */
+	/*
+	 * Without FORCE, a guess for a part has reached the known end: all later bytes are new, or
+	 * the stream is the output of another run.
+	 */
 	bool doubtful;
 
 	/* a guess has reached the known end; HELD has all later bytes of the stream */
@@ -128,7 +131,8 @@ static void add_guess(struct overlap *o, struct guess g, const struct line_start
 
 /*
  * Add a guess for each part that the runtime may have cut from a line between the offsets LINE and
- * END. If EACH is true, also add one for each later line there; these have the time of S if TIMED.
+ * END. If EACH is true, also add a guess for each later line before END. TIMED is true if these
+ * lines have the time of S.
  */
 static void guess_within(struct overlap *o, uint64_t line, uint64_t end, bool each, bool timed,
 			 const struct line_start *s)
@@ -233,7 +237,7 @@ enum overlap_answer overlap_line(struct overlap *o, int64_t ns, const char *next
 		return OVERLAP_NONE;
 	if (o->reached)
 		hold_line(o);
-	/* If no guess is left, this may be the first line of the stream that is known. */
+	/* If no guess is left, no earlier line was known. This may be the first known line. */
 	if (o->n_guesses == 0)
 		make_guesses(o, &start, first);
 	if (o->n_guesses == 0 && ns > o->latest)

@@ -66,7 +66,7 @@ static const struct spec_field state_fields[2][N_FIELDS] = {
 	},
 };
 
-/* the parts, "job" and "state" */
+/* all keys of a head: those of its parts, and also "job" and "state" */
 #define N_KEYS (RECORD_N_PARTS + 2)
 static const char *const keys[N_KEYS] = {
 	[RECORD_HOLD] = "hold",	  [RECORD_PLAN] = "plan",	  [RECORD_SNAPSHOT] = "snapshot",
@@ -229,7 +229,7 @@ char *spec_head_text(const struct spec_head *h, struct spec_head_line *line, siz
 	FILE *out = text_stream(&head, &line->head);
 	char *ret;
 
-	/* HISTORY is only in the first line's letter, which kxfs changes in place. */
+	/* Only the letter in the first line shows HISTORY: kxfs overwrites this letter in place. */
 	line->history = h->state == RECORD_HISTORY || h->state == RECORD_NEVER;
 	shown.state = h->state == RECORD_HISTORY ? RECORD_LIVE : h->state;
 	spec_fields_write(job, job_fields[0], &shown);

@@ -36,8 +36,8 @@ struct spec_head_more {
 	char *namespace;
 	uint64_t seed[2];  /* the job's name is derived from these */
 	unsigned readable; /* see backend_submission.readable */
-	char *reason;	   /* if STATE is NEVER: one word; else "" */
-	char *why;	   /* a sentence for people, or "" */
+	char *reason;	   /* why STATE is NEVER, as one word; "" in other states */
+	char *why;	   /* the reason as a sentence for users, or "" */
 	char *boot; /* of a local job that is SUBMITTING: id of the machine's boot; else "" */
 	/* JSON maps, malloc'ed; NULL if absent */
 	char *parts[RECORD_N_PARTS];
@@ -62,7 +62,7 @@ struct spec_head {
 	bool own;   /* submitted through this state directory */
 	/* The rest is the job's state. */
 	bool held;	/* if STATE is SUBMITTING: the job was HELD before */
-	bool unlinked;	/* NAME.job was removed */
+	bool unlinked;	/* the link to the job, submit/NAME.job, was removed */
 	bool dropped;	/* the output was removed to free space */
 	bool over;	/* the job has ended, with its result in its snapshot */
 	unsigned state; /* enum record_state */
@@ -78,7 +78,7 @@ define_cleanup(spec_head_freep, struct spec_head *, spec_head_free)
 
 /* Set FIELD, a text of H, to a copy of VALUE. */
 void spec_head_set(struct spec_head *h, char **field, const char *value);
-/* If H is LIVE or HISTORY, free its MORE, unless it has a snapshot. The file keeps the data. */
+/* Free MORE if H is LIVE or HISTORY, and MORE has no snapshot. The file keeps the data. */
 void spec_head_forget(struct spec_head *h);
 
 /* Plain data. */

@@ -44,8 +44,9 @@ struct spec_held_place {
 };
 
 /*
- * Set *RET to the conditions of the document TEXT, or to NULL if it has none, or if it is invalid,
- * which its launch reports. Return 0, or the errno of E if a job to wait for does not exist.
+ * Set *RET to the conditions of the document TEXT, or to NULL if it has none. Return 0, or the
+ * errno of E if a job to wait for does not exist. An invalid document has no conditions: the launch
+ * of its job reports the errors.
  */
 int spec_held_read(const char *text, size_t len, const struct spec_held_place *place,
 		   struct spec_held **ret, struct spec_errors *e);

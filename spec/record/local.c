@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads AppDefs of local jobs. They may later go to a cluster, so the rules of all kinds apply. */
+/*
+ * Reads AppDefs of local jobs. A user may later submit the same AppDef to a cluster, so the rules
+ * of all kinds of jobs apply.
+ */
 #include "spec/record/local.h"
 
 #include <errno.h>

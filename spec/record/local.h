@@ -11,8 +11,11 @@ struct spec_machine {
 	/* run options of the mount; those for cluster jobs have no effect */
 	const struct spec_pair *args;
 	size_t n_args;
-	unsigned gpus; /* for jobs; 0 if GPUs are not managed */
-	/* returns why jobs can't run in PATH (malloc'ed), or NULL; without it, none is checked */
+	unsigned gpus; /* number of GPUs for jobs; 0 if GPUs are not managed */
+	/*
+	 * Return why jobs can't run in PATH (malloc'ed), or NULL if they can. If DIR_ERROR is NULL,
+	 * kxfs does not check directories.
+	 */
 	char *(*dir_error)(void *data, const char *path);
 	void *data;
 };
@@ -31,8 +34,8 @@ static inline void spec_terms_clear(struct spec_terms *terms)
 
 /*
  * Like spec_app_read for the document TEXT, but also set *RET_TERMS, which the caller has zeroed.
- * After an error, its DIR is NULL. A manifest for a cluster is refused with one error. Return -EFBIG
- * if LEN exceeds SPEC_MAX_FILE.
+ * After an error, its DIR is NULL. A manifest for a cluster is refused with one error. Return
+ * -EFBIG if LEN exceeds SPEC_MAX_FILE.
  */
 int spec_local_parse(const char *text, size_t len, const struct spec_machine *m,
 		     struct spec_app **ret, struct spec_terms *ret_terms, struct spec_errors *e);

@@ -15,10 +15,10 @@
 #include "spec/yaml/field.h"
 #include "spec/yaml/yaml.h"
 
-/* A role may request any number. Larger numbers are not shown. */
+/* A role may request any amount. kxfs does not show larger amounts than this. */
 #define FIGURE_MAX 1e15
 
-/* of a job; each is a file in the job's directory */
+/* maximum number of a job's logs; each log is a file in the job's directory */
 #define RECORD_MAX_LOGS 1000000
 
 #define JOB(name, type, ...)  SPEC_FIELD(struct spec_record, name, type, __VA_ARGS__)

@@ -25,11 +25,14 @@ enum spec_goal {
 struct spec_plan {
 	bool ended; /* the newest attempt has ended, with its result in the snapshot */
 	/*
-	 * True if the replica must be restarted after its attempt has ended. With its whole role or
-	 * job, it is restarted when none of their replicas runs any more.
+	 * True if kxfs must restart the replica after its attempt has ended. To restart a whole
+	 * role or job, kxfs first waits until none of its replicas runs.
 	 */
 	bool again;
-	/* restarts of the replica, or of the whole role at the role's first replica */
+	/*
+	 * Number of restarts of the replica. If the role restarts as a whole, only the plan of the
+	 * role's first replica counts them.
+	 */
 	unsigned restarts;
 };
 
@@ -66,7 +69,10 @@ define_cleanup(spec_record_freep, struct spec_record *, spec_record_free)
 /* Return the part `snapshot` or `plan` of R as JSON text, malloc'ed. */
 char *spec_record_snapshot(const struct spec_record *r);
 char *spec_record_plan(const struct spec_record *r);
-/* The parts are untrusted. PLAN may be NULL. Return 0, or -EINVAL, also if SNAPSHOT is NULL. */
+/*
+ * Parse the parts, which are untrusted. PLAN may be NULL. Return 0, or -EINVAL if a part is invalid
+ * or SNAPSHOT is NULL.
+ */
 int spec_record_parse(const char *snapshot, const char *plan, struct spec_record **ret);
 /* Read the document TEXT into APP, or set FAULT. HOME is as in struct spec_app_rules. */
 void spec_record_read_app(struct spec_record *r, const char *text, size_t len, const char *home);
@@ -78,5 +84,8 @@ void spec_record_attempt(struct spec_record *r, size_t i, unsigned n);
 /* Return the key of the log of ATTEMPT ("trainer-0.1"), malloc'ed. */
 char *spec_record_log_key(const struct spec_replica *rep, unsigned attempt);
 
-/* Return the snapshot to publish. It allows no restart while R waits, or without an AppDef. */
+/*
+ * Return the snapshot to publish. It does not allow the action "restart" while R waits for a slot,
+ * or if APP is NULL.
+ */
 struct spec_job *spec_record_job(const struct spec_record *r);

@@ -25,8 +25,9 @@ int64_t spec_slots_need(const struct spec_app *app);
 void spec_slots_take(struct spec_slots *t, const struct spec_record *r);
 /*
  * Decide whether the waiting job R may start. Call this for all waiting jobs, in order. If R may
- * start, give GPUs to its replicas and return true. Otherwise set the reason in R's snapshot;
- * *RET_MOVED is true if it is a new one. A job that can never start does not delay others.
+ * start, give GPUs to its replicas and return true. Otherwise set the cause in R's snapshot, and
+ * return false; *RET_MOVED is then true if the text of the cause has changed. A job that can never
+ * start does not delay other jobs.
  */
 bool spec_slots_give(struct spec_slots *t, struct spec_record *r, bool *ret_moved);
 

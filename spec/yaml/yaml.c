@@ -243,7 +243,7 @@ static bool is_merge_key(const struct spec_yaml *key)
 	return key->plain && !key->tag && streq(key->text, "<<");
 }
 
-/* A key that is not text ends reading with an error; a duplicate key only adds one. */
+/* Add errors to E. Fail at the first key that is not text, but return 0 for duplicate keys. */
 static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
 {
 	cleanup(free_table) struct lh_table *seen = new_table(map->n + 1, NULL);
@@ -275,9 +275,10 @@ static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
 
 /*
  * A map that is being built from a map with merge keys. If a key occurs again, the pair keeps its
- * position but gets the later value. Of several merged maps, the last is merged first, so that the
- * first takes precedence. PyYAML puts the merged pairs before the map's own pairs, so the own pairs
- * take precedence. kubectl puts them at the merge key, so they replace own pairs before it.
+ * position but gets the later value. If a merge key has several maps, the last one is merged first,
+ * so that the first one takes precedence. With SPEC_YAML_CORE, as in PyYAML, merged pairs come
+ * before the map's own pairs, so the own pairs take precedence. With SPEC_YAML_KUBECTL, merged
+ * pairs come in place of the merge key, and replace own pairs before this key.
  */
 struct yaml_merged {
 	struct spec_yaml *map;

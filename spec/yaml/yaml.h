@@ -48,7 +48,10 @@ int spec_yaml_parse_all(const char *text, size_t len, struct spec_yaml **ret,
 			struct spec_errors *e);
 
 enum spec_yaml_rules {
-	/* only tags of YAML 1.2's core schema; a map's own value replaces a merged one (PyYAML) */
+	/*
+	 * Only tags of YAML 1.2's core schema are allowed. A map's own value takes precedence over
+	 * a merged value, as in PyYAML.
+	 */
 	SPEC_YAML_CORE,
 	SPEC_YAML_KUBECTL, /* the rules of spec_yaml_to_object */
 };
@@ -70,7 +73,10 @@ define_cleanup(spec_yaml_freep, struct spec_yaml *, spec_yaml_free)
 /* Return the value of KEY in M, or NULL if M does not have KEY or is not a map. */
 const struct spec_yaml *spec_yaml_get(const struct spec_yaml *m, const char *key);
 
-/* Find the longest beginning of PATH in ROOT. False if there is none. For spec_errors_find. */
+/*
+ * Set the position of the node at PATH in ROOT. If it does not exist, use its nearest ancestor that
+ * exists. Return false if this is ROOT. A callback for spec_errors_locate.
+ */
 bool spec_yaml_find(void *root, const char *path, unsigned *ret_line, unsigned *ret_column);
 
 /*
@@ -94,8 +100,9 @@ struct json_object *spec_yaml_to_json(const struct spec_yaml *node);
 
 /*
  * Convert NODE to the JSON value that kubectl would send. Plain scalars and keys have the types of
- * YAML 1.1 (0755 is 493, yes is true, a key 0x1 is "1"). Return 0 or E's errno: for what JSON can't
- * express, a value that does not fit its tag, base64, a fraction as a key, and two equal keys.
+ * YAML 1.1 (0755 is 493, yes is true, a key 0x1 is "1"). Return 0 or E's errno. Errors are: a value
+ * that JSON can't express or that does not fit its tag; base64 (!!binary); a key that is null, a
+ * fraction or too large; and two keys that are equal after the conversion.
  */
 int spec_yaml_to_object(const struct spec_yaml *node, struct json_object **ret,
 			struct spec_errors *e);

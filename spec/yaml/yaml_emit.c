@@ -13,7 +13,7 @@
 #include "spec/base/utf8.h"
 #include "spec/yaml/yaml_input.h"
 
-/* A longer key is written as "? key": readers expect the ":" of others within 1024 characters. */
+/* Parsers find the ":" of a key only within 1024 characters. A longer key begins with "? ". */
 #define SIMPLE_KEY_MAX 1000
 
 /* A json-c string with this address as its userdata is a time. */
@@ -187,7 +187,7 @@ static void put_string(struct emitter *em, struct json_object *value, bool flow)
 
 /*
  * Write TEXT as a literal block in a collection at the column INDENT. If TEXT begins with white
- * space, a parser can't determine the indentation, so write it as a number.
+ * space, a parser can't determine the indentation, so write its width after the "|".
  */
 static void put_literal(struct emitter *em, const char *text, size_t len, unsigned indent)
 {

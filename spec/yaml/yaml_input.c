@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Checks a document's bytes before libyaml parses them, so that errors of encoding have a position
- * and a remedy. libyaml's errors are fixed texts about its scanner and parser. A table has an
- * explanation for each. Other errors are shown unchanged.
+ * and a remedy. libyaml's errors are fixed texts about its scanner and parser. Two tables explain
+ * these errors to the author. An error that is in neither table is shown unchanged.
  */
 #include "spec/yaml/yaml_input.h"
 
@@ -17,7 +17,7 @@ bool yaml_input_is_printable(uint32_t c)
 {
 	if (c < 0xa0)
 		return c >= 0x20 && c < 0x7f;
-	/* Readers differ in line breaks. U+FEFF is the byte order mark. */
+	/* For some parsers, U+2028 and U+2029 are line breaks. U+FEFF is the byte order mark. */
 	return c != 0x2028 && c != 0x2029 && c != 0xfeff && c != 0xfffe && c != 0xffff;
 }
 
@@ -79,7 +79,7 @@ int yaml_input_check(const char *text, size_t len, struct spec_errors *e)
 	size_t n;
 
 	for (; s < end; s += n, column++) {
-		/* libyaml takes quadratic time for many of these, and copies a tag per use. */
+		/* libyaml takes quadratic time for many of these, and copies a tag at each use. */
 		if (column == 1 && end - s >= 4 && memcmp(s, "%TAG", 4) == 0)
 			return spec_errors_add(
 				e, -EINVAL, line, column, "",
@@ -175,7 +175,7 @@ char *yaml_input_from_json(const char *text, size_t *len)
 enum error_position {
 	HERE,	   /* where libyaml stopped */
 	BEGINNING, /* the beginning of what libyaml was parsing */
-	HERE_FROM, /* where libyaml stopped, with BEGINNING in the text */
+	HERE_FROM, /* where libyaml stopped; the text also has the position BEGINNING */
 };
 
 #define TAB_TEXT "a tab can't be used to indent; use spaces"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Prepares the bytes of a document for libyaml, and explains its errors. Private to spec/yaml/. */
+/* Prepares a document's bytes for libyaml, and explains libyaml's errors. Private to spec/yaml/. */
 #pragma once
 
 #include <yaml.h>
 
 #include "spec/base/error.h"
 
-/* Refuse a large file, UTF-16 and UTF-32; skip UTF-8's mark. Return 0, -EINVAL or -EFBIG. */
+/* Refuse a large file, UTF-16 and UTF-32. Skip a byte order mark. Return 0, -EINVAL or -EFBIG. */
 int yaml_input_begin(const char **text, size_t *len, struct spec_errors *e);
 
 /*
