@@ -27,11 +27,11 @@
 #define SOON_MS	  1000 /* pause between the end of a job and its copy */
 #define PAUSE_MS  1000 /* first pause after an error; each further error doubles it */
 #define PAUSE_MAX 60000
-#define CHECK_S	  10 /* longest time without a response of DIR, at the start or during a copy */
+#define CHECK_S	  10 /* how long kxfs waits for a response of DIR, at the start or during a copy */
 
 struct archive_entry {
 	char *uid;
-	const struct spec_job *job; /* NULL if DIR has the job: the entry has left the queue */
+	const struct spec_job *job; /* NULL if DIR has the job; the entry is then in no queue */
 	uint64_t at;		    /* loop_now_ms() when the copy is due */
 	bool failed;
 	struct archive_entry *prev, *next;
@@ -49,7 +49,7 @@ struct archive {
 	uint64_t retry_at; /* loop_now_ms() when the next copy may start */
 	struct loop_timer timer, late;
 	bool ended;
-	loop_fn stopped; /* callback of archive_stop, while this is in progress */
+	loop_fn stopped; /* callback of archive_stop; NULL if archive_stop was not called */
 	void *stopped_data;
 	struct lock lock; /* protects TROUBLE */
 	char *trouble;
@@ -306,7 +306,10 @@ static void on_stopped(void *data)
 		take_ptr(a->stopped)(a->stopped_data);
 }
 
-/* Copy the first job that is due and settled. If there is none, set the timer for the next one. */
+/*
+ * Copy the first job that is due and whose output is on disk (archive_config.is_settled). If there
+ * is no such job, set the timer for the next job in the queue.
+ */
 static void step(void *data)
 {
 	struct archive *a = data;

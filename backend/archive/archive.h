@@ -23,8 +23,8 @@ struct archive_config {
 	const char *state_dir;
 	unsigned stop_ms; /* how long archive_stop continues to copy */
 	/*
-	 * True if the available output of JOB, which has ended, is on disk, and none is being
-	 * removed.
+	 * JOB has ended. True if all of its available output is on disk, and kxfs is not removing
+	 * any of it.
 	 */
 	bool (*is_settled)(void *data, const struct spec_job *job);
 	/*

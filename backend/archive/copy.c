@@ -6,8 +6,9 @@
  * rename(2) can't replace a directory that has files.
  *
  * A crash leaves a temporary directory behind. The next start removes those of its own WRITER, and
- * those of another WRITER that are older than a day. kxfs renames such a directory first, because
- * another process may be about to rename it to a job's name.
+ * those of another WRITER that are older than a day. Before kxfs removes the files of such a
+ * directory, it gives the directory a new name. Otherwise another process might rename the
+ * half-empty directory to a job's name.
  */
 #include "backend/archive/copy.h"
 
@@ -30,7 +31,7 @@
 /* A file in the state directory: the path of the DIR that kxfs has marked. */
 #define KNOWN	 "archive"
 #define CHUNK	 ((size_t)256 << 10)
-#define LONG_ID	 246 /* length to which an id is cut before "~UID8" */
+#define LONG_ID	 246 /* kxfs cuts a longer id to this length before it appends "~UID8" */
 #define STALE_NS (86400 * NS_PER_S)
 
 /* Return ERR. If ERR is negative and *WHY is NULL, set *WHY to a sentence about the error. */
@@ -320,8 +321,8 @@ static char *name_of(const struct spec_job *job, bool second)
 }
 
 /*
- * Return 0 if the name NAME is free in DAY, or has a copy of this job (C->found). Return -EEXIST if
- * it has a copy of another job.
+ * Return 0 if the name NAME is free in DAY. If NAME is a copy of this job, set C->found, and return
+ * 0. Return -EEXIST if NAME is a copy of another job.
  */
 static int check_name(struct copy *c, int day, const char *name)
 {
@@ -339,8 +340,8 @@ static int check_name(struct copy *c, int day, const char *name)
 }
 
 /*
- * If DAY has a copy of the job, set C->found. Otherwise rename the temporary directory in AT, if
- * there is one, to a free name in DAY.
+ * If DAY has a copy of the job, set C->found. Otherwise, if C has a temporary directory, rename it
+ * to a free name in DAY. The temporary directory is in AT.
  */
 static int place(struct copy *c, int at, int day)
 {
@@ -355,8 +356,8 @@ static int place(struct copy *c, int at, int day)
 		err = disk_rename(at, c->temp, day, name);
 		c->found = err ? COPY_ABSENT : COPY_RENAMED;
 		/*
-		 * Another process has just made NAME. The next copy checks whether it is the same
-		 * job.
+		 * Another process has just made NAME. When kxfs retries, check_name finds out
+		 * whether NAME is a copy of this job.
 		 */
 		if (err == -EEXIST || err == -ENOTEMPTY)
 			return -ECANCELED;

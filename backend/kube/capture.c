@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * struct capture has a table of jobs by uid. Each job has a table of its followed logs by key
- * (follow.c). A job's snapshot lists its logs. The job's pods show which runs have begun and ended.
+ * (follow.c). A job's snapshot lists its logs. Each log has the output of one run of a container.
+ * The job's pods show which runs have begun and ended.
  */
 #include "backend/kube/capture.h"
 
@@ -27,12 +28,16 @@ struct captured {
 };
 
 struct all {
-	size_t n; /* logs to wait for, and 1 more while they are counted, to delay DONE */
+	/* number of logs to wait for; 1 more while kxfs adds logs, to delay DONE until then */
+	size_t n;
 	loop_fn done;
 	void *arg;
 };
 
-/* A reader who opened a log during a removal of old output, which kxfs then opens again. */
+/*
+ * A reader has opened a log, but kxfs is still removing old output of the job. After the removal,
+ * kxfs opens the log for this reader.
+ */
 struct capture_opening {
 	char *key; /* key of the log; NULL for the merged log */
 	struct all *all;
@@ -147,8 +152,8 @@ static char *prefix_of(const struct spec_replica *r, const struct spec_log *l)
 }
 
 /*
- * Start to follow log J of R. FIRST is true if only a reader has requested the log. Return NULL if
- * the run has not begun, or its log is no longer available, or the output can't be opened.
+ * Start to follow log J of R. FIRST is true if kxfs follows the log only for a reader. Return NULL
+ * if the run has not begun, or its log is no longer available, or the output can't be opened.
  */
 static struct follow *follow_log(struct capture *c, const struct spec_job *snapshot,
 				 const struct spec_replica *r, size_t j, bool first)
@@ -213,8 +218,8 @@ static void check_run(struct capture *c, const char *uid, struct follow *f)
 
 /*
  * Notify followed logs whose run or job has ended, and follow the logs of runs that have begun. If
- * not WANTED, follow them only while a reader has the merged log open: one `grep -r` must not make
- * kxfs follow all jobs until they end.
+ * the job is not captured (WANTED is false), follow new logs only while a reader has the merged log
+ * open. One `grep -r` must not make kxfs follow all jobs until they end.
  */
 static void update_logs(struct capture *c, const struct spec_job *snapshot, bool wanted,
 			bool outlived)
@@ -266,7 +271,10 @@ static void one_of_all(void *data)
 	done(arg);
 }
 
-/* Open the logs of OPENINGS again, or only call the readers if SNAPSHOT is NULL. Free OPENINGS. */
+/*
+ * Open the logs of OPENINGS for their readers. If SNAPSHOT is NULL, only call the readers back.
+ * Free OPENINGS.
+ */
 static void end_openings(struct capture *c, struct capture_opening *openings,
 			 const struct spec_job *snapshot)
 {
@@ -373,8 +381,8 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 				snapshot->outlived |= ended && state.outlived;
 			} else if (dropped) {
 				/*
-				 * The output was removed, and its gaps with it. The cluster's
-				 * output remains.
+				 * kxfs has removed the output from the disk, so the gaps in it no
+				 * longer count. The cluster may still have the log.
 				 */
 				l->complete = false;
 				l->gap = 0;
@@ -389,7 +397,10 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 	}
 }
 
-/* True if all followed logs of UID have ended, or (REFUSED) are paused after a refusal. */
+/*
+ * True if all followed logs of UID have ended. If REFUSED is true, a log that is paused after a
+ * refusal counts as ended.
+ */
 static bool are_over(const struct capture *c, const char *uid, bool refused)
 {
 	const struct capture_job *job = find_job(c, uid);

@@ -37,11 +37,15 @@ struct capture_config {
 	struct output *output;
 	const char *namespace; /* borrowed */
 	/*
-	 * True if the mount has an archive. kxfs keeps a job until it is archived only if the job
-	 * has an output folder, so each captured job then gets one.
+	 * True if the mount has an archive. Each captured job then gets an output folder, even if
+	 * it has no output, because kxfs keeps only jobs with such a folder until they are
+	 * archived.
 	 */
 	bool archives;
-	/* Called with the server's TEXT if it denies logs, and with NULL once it returns one. */
+	/*
+	 * Called with the server's TEXT if it denies this user access to logs, and with NULL when
+	 * it has returned a log.
+	 */
 	void (*forbidden)(void *data, const char *text);
 	void *data;
 };
@@ -62,8 +66,8 @@ void capture_update(struct capture *c, const struct spec_job *snapshot, bool wan
 /*
  * Mark in SNAPSHOT which logs are complete or waiting, and where output is missing. WANTED is true
  * if the job is captured. DROPPED is true if the job's output was removed to free space. UNMERGED
- * is true if the merged log may lack lines that an earlier mount captured. In this case add the
- * lines of each log whose rest can't be fetched.
+ * is true if the merged log may lack lines that an earlier mount captured. In this case, if the
+ * rest of a log can't be fetched, add the captured lines of this log to the merged log.
  */
 void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, bool dropped,
 		  bool unmerged);

@@ -6,9 +6,9 @@
  *	NONE	nothing				commands_begin			ASKED
  *	ASKED	control.c reads the job, and	it was (or may be) accepted	TAKEN
  *		sends the request		it was refused			NONE
- *	TAKEN	the controller acts, or not	an outcome is seen		DONE
+ *	TAKEN	the controller may act		the job shows an outcome	DONE
  *					30 s without an outcome		NONE, ignored
- *	DONE	the outcome is published	it is published			NONE
+ *	DONE	kxfs publishes the outcome	it is published			NONE
  *
  * If the watch shows the outcome before the reply arrives, DONE follows ASKED directly. If the job
  * leaves jobs/, the command ends in any step. struct command remembers an ignored command until the
@@ -35,7 +35,7 @@ struct command {
 	enum step step;
 	enum spec_action action;
 	unsigned ignored; /* 1 << ACTION if the job has ignored the command, otherwise 0 */
-	/* the state of the job when the command was sent; PHASE is NULL before */
+	/* the state of the job when kxfs sent the command; until then PHASE is NULL */
 	char *phase;
 	unsigned retries;
 	char *argument; /* the argument that was sent, or NULL */

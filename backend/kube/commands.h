@@ -14,7 +14,7 @@ struct commands;
 enum command_end {
 	COMMAND_OBEYED,
 	COMMAND_LATE,	 /* the job is now in a phase in which it ignores the action */
-	COMMAND_IGNORED, /* no outcome was seen within the time limit */
+	COMMAND_IGNORED, /* the job has shown no outcome within the time limit */
 	COMMAND_GONE,	 /* the job is no longer in jobs/ */
 };
 
@@ -58,7 +58,10 @@ bool commands_check(struct commands *cs, const char *uid, const struct spec_cont
 /* Return the values that spec_job.pending and spec_job.ignored must have for job UID. */
 unsigned commands_pending(const struct commands *cs, const char *uid);
 unsigned commands_ignored(const struct commands *cs, const char *uid);
-/* The store has a new snapshot of job UID, with PHASE. End the command if it has an outcome. */
+/*
+ * End the command of job UID if commands_check has recorded its outcome. Call this when the store
+ * has a new snapshot of the job. PHASE is the phase in this snapshot.
+ */
 void commands_shown(struct commands *cs, const char *uid, const char *phase);
 /* End the command of a job that is no longer in jobs/. */
 void commands_gone(struct commands *cs, const char *uid);

@@ -9,13 +9,15 @@
  *	step	what is in progress		what ends it			next
  *	DRAIN	the existing output of the job	it has arrived, or DRAIN_MS	READ
  *		arrives
- *	READ	a GET of the job		the job would obey it		LOOK
+ *	READ	a GET of the job		the job would obey it		LOOK if the action
+ *										needs an object,
+ *										else ASK
  *						the job would ignore it		answer: refused
  *						it fails			answer: refused; or
  *										READ, later, after
  *										a lost reply
- *	LOOK	a GET of an object that the	it does not exist		answer: refused
- *		action needs (else: ASK)	any other reply			ASK
+ *	LOOK	a GET of the object that the	the object does not exist	answer: refused
+ *		action needs			any other reply			ASK
  *	ASK	the request of the kind		it was accepted			WAIT
  *						it was refused			answer: refused
  *						the reply is lost		READ, later
@@ -41,8 +43,8 @@
 #define READ_MS	   6000 /* timeout of the first GET, before any request is sent */
 #define LOOK_MS	   2000
 #define CALL_MS	   4000
-#define WAIT_MS	   5000 /* the write is answered by then if the server has accepted the request */
-#define GIVE_UP_MS 8000 /* the write is answered by then after a lost reply */
+#define WAIT_MS	   5000 /* longest time until the answer if the server has accepted the request */
+#define GIVE_UP_MS 8000 /* longest time until the answer after a lost reply */
 #define REPLY_MAX  (8u << 20)
 
 struct kube_control;
@@ -95,7 +97,7 @@ static void answer(struct kube_control *c, int err, const char *text)
 	request_answer(&c->r, err, NULL, text);
 }
 
-/* Answer. The request has not changed the job, so forget the command. */
+/* Answer with ERR and TEXT. The request has not changed the job, so forget the command. */
 static void refuse(struct kube_control *c, int err, const char *text)
 {
 	if (c->has_command)
@@ -217,8 +219,8 @@ static void on_asked(void *data, const struct http_reply *reply)
 
 	c->r.call = NULL;
 	/*
-	 * The name is random, so the server has accepted an earlier request of this command, whose
-	 * reply was lost.
+	 * The request creates an object with a random name. The name is taken, so the server has
+	 * accepted an earlier request of this command, but its reply was lost.
 	 */
 	if (err == -EEXIST && !c->request.patch && !unknown)
 		err = 0;

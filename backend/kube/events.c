@@ -112,9 +112,9 @@ static struct event *find_same(struct event *list, const struct spec_event_view 
 }
 
 /*
- * True if V changes the `why` of its job. Compare V with the last event about the same object that
- * `why` depends on. Events that show mounted volumes only end the cause that a volume can't be
- * mounted, and each start of a pod has several.
+ * True if V changes the `why` of its job. Compare V with the last event that is about the same
+ * object and affects `why`. If V reports mounted volumes, it changes `why` only after an event that
+ * a volume can't be mounted. Each start of a pod has several events about mounted volumes.
  */
 static bool is_news(const struct event_job *job, const struct spec_event_view *v, int64_t began)
 {

@@ -6,7 +6,7 @@
  *
  *	state    request                                    next, after the reply
  *	VERSION  /version                                   SERVED; OVER if it fails
- *	SERVED   the groups that the server has             KUEUE if jobs may be in its queues,
+ *	SERVED   the groups that the server has             KUEUE if a kind can use Kueue's queues,
  *	                                                    else METRICS; OVER if no kind is served
  *	KUEUE    Kueue's group                              QUEUES; METRICS if Kueue is not served
  *	QUEUES   Kueue's queues of the namespace            METRICS
@@ -55,7 +55,7 @@ struct examine {
 	enum state state;
 	size_t i, verb;	  /* in RIGHTS: the right and its verb that kxfs checks now */
 	int64_t asked_at; /* when kxfs requested the version, in seconds */
-	const struct spec_kind *kinds[SPEC_MAX_KINDS]; /* whose jobs the mount would show */
+	const struct spec_kind *kinds[SPEC_MAX_KINDS]; /* the kinds that a mount would show */
 	size_t n_kinds;
 	bool may_list;	   /* true if the user has the right to list at least one kind of jobs */
 	const char *kueue; /* the version of Kueue's group; NULL if the cluster has no Kueue */

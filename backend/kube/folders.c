@@ -24,7 +24,7 @@
 #include "spec/job/status.h"
 
 #define SOON_MS 1000
-/* maximum delay until the record of a submission is LIVE, after a watch has shown the job */
+/* After a watch has shown a submitted job, its record becomes LIVE within this time. */
 #define SEEN_MS 500
 
 /* The output of one job on disk. */
@@ -546,8 +546,9 @@ static int by_key(const void *a, const void *b)
 }
 
 /*
- * Handle the output KEY, which has no usable record. Move it aside if its damaged record was moved
- * aside. Otherwise a crash has interrupted its removal, so remove it later.
+ * Handle the output KEY, which has no usable record. If kxfs has moved the job's damaged record
+ * aside, move the output aside, too. Otherwise a crash has interrupted the removal of the output,
+ * so remove it later.
  */
 static void find_stray(struct folder_load *l, const char *key)
 {

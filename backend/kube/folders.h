@@ -22,7 +22,7 @@ typedef void (*folders_fn)(void *data, int err);
 struct folder {
 	const char *key; /* NULL if the job has no files */
 	const char *uid; /* "" until a watch has shown the job */
-	bool own;	 /* true if submitted with this state directory */
+	bool own;	 /* true if the job was submitted with this state directory */
 	/* true if the job has or had output. Such a job moves to history/ when it leaves jobs/. */
 	bool output;
 	/* true if the output was removed to free space. kxfs then does not capture it again. */
@@ -63,7 +63,9 @@ void folders_load(struct folders *f, void (*fn)(void *data, int err), void *data
 /* Return the files of the job that VIEW shows, or of the job with the key KEY (spec_job_key). */
 struct folder folders_of(const struct folders *f, const struct spec_job_view *view);
 struct folder folders_find(const struct folders *f, const char *key);
-/* True if another submission than KEY has chosen the name ID, but its job was not seen yet. */
+/*
+ * True if a submission other than KEY has chosen the name ID, but no watch has shown its job yet.
+ */
 bool folders_awaits(const struct folders *f, const char *id, const char *key);
 /* Call FN for each job that was launched. FN may remove the job's files. */
 void folders_each(struct folders *f, void (*fn)(void *data, const struct folder *folder),

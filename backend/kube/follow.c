@@ -54,7 +54,7 @@
 #define DELAY_LEAVING_MS 1000  /* the limit while the pod is being deleted */
 #define REFUSED_MS	 2000  /* the first pause of a PAUSED log */
 #define REFUSED_MAX_MS	 45000 /* the limit of its further pauses */
-#define REFUSED_ALL_MS	 100   /* each pause is at least this times the number of PAUSED logs */
+#define REFUSED_ALL_MS	 100   /* the shortest pause is this times the number of PAUSED logs */
 /* after the end of the run, kxfs ends a stream that is silent for this long */
 #define ENDING_MS  5000
 #define LEAVING_MS 500	  /* replaces ENDING_MS while the pod is being deleted */
@@ -63,21 +63,25 @@
 /* If the pod disappeared this soon after the log was complete, assume that no output is missing. */
 #define LATELY_MS    5000
 #define QUIET_MS     100   /* a stream that is silent for this long has sent all existing output */
-#define QUIET_CHECKS 20	   /* any stream has sent it after this many times QUIET_MS */
+#define QUIET_CHECKS 20	   /* after this many QUIET_MS, any stream has sent all existing output */
 #define ENDED_MS     1000  /* how long a reader waits for the end of the run after the job's end */
 #define REST_MS	     8000  /* how long a reader waits for the rest of the output of an ended run */
 #define OUTLIVED_MS  60000 /* how long kxfs follows a run after the end of its job */
-/* After this many failures in a row, the last result is final, or a refused log is PAUSED. */
+/*
+ * After this many failures in a row, kxfs accepts the last result. If the result is a refusal, the
+ * log becomes PAUSED.
+ */
 #define FAILURES_MAX 12
 /* kxfs believes that there is no output if this many replies in a row report it. */
 #define EMPTY_MAX 3
 /* If a kubelet keeps a stream open for longer than this, the container is running. */
-#define OPEN_MS	    2000
+#define OPEN_MS 2000
+/* A stream that ends sooner than this has not waited for new output. */
 #define AT_ONCE_MS  1000
-#define WINDOW	    (64u << 10) /* bytes at the end of the log that a stream is compared with */
-#define WINDOW_MORE 32		/* after a failed comparison, kxfs compares this many times more */
+#define WINDOW	    (64u << 10) /* bytes at the end of the log that kxfs compares with a stream */
+#define WINDOW_MORE 32		/* after a failed comparison, kxfs multiplies the window by this */
 #define WINDOW_MAX  (64u << 20)
-/* Pause a stream when the writer has less space than this. Some lines may arrive afterwards. */
+/* Pause a stream when the writer has less space than this. A paused stream may still send lines. */
 #define SLACK (128u << 10)
 
 enum step {
@@ -94,11 +98,11 @@ enum step {
 	LOST,
 };
 
-/* Whether streams repeat the known end of the log. */
+/* Whether streams repeat the known end of the log. Normally they do (FITS). */
 enum fit {
 	FITS,
-	DOUBTED, /* the last stream did not, so the next request is a PROBE */
-	FORCED	 /* kxfs also accepts a stream that does not */
+	DOUBTED, /* the last stream did not repeat it, so the next request is a PROBE */
+	FORCED	 /* kxfs also accepts a stream that does not repeat it */
 };
 
 /* The worst problem since the log was last without a problem. */
@@ -112,7 +116,7 @@ enum trouble {
 /* The state of the output that readers wait for. */
 enum printed {
 	EXPECTED,
-	FETCHED, /* a request of kind FIRST has received all of it, but not written it */
+	FETCHED, /* a request of kind FIRST has received all of it; not all of it is on disk */
 	ARRIVED	 /* on disk, or not available */
 };
 
@@ -125,10 +129,10 @@ enum job_end {
 
 enum kind {
 	STREAM,	  /* the existing output and, while the run continues, all later output */
-	FIRST,	  /* only the existing output: for a reader, or of a run that outlives its job */
-	REST,	  /* the rest of a run that has ended */
-	PREVIOUS, /* like REST, if the container was started again */
-	PROBE,	  /* the log of the previous run, to find out whether it is the log on disk */
+	FIRST,	  /* only the existing output, for a reader or after the end of the job */
+	REST,	  /* the rest of the output, after the end of the run */
+	PREVIOUS, /* like REST, but the container has been started again */
+	PROBE,	  /* the log of the previous run, to check whether the log on disk is from it */
 };
 
 static const enum kind next_kind[][3] = {
@@ -152,7 +156,7 @@ struct follow {
 	void *data;
 	unsigned restart;
 	unsigned gaps, missed; /* see follow_run */
-	unsigned log_gaps;     /* gaps inside the log, on disk or found since */
+	unsigned log_gaps;     /* gaps inside the log: those on disk, and those found later */
 	bool lost_end;	       /* true if output after the last byte of the log is lost */
 
 	enum step step;
@@ -189,8 +193,8 @@ struct follow {
 	struct podlog *podlog; /* the request in ASKING and SLOWED, otherwise NULL */
 	size_t window;	       /* bytes at the end of the log that kxfs compares with the stream */
 	uint64_t from;	       /* offset of these bytes; 0 if kxfs compares the whole log */
-	bool early;	       /* true if the last stream ended cleanly before the run */
-	bool alone;    /* true to use a connection of its own, after the disk was too slow */
+	bool early;	       /* true if the last stream ended cleanly before the run did */
+	bool alone;    /* true if each request needs its own connection: the disk was too slow */
 	uint64_t came; /* podlog_came when the deadline was set */
 	unsigned lost; /* requests in a row that ended as PODLOG_SILENT */
 	struct spec_logline_past past; /* what earlier streams have shown about the log */
@@ -229,7 +233,7 @@ bool run_find(const struct spec_pod_view *pod, const char *key, struct run *ret)
 	return false;
 }
 
-/* True if the container is between two runs. Its restart count is still that of the first one. */
+/* True if the container is between two runs. Its restart count is still that of the earlier run. */
 static bool is_between(const struct run *run)
 {
 	return run->container->state == SPEC_WAITING && run->container->last_exit_code >= 0;
@@ -483,8 +487,8 @@ static void set_deadline(struct follow *f)
 }
 
 /*
- * True if the request must continue, because it makes progress, or because the disk delays the next
- * one. False if the run ended FLOW_MS ago or earlier.
+ * True if the request must continue: it makes progress, or the next request would have to wait for
+ * the disk anyway. False if the run ended FLOW_MS ago or earlier.
  */
 static bool makes_progress(const struct follow *f)
 {
@@ -511,7 +515,10 @@ static void stop(struct follow *f)
 	log_writer_close(take_ptr(f->writer));
 }
 
-/* End the readers' wait after the end of the run or its job, after silence, or enough checks. */
+/*
+ * Call the readers back if the run or its job has ended, if the stream is silent, or after
+ * QUIET_CHECKS checks. Otherwise check again after QUIET_MS.
+ */
 static void on_quiet(void *data)
 {
 	struct follow *f = data;
@@ -529,7 +536,10 @@ static void on_quiet(void *data)
 	}
 }
 
-/* Let readers wait for the rest of the output, at most MS: the run has ended, or will end soon. */
+/*
+ * Let readers wait for the rest of the output, at most MS. Call this when the run or its job has
+ * ended.
+ */
 static void await_rest(struct follow *f, unsigned ms)
 {
 	if (f->slot.state != SLOT_TAKEN || f->slot.first)
@@ -791,8 +801,8 @@ static void on_written(void *data, int err)
 
 /*
  * A stream has ended cleanly, although kxfs does not know that the run has ended. If the stream was
- * open for long, request another one: if the container still runs, the kubelet keeps it open. If
- * the second stream ends quickly, the log has all output.
+ * open for long, immediately request a second stream. While the container runs, the kubelet keeps
+ * this stream open. If it ends quickly, the run has ended, and the log has all output.
  */
 static void ended_early(struct follow *f, uint64_t open_ms)
 {
@@ -811,7 +821,7 @@ static void ended_early(struct follow *f, uint64_t open_ms)
 
 static void got_all(struct follow *f, const struct podlog_result *r)
 {
-	/* Only a STREAM shows this: during other requests the program may have printed more. */
+	/* After any other request the log may lack output that was printed during the request. */
 	if (f->kind == STREAM && (has_ended(f) || f->slot.leaving))
 		f->all_ms = loop_now_ms();
 	if (f->kind == FIRST && f->printed == EXPECTED)
@@ -902,9 +912,9 @@ static void got_other(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * The request has returned less output than exists, or the probe an error message. Retry. After
- * FAILURES_MAX failures, assume that no more output exists. A probe has then shown that this log
- * does not belong to the previous run.
+ * The stream has ended within the output on disk, or the reply to a PROBE is an error message.
+ * Retry. After FAILURES_MAX failures, assume that no more output exists. If the request is a PROBE,
+ * assume instead that the log on disk does not belong to the previous run.
  */
 static void got_less(struct follow *f, const struct podlog_result *r)
 {
@@ -917,8 +927,8 @@ static void got_less(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * The probe has found no previous run, or one before this run. So this log belongs to the newest
- * run, or the pod is gone, which the next request will show.
+ * The container has no previous run, or the previous run is earlier than the run of this log. So
+ * this log belongs to the newest run. If the pod is gone instead, the next request shows that.
  */
 static void probed_none(struct follow *f, const struct podlog_result *r)
 {
@@ -947,8 +957,9 @@ static void got_gone(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * The pod never ran, or the run does not exist or has not begun. Don't believe the server if kxfs
- * has received output of the newest run, even if it was not written.
+ * The server reports that the pod never ran, or that the run does not exist or has not begun. Don't
+ * believe this about the newest run if kxfs has received output of it, even if the output is not on
+ * disk.
  */
 static void got_no_run(struct follow *f, const struct podlog_result *r)
 {

@@ -38,15 +38,15 @@ bool run_has_begun(const struct run *run);
 enum run_end run_end(const struct run *run);
 /* True if the container was started in this run; otherwise it has no output. */
 bool run_was_started(const struct run *run);
-/* Return the number of runs between log I of R and the log before it that kxfs never saw. */
+/* Return how many runs of the container kxfs has missed directly before the run of log I of R. */
 unsigned run_missed_before(const struct spec_replica *r, size_t i);
 
 /* --- slots --- */
 
 /*
  * Slots limit how many logs kxfs follows at the same time. The other logs wait in a queue. At most
- * SLOTS_FIRST slots go to logs that only a reader has requested, and SLOTS_RETRIED to logs that the
- * server has refused before, unless their pod is being deleted.
+ * SLOTS_FIRST slots go to logs that kxfs follows only for a reader. At most SLOTS_RETRIED slots go
+ * to logs that the server has refused before, unless their pod is being deleted.
  *
  * A log is urgent if its run has ended or its pod is being deleted, because its output may soon be
  * gone. Urgent logs are first in the queue. They may use SLOTS_URGENT extra slots, because programs
@@ -69,7 +69,7 @@ enum slot_state {
  * LEAVING.
  */
 struct slot {
-	bool first;   /* true while only a waiting reader has requested the log */
+	bool first;   /* true while kxfs follows the log only for a waiting reader */
 	bool retried; /* true if the server has refused the log; don't change it in SLOT_TAKEN */
 	bool leaving; /* true if the log's pod is being deleted */
 	bool urgent;
@@ -125,8 +125,8 @@ struct follow_run {
 	unsigned restart;		   /* number of runs of this container before this run */
 	bool reruns; /* true if the kubelet restarts ended containers of this pod */
 	/*
-	 * True if only a reader has requested the log. The first request then returns only the
-	 * existing output. Otherwise the first request is a stream, whose bytes up to the first
+	 * True if kxfs follows the log only for a reader. The first request then returns only the
+	 * existing output. Otherwise the first request is a stream. Its bytes up to the first
 	 * silence count as existing output.
 	 */
 	bool first;
@@ -157,8 +157,8 @@ void follow_job_ended(struct follow *f, bool over, bool outlived);
 /* If F is PAUSED, end the pause. OPENED is true if a reader waits for the log's output. */
 void follow_resume(struct follow *f, bool opened);
 /*
- * Let the merged log show the rest of F before a later run of the container, which kxfs follows,
- * too, if the rest arrives soon.
+ * Call this when kxfs also follows a later run of F's container. If the rest of F arrives soon, the
+ * merged log shows it before the output of the later run.
  */
 void follow_precedes(struct follow *f);
 /*
@@ -168,9 +168,10 @@ void follow_precedes(struct follow *f);
 void follow_wait(struct follow *f, loop_fn done, void *arg);
 
 /*
- * True if more output is expected soon, because the run has ended, and its end or last byte was
- * seen in the last seconds. EARLY: the end of the run need not be known. False if the log has
- * ended, is refused by the server, or can't be written.
+ * True if more output is expected soon: the run has ended, and its end was reported, or its last
+ * byte arrived, in the last few seconds. If EARLY is true, expect output even if the end of the run
+ * was not reported. Always false if the log has ended, if the server refuses it, or if it can't be
+ * written.
  */
 bool follow_is_fetching(const struct follow *f, bool early);
 

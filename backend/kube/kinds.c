@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A mount has a slot for each kind that SOURCE selects. Versions of a kind share a slot. Each slot
- * has a world type for its jobs. A survey finds out which of these kinds the cluster serves. kxfs
+ * has its own enum world_type. A survey finds out which of these kinds the cluster serves. kxfs
  * makes a survey at the start and then every SURVEY_MS. In between, kxfs makes at most one early
  * survey, if a kind is no longer served. The states:
  *
@@ -10,8 +10,8 @@
  *	        |                                  | served any more         |
  *	GROUPS  | GET of the API groups            | its reply               | PROBES; IDLE
  *	        |                                  |                         | after a failure
- *	PROBES  | a list of one job of each served | the last reply          | IDLE
- *	        | kind that is not shown           |                         |
+ *	PROBES  | for each served kind that is not | the last reply          | IDLE
+ *	        | shown: a request for one job     |                         |
  *
  * If the first survey fails in GROUPS, the mount fails. If the server refuses the list of API
  * groups, kxfs probes each kind. kxfs does not show a kind whose probe gets a 403 or 404. After any
@@ -102,7 +102,10 @@ static void surveyed(struct kinds *k)
 	loop_timer_set(&k->timer, SURVEY_MS);
 	if (k->found && k->survey == CHANGED)
 		watches_switch(k->access.watches);
-	/* publish then settles the jobs of an earlier mount whose kind is no longer served */
+	/*
+	 * If a kind is no longer served, publish.c now moves its jobs from an earlier mount to
+	 * history/, or removes them.
+	 */
 	if (k->found && k->survey != SAME)
 		k->events.changed(k->events.data);
 	if (k->found)
@@ -124,7 +127,10 @@ static void surveyed(struct kinds *k)
 	report_found(k, err, why);
 }
 
-/* TEXT is why the server refuses to list RESOURCE, or NULL. Take ownership of TEXT. */
+/*
+ * Record why the server refuses to list RESOURCE (TEXT), or that it does not refuse (TEXT is NULL).
+ * Take ownership of TEXT.
+ */
 static void set_refused(struct kind_slot *at, const char *resource, char *text)
 {
 	struct kinds *k = at->k;

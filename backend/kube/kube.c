@@ -136,7 +136,7 @@ static int check_options(const struct kube *k, const struct spec_kind *const *ki
 		bool has = false;
 
 		for (size_t m = 0; m <= n; m++) {
-			/* the last round, if no kind has the option: report the first kind */
+			/* the last round: no kind has the option, so report the first kind */
 			const struct spec_kind *kind = kinds[m < n ? m : 0];
 			cleanup_free char *text = NULL;
 			int err;

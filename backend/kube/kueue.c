@@ -34,7 +34,7 @@
 #define QUEUES_MAX    64	 /* the largest number of wanted queues */
 #define ASK_MS	      5000
 #define WANTED_MS     30000
-#define AGAIN_MS      60000  /* the pause after other failures */
+#define AGAIN_MS      60000  /* the pause after a failure, except those below */
 #define AWAY_MS	      15000  /* the pause if the API server can't reach Kueue */
 #define ABSENT_MS     600000 /* the pause if the cluster has no Kueue */
 #define FORBIDDEN_MS  300000 /* the pause after a 403 */
@@ -133,7 +133,7 @@ static void wanted_free(struct kueue *k, struct wanted *q)
 	free(q);
 }
 
-/* TEXT is why the server refuses to return positions, or NULL. */
+/* Record why the server refuses to return positions; TEXT is NULL if it does not refuse. */
 static void set_refused(const struct kueue *k, const char *text)
 {
 	watches_refuse(k->access.watches, REFUSED_POSITIONS, "get", resource,
@@ -213,7 +213,7 @@ static void forget_unwanted(struct kueue *k, uint64_t now)
 			world_set_positions(k->access.world, name, NULL, 0);
 		free(name);
 	} while (name);
-	if (none) /* no request shows any more whether the API server reaches Kueue */
+	if (none) /* kxfs sends no requests now, so it can't know whether Kueue is down */
 		world_set_kueue(k->access.world, WORLD_KUEUE_AWAY, false);
 }
 

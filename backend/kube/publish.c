@@ -51,7 +51,7 @@ enum shown_wait {
 	WAIT_OUTPUT, /* again when no more output is expected */
 };
 
-/* Whether kxfs has read the last words of a job from a log. */
+/* Whether kxfs has read the last words of a job (spec/job/status.h) from a log. */
 enum words_state { WORDS_UNREAD, WORDS_READING, WORDS_READ, WORDS_SILENT /* the log is empty */ };
 
 /* bits of publish_shown.counted: which counters of struct publish include the job */
@@ -69,7 +69,7 @@ struct publish_shown {
 	unsigned counted;
 	uint64_t saved; /* loop_now_ms() when the snapshot was last saved */
 	unsigned round; /* world_rounds when the job left jobs/ */
-	uint64_t ended; /* loop_now_ms() when first published as ended; or 0 */
+	uint64_t ended; /* loop_now_ms() when kxfs first published the job as ended, or 0 */
 	struct {
 		enum words_state state;
 		char *key;  /* NULL if WORDS.STATE is WORDS_UNREAD */
@@ -87,8 +87,8 @@ struct publish {
 	bool begun;
 	bool posted;
 	bool stopping;
-	int64_t stale_since; /* in ns; 0 if all jobs are confirmed; see publish_set_stale */
-	int64_t stale[WORLD_N_TYPES]; /* by type: the time since which jobs are unconfirmed; or 0 */
+	int64_t stale_since; /* in ns: since when all jobs are unconfirmed; 0 if not all are */
+	int64_t stale[WORLD_N_TYPES]; /* the same for the jobs of each type */
 	uint64_t confirmed;	      /* loop_now_ms() when jobs were last confirmed again */
 	struct loop_timer waiting;    /* publishes the jobs whose WAIT is not WAIT_NOT */
 	size_t n_running;
@@ -158,7 +158,10 @@ static void shown_free(struct publish_shown *s)
 
 /* --- ids --- */
 
-/* True if a job of another kind has JOB's name as its id, or an unseen submission chose it. */
+/*
+ * True if JOB can't use its name as its id. Either a job of another kind has this id, or a
+ * submission has chosen this name, but no watch has shown the submitted job yet.
+ */
 static bool is_taken(const struct publish *p, const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
@@ -224,9 +227,9 @@ static bool pods_are_late(const struct publish *p, const struct publish_shown *s
 	if (stale_since(p, job) || world_awaits_pods(p->config.world, job->kind))
 		return true;
 	/*
-	 * S is not published as ended yet. Events of its pods may be late if it has a snapshot
-	 * already, or if kxfs first saw the job just now. Otherwise the job had ended before this
-	 * mount, and the first lists had all its pods.
+	 * The end of JOB is not published yet. Events of its pods may be late if JOB already has a
+	 * snapshot, or if kxfs has just seen JOB for the first time. Otherwise JOB had ended before
+	 * this mount, and the first lists had all its pods.
 	 */
 	if (!s->ended)
 		return before || loop_time_ns() - job->since < SPEC_SETTLE_NS;
@@ -252,9 +255,9 @@ static bool is_early(const struct publish_shown *s)
 }
 
 /*
- * If the pods of a failed job have no last words, take them from the log of the replica that failed
- * first, once the log is final. JOB is the new snapshot of S. If its logs are captured (CAPTURED),
- * mark it as unexplained until then.
+ * If the pods of a failed job show no last words, read them from the log of the replica that failed
+ * first, once the log is final. JOB is the new snapshot of S. CAPTURED is true if kxfs captures the
+ * logs of JOB. While the last words are expected soon, mark JOB as unexplained.
  */
 static void find_last_words(struct publish *p, struct publish_shown *s, struct spec_job *job,
 			    bool captured)
@@ -421,7 +424,10 @@ static void await_pods(struct publish *p, struct publish_shown *s, const struct 
 		loop_now_ms() - max_of(s->ended, p->confirmed) < LATE_MS + AWAIT_MS);
 	pods |= snapshot->fetching && !snapshot->behind;
 	s->wait = pods ? WAIT_PODS : snapshot->fetching ? WAIT_OUTPUT : WAIT_NOT;
-	/* Late pods need no timer while no job is confirmed: all are published again afterwards. */
+	/*
+	 * While no job is confirmed, late pods need no timer: kxfs publishes all jobs again when
+	 * they are confirmed.
+	 */
 	if ((snapshot->fetching || (pods && !p->stale_since)) && !loop_timer_is_set(&p->waiting) &&
 	    !p->stopping)
 		loop_timer_set(&p->waiting, AWAIT_MS);
@@ -527,7 +533,10 @@ static void show(struct publish *p, struct publish_shown *s, const struct world_
 	world_set_waiting(job,
 			  snapshot->state == SPEC_PENDING || snapshot->state == SPEC_SUBMITTED);
 	captured = !has_left(s) && is_wanted(p, snapshot);
-	/* If kxfs can build jobs of this kind, the controller ends the pods with the job. */
+	/*
+	 * Only jobs of kinds that kxfs can't build may have pods that outlive them. For all other
+	 * kinds, the controller ends the pods with the job.
+	 */
 	capture_update(c->capture, snapshot, captured && !folder.dropped, !job->kind->build);
 	count(s, has_left(s) || !spec_job_any(snapshot, SPEC_RUNNING)
 			 ? 0
@@ -543,8 +552,8 @@ static void show(struct publish *p, struct publish_shown *s, const struct world_
 
 /*
  * If the end and the deletion of JOB have arrived together, publish the end, so that `wait` and
- * held jobs get the result. JOB has no output, and is then removed from the store. If JOB was
- * deleted before its end, do nothing: readers then report CANCELLED.
+ * held jobs get the result. JOB has no output, so the caller then removes it from the store. If JOB
+ * was deleted before its end, do nothing. Readers then report CANCELLED.
  */
 static void show_end(struct publish *p, struct publish_shown *s, const struct world_job *job)
 {
@@ -592,9 +601,9 @@ static void leave(struct publish *p, struct publish_shown *s, const struct world
 }
 
 /*
- * True if S must not be published before its pods are listed. JOB is the job of S, or NULL. Pods
- * may be missing after a kind was added, or while the list of a part fails. Without its pods, all
- * unfetched output of a job of an earlier mount would count as lost.
+ * True if S must not be published before its pods are listed. JOB is the job of S, or NULL. kxfs
+ * may lack pods after a kind was added, or while it can't list a part (world.h). If kxfs published
+ * a job of an earlier mount without its pods, all unfetched output of the job would count as lost.
  */
 static bool lacks_pods(const struct publish *p, const struct publish_shown *s,
 		       const struct world_job *job)
@@ -673,7 +682,7 @@ static void enqueue(struct publish *p, struct publish_shown *s)
 	post_turn(p);
 }
 
-/* Put S at the front of the queue: its job leaves jobs/, and the id is free for a new job. */
+/* Put S at the front of the queue, so that its job leaves jobs/ before a new job needs the id. */
 static void enqueue_first(struct publish *p, struct publish_shown *s)
 {
 	unqueue(s);
@@ -835,7 +844,7 @@ void publish_begin(struct publish *p)
 		reconcile(p, s);
 }
 
-/* Settle a job of an earlier mount, now that a late list has arrived. */
+/* Call settle_folder for an unconfirmed job of an earlier mount. A late list has arrived. */
 static void settle_late(void *data, const struct folder *folder)
 {
 	struct publish *p = data;

@@ -27,7 +27,10 @@ struct publish_config {
 	const char *state_dir; /* borrowed */
 	struct group *group;   /* entered while an operation is in progress */
 	enum backend_capture mode;
-	/* Called when ANY (a job in jobs/ runs) or CAPTURED (such a job is captured) changes. */
+	/*
+	 * Called when ANY or CAPTURED changes. ANY is true if a job in jobs/ runs. CAPTURED is true
+	 * if kxfs captures the output of such a job.
+	 */
 	void (*running)(void *data, bool any, bool captured);
 	void *data;
 };
@@ -46,7 +49,10 @@ void publish_free(struct publish *p); /* NULL is allowed */
 bool publish_has_shown(const struct publish *p, const char *uid);
 /* Publish job UID again soon, because its snapshot would be different now. */
 void publish_again(void *publish, const char *uid);
-/* Publish JOB again soon, because its usage has changed. Save it for this once a minute at most. */
+/*
+ * Publish JOB again soon, because its usage has changed. If nothing else has changed, save the
+ * snapshot at most once a minute.
+ */
 void publish_sampled(void *publish, const struct world_job *job);
 /*
  * Record since when the jobs of TYPE are not confirmed, in ns, or that they are confirmed (SINCE is

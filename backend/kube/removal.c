@@ -234,8 +234,8 @@ void kube_forget(struct backend *b, struct backend_request *rq)
 /* --- removals because of age or size --- */
 
 /*
- * While the mount is ending, the end of each log must be known, because the next mount may fetch
- * the rest of any other log.
+ * While the mount is ending, each log must be complete, or its end must be lost. The next mount may
+ * fetch the rest of any other log.
  */
 bool kube_is_settled(struct backend *b, const struct spec_job *job)
 {

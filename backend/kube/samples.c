@@ -11,9 +11,10 @@
  *	        |                           | it is not; a failure       | IDLE
  *	LISTING | LIST of PodMetrics        | its reply                  | IDLE
  *
- * NOT_BEFORE is EVERY_MS after a list, and AGAIN_MS after a failure. It is also EVERY_MS after the
- * first two failures since a successful list, except 403 and 404, because a metrics-server that is
- * being replaced soon answers again. Failures do not count while the API server can't be reached.
+ * NOT_BEFORE is EVERY_MS after a list, and normally AGAIN_MS after a failure. After the first two
+ * failures since a successful list, NOT_BEFORE is only EVERY_MS, because a metrics-server that is
+ * being replaced soon answers again. This does not apply to 403 and 404. While the API server can't
+ * be reached, NOT_BEFORE is EVERY_MS after a failure, and the failure does not count.
  */
 #include "backend/kube/samples.h"
 

@@ -13,7 +13,8 @@
  *
  *	step	what is in progress		what ends it			next
  *	PREPARE	the pool makes the manifest	its name is free		RECORD
- *						its name is taken here		PREPARE
+ *						another job of this mount has
+ *						this name			PREPARE
  *						the document is wrong		answer: refused
  *	RECORD	the record becomes SUBMITTING,	it is on disk			POST
  *		or gets another name		an error			answer: refused
@@ -33,7 +34,8 @@
  *						POST was refused		answer: refused
  *						as before, but a POST may
  *						still arrive, or the job may
- *						be gone; or it is unknown	answer: unclear
+ *						be gone; or the GET does not
+ *						show which job has the name	answer: unclear
  *	RENDER	the pool writes the manifest	it is written			answer: dry run
  *		of a dry run as YAML
  *
@@ -84,7 +86,7 @@ struct kube_submit {
 	 */
 	bool asks;
 	unsigned names;	 /* number of names that were taken */
-	bool old_exists; /* true if the cluster has another job with the first of these names */
+	bool old_exists; /* true if another job in the cluster has the first name that was tried */
 	int err;
 	char *text; /* error text for users, or the manifest of a dry run */
 };
@@ -289,7 +291,7 @@ static void set_exists(struct kube_submit *s)
 		 s->r.rq->file, s->m->id);
 }
 
-/* The POST found the name taken. HOLDER shows by which job. */
+/* The server refused the POST, because the name is taken. HOLDER shows which job has the name. */
 static void taken(struct kube_submit *s, enum holder holder, const struct http_reply *reply)
 {
 	if (s->tried == TRIED_MAYBE_GONE) {
@@ -382,7 +384,10 @@ static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 	asked.sent = s->m->json_len;
 	s->err = http_refusal(reply, &asked, &text);
 	if (s->err == -EEXIST && !unknown) {
-		/* An earlier POST of this call may have created the object; no UUID shows that. */
+		/*
+		 * An earlier POST of this call may have created the object. Without a UUID, kxfs
+		 * can't find out.
+		 */
 		if (again && !has_uuid(s))
 			tried(s, TRIED_LOST);
 		s->r.unclear = s->tried || again;
@@ -396,8 +401,8 @@ static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 				 : TRIED_LOST);
 	s->r.unclear = s->tried;
 	/*
-	 * Retry a few times after internal errors of the server, and for long if it can't be
-	 * reached.
+	 * After internal errors of the server, retry only a few times. Without a reply, retry until
+	 * REQUEST_FIND_OUT_MS have passed.
 	 */
 	if (s->tried && (reply->err || ((unknown || s->err == -EAGAIN) &&
 					s->r.backoff.failures < SERVER_TRIES))) {

@@ -241,7 +241,10 @@ static void start_others(struct watches *w)
 	}
 }
 
-/* The start needs pods and at least one kind. All other lists must have arrived or failed. */
+/*
+ * True if the first lists of pods and of at least one kind have arrived, and all other lists of
+ * kinds and parts have arrived or failed.
+ */
 static bool needed_known(const struct watches *w)
 {
 	for (enum world_type i = WORLD_JOBS; i < WORLD_N_TYPES; i++) {
@@ -737,7 +740,7 @@ void watches_print_refused(struct watches *w, FILE *out)
 
 		{
 			lock_scope(&w->lock);
-			/* if the server refuses both watches of queues, print only one */
+			/* if the server also refuses WORLD_OWN_QUEUE, omit WORLD_QUEUES */
 			if (w->refusals[i].answer &&
 			    !(i == REFUSED_TYPES + WORLD_QUEUES &&
 			      w->refusals[REFUSED_TYPES + WORLD_OWN_QUEUE].answer)) {

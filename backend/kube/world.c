@@ -5,8 +5,8 @@
  *
  * Lists are numbered (rounds), and each object has the number of the last list that contained it.
  * When a list ends, the world removes objects with an older number. The world keeps at most
- * SPEC_MAX_LISTED objects of a type, and passes over additional objects. Such an object is shown
- * when there is space and the object changes or is listed again.
+ * SPEC_MAX_LISTED objects of a type, and passes over additional objects. If there is space later,
+ * the world adds such an object when it changes or is listed again.
  *
  * Queues and groups change only the reason why a job waits. A queue changes whenever a pod of its
  * jobs starts, so the world reports the jobs that wait in a changed queue only at the next tick.
@@ -57,7 +57,10 @@ struct job {
 	unsigned position; /* the job's position in its Kueue queue; 0 if unknown */
 	bool waits;	   /* true if the job was last published as not started yet */
 	bool waited;	   /* true if SPEC_SETTLE_NS has passed since the job was first seen */
-	/* NULL, or for an unknown part: the uid of the job that has the logs of PODS (world_pod) */
+	/*
+	 * If J.uid is the uid of an unknown part: the uid of the job that has the logs of PODS, as
+	 * the caller of world_pod has reported. Otherwise NULL.
+	 */
 	char *log_job;
 	UT_hash_handle hh; /* by uid */
 };
@@ -126,7 +129,10 @@ struct world {
 	/* true if a queue was deleted; the tick then reports jobs whose queue is unknown */
 	bool queue_gone;
 	struct lock lock; /* protects OBJECTS; only the I/O thread changes OBJECTS */
-	/* for each type: true if kxfs has reported, since the last list began, that it is full */
+	/*
+	 * By type: true if kxfs has logged, since the last list began, that the world has too many
+	 * objects of the type.
+	 */
 	bool full[WORLD_N_TYPES];
 	size_t n_live;	     /* number of jobs in the cluster */
 	unsigned n_passings; /* number of calls of world_pass_over */
@@ -210,7 +216,10 @@ static struct object *find_owned(const struct world *w, enum world_type type, co
 
 /* --- owners --- */
 
-/* True if a shown job of another kind owns VIEW. If that job has VIEW's pods, set *RET_LINK. */
+/*
+ * True if a shown job of another kind owns VIEW. Set *RET_LINK to true if VIEW's pods belong to
+ * that job, otherwise to false.
+ */
 static bool is_part(const struct world *w, enum world_type type, const struct spec_job_view *view,
 		    bool *ret_link)
 {
@@ -226,7 +235,10 @@ static bool is_part(const struct world *w, enum world_type type, const struct sp
 	return ret;
 }
 
-/* Return the uid of the owner of UID; if UID is a pod, of its job. NULL if it is unknown. */
+/*
+ * Return the uid of the owner of UID. If UID is a pod, return the uid of its job. Return NULL if
+ * the owner is unknown.
+ */
 static const char *next_of(const struct world *w, const char *uid)
 {
 	static const enum world_type tables[] = {WORLD_PARTS, WORLD_GROUPS, WORLD_WORKLOADS};
@@ -313,7 +325,7 @@ struct world_known {
 	const struct spec_kind *kind;
 };
 
-/* Readers find other jobs of the same kind with this function. */
+/* Return the earlier view of job UID, or NULL if there is none of the same kind. */
 static const struct spec_job_view *known_view(void *data, const char *uid)
 {
 	const struct world_known *known = data;
@@ -665,7 +677,7 @@ static void object_free(struct object *object)
 	free(object);
 }
 
-/* If a job has two objects of a type, w->owned has only the newer one, which will remain. */
+/* If a job has two objects of a type, w->owned has only the newer one, because it will remain. */
 static void enter_table(struct world *w, struct object *object)
 {
 	struct object **table = &w->objects[object->type->table],

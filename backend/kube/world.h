@@ -85,8 +85,9 @@ void world_set_part(struct world *w, enum world_type type, const struct spec_par
 /* Return the resource of TYPE, or NULL if TYPE has none yet. Any thread. */
 const struct spec_part *world_part(const struct world *w, enum world_type type);
 /*
- * Return the type whose watch returns all objects of PART: a type of parts, or of a kind whose jobs
- * are these objects. Return WORLD_N_TYPES if there is no such type. Any thread.
+ * Return the type whose watch returns all objects of PART. This is a type of parts or, if a shown
+ * kind has these objects as its jobs, the type of this kind. Return WORLD_N_TYPES if there is no
+ * such type. Any thread.
  */
 enum world_type world_feed(const struct world *w, const struct spec_part *part);
 /* True if pods of KIND's jobs may be missing, because a part of these jobs can't be listed. */
@@ -154,9 +155,10 @@ void world_each(struct world *w, void (*fn)(void *data, const struct world_job *
 /* Return JOB's pods, also deleted ones, in a malloc'ed array. The views are borrowed. */
 const struct spec_pod_view **world_pods(const struct world_job *job, size_t *ret_n);
 /*
- * Return the pod with the uid UID (N bytes), which a mount has seen as a pod of JOB. Return NULL if
- * the cluster no longer has the pod, or if it belongs to another job now. If the parts between the
- * pod and JOB are unknown, the world reports JOB from now on when the pod changes.
+ * Return the pod with the uid UID (N bytes). This or an earlier mount has seen it as a pod of JOB.
+ * Return NULL if the cluster no longer has the pod, or if the pod belongs to another job now. If
+ * the parts between the pod and JOB are unknown, the world reports JOB from now on when the pod
+ * changes.
  */
 const struct spec_pod_view *world_pod(struct world *w, const char *job, const char *uid, size_t n);
 /* Return the pod group of JOB, or NULL. */
