@@ -131,8 +131,8 @@ size_t lines_count(const char *p, size_t n)
 
 /*
  * Add N bytes with ENDS newlines to E. FIRST is the offset in these bytes at which a line first
- * begins; N if no line begins. MIDLINE is true if they end within a line. Return the number of
- * bytes in RET, which the caller appends to the table.
+ * begins; N if no line begins. MIDLINE is true if the N bytes end within a line. Return the number
+ * of bytes in RET, which the caller appends to the table.
  */
 static size_t lines_put(struct lines_encoder *e, int64_t ns, size_t n, size_t ends, size_t first,
 			bool midline, uint8_t ret[LINES_ADDED_MAX])
