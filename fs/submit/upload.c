@@ -437,12 +437,14 @@ int upload_write(struct upload *u, struct upload_writer *w, const char *buf, siz
 
 	lock_scope(u->all->lock);
 	err = check_bounds(u, w, end);
-	c = content_to_change(u, w, err);
 	w->dirty = true;
 	if (err) {
+		/* Don't copy contents for which there is no space. What the file shows remains. */
+		c = u->named == UPLOAD_SUBMITS ? content_to_change(u, w, true) : content_of(u, w);
 		c->flaw = -err;
 		return err;
 	}
+	c = content_to_change(u, w, false);
 	if (end > c->size)
 		content_resize(u->all, c, end);
 	if (size)
