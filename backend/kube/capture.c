@@ -389,6 +389,13 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 	}
 }
 
+bool capture_has(const struct capture *c, const char *uid)
+{
+	const struct capture_job *job = find_job(c, uid);
+
+	return job && job->output;
+}
+
 /* True if all followed logs of UID have ended, or (REFUSED) are paused after a refusal. */
 static bool are_over(const struct capture *c, const char *uid, bool refused)
 {
