@@ -10,8 +10,10 @@
  *          | metadata, to get the   | it is lower than VERSION          | LISTING
  *          | server's version       | a failure; PAGE_MS have passed    | WAITING
  * ASKING   | a watch, no reply yet  | its head; a refusal or failure    | STANDING; WAITING
+ *          |                        | watch_doubt                       | DOUBTING
  * STANDING | an accepted watch      | its end, after 5 s or more        | ASKING or DOUBTING
  *          |                        | its end, after less than 5 s      | WAITING
+ *          |                        | watch_doubt                       | DOUBTING
  *          |                        | 410: VERSION is too old by now    | LISTING or WAITING
  *          |                        | an ERROR event; it is not a watch | WAITING, then LISTING
  * WAITING  | a timer                | it fires; watch_retry_now         | ASKING or DOUBTING;
@@ -19,10 +21,12 @@
  *
  * After a 410, kxfs relists immediately. But if requests have been failing, it first waits.
  *
- * DOUBTING follows an error of the connection, because the server may have been restored from a
- * backup. A restored server continues with lower versions. It accepts a watch from a version that
- * it does not have yet, but sends no events until it reaches that version. kxfs checks at most once
- * in CHECK_MS, because each successful check makes other, failing watches retry early.
+ * DOUBTING follows an error of the connection or of the server, because the server may have been
+ * restored from a backup. A restored server continues with lower versions. It accepts a watch from
+ * a version that it does not have yet, but sends no events until it reaches that version. kxfs
+ * checks at most once in CHECK_MS, because each successful check makes other, failing watches retry
+ * early. It checks without delay if the server refused a connection, and after DOUBT_MS if the
+ * owner calls watch_doubt.
  *
  * A page after the current one is prefetched as soon as its token arrives. If the prefetch fails
  * while the current page is arriving, kxfs requests the page again when the current page is
@@ -82,9 +86,11 @@
 #define PAGE_MS	       300000 /* time limit of one page */
 #define EMPTY_MAX      100    /* a list with more empty pages fails */
 #define RETRY_EARLY_MS 2000   /* at most one early retry in this time */
-#define CHECK_MS       60000  /* shorter than SILENT_MS, so that silence leads to a check */
-#define ABSENT_MS      60000  /* pause before retrying a resource that is not served */
-#define STEADY_MS      5000   /* no backoff after a watch that lasted this long */
+/* At most one check of the version in this time. After SILENT_MS, a check must be due. */
+#define CHECK_MS  60000
+#define DOUBT_MS  10000 /* the same for checks that watch_doubt requests */
+#define ABSENT_MS 60000 /* pause before retrying a resource that is not served */
+#define STEADY_MS 5000	/* no backoff after a watch that lasted this long */
 
 #define ERR_NONE_YET 1
 
@@ -126,9 +132,9 @@ struct watch {
 	uint64_t retried_early;
 	/* in WAITING: the server has not asked for this pause */
 	bool may_retry_early;
-	bool doubt;	   /* the server may have been restored since its last reply */
-	uint64_t check_at; /* when the server's version may be checked again */
-	bool replied;	   /* a reply has shown an object that no event has reported yet */
+	bool doubt;	  /* the server may have been restored since the last list or check */
+	uint64_t checked; /* when the server last reported its version; 0: check without delay */
+	char *replied;	  /* highest version in replies that is later than VERSION, or NULL */
 	/* of the last reply; after -ETIMEDOUT, the next request uses a new connection */
 	int reply_err;
 	/* code of an ERROR event in the stream, or -1; 0 if there was none */
@@ -157,6 +163,15 @@ static void part_free(struct watch_part *part)
 	http_drop(&part->request);
 	spec_split_free(part->split);
 	free(part);
+}
+
+/* The owner knows all changes up to VERSION, malloc'ed. W keeps VERSION. */
+static void set_version(struct watch *w, char *version)
+{
+	free(w->version);
+	w->version = version;
+	if (w->replied && spec_version_is_up_to(w->replied, version))
+		free(take_ptr(w->replied));
 }
 
 /* Make the next request begin a new list. */
@@ -209,8 +224,11 @@ static void failed(struct watch *w, const struct http_reply *reply)
 	cleanup_free char *text = NULL;
 	int err = http_refusal(reply, &asked, &text);
 
-	if (reply->err)
+	if (reply->err || reply->status >= 500)
 		w->doubt = true;
+	/* A restore closes the server's port. A proxy that ends watches does not. */
+	if (reply->err == -EHOSTUNREACH)
+		w->checked = 0;
 	/* A failed login shows nothing about the user's rights. */
 	if (w->config.optional && (reply->err == -EACCES || (!reply->err && reply->status == 401)))
 		err = -EKEYREJECTED;
@@ -329,7 +347,7 @@ static void page_done(struct watch *w)
 	free(w->next);
 	w->next = *meta.next ? spec_url_escape(meta.next) : NULL;
 	if (!w->next)
-		w->version = text_copy(meta.resource_version);
+		set_version(w, text_copy(meta.resource_version));
 	if (part->objects > 0)
 		w->page = (unsigned)min_of((size_t)PAGE_MAX,
 					   max_of((size_t)1,
@@ -398,9 +416,7 @@ static int on_event(void *data, const char *json, size_t len, int wrong)
 		w->event_err = e.code ? e.code : -1;
 		return -ECANCELED;
 	}
-	free(w->version);
-	w->version = take_ptr(e.resource_version);
-	w->replied = false;
+	set_version(w, take_ptr(e.resource_version));
 	return 0;
 }
 
@@ -566,7 +582,8 @@ static void send_list(struct watch *w)
 	w->state = LISTING;
 	w->verb = "list";
 	if (!w->next) {
-		w->ahead_failed = w->replied = false;
+		w->ahead_failed = false;
+		free(take_ptr(w->replied));
 		w->listed = w->empty = 0;
 		w->config.begin(w->config.data);
 	}
@@ -598,6 +615,7 @@ static void on_version(void *data, const struct http_reply *reply)
 {
 	struct watch_part *part = data;
 	struct watch *w = part->w;
+	const char *known = w->replied ? w->replied : w->version;
 	struct spec_list_meta meta;
 
 	part->request = NULL;
@@ -608,12 +626,12 @@ static void on_version(void *data, const struct http_reply *reply)
 	if (spec_split_end(part->split, &meta) < 0)
 		return failed_with(w, -EINVAL, "the list is incomplete");
 	w->doubt = false;
-	w->check_at = loop_now_ms() + CHECK_MS;
-	if (!streq(meta.resource_version, w->version) &&
-	    spec_version_is_up_to(meta.resource_version, w->version)) {
+	w->checked = loop_now_ms();
+	if (!streq(meta.resource_version, known) &&
+	    spec_version_is_up_to(meta.resource_version, known)) {
 		diag(DIAG_WARNING,
 		     "%s: the server's resource version is %s now, but was %s before; relisting",
-		     w->resource, meta.resource_version, w->version);
+		     w->resource, meta.resource_version, known);
 		forget_version(w);
 	}
 	return send_next(w);
@@ -650,17 +668,17 @@ static void on_timer(void *data)
 	return w->state == LISTING ? page_failed(w, &late) : failed(w, &late);
 }
 
+/* True if the server's version was not checked within the last MS. */
+static bool may_check(const struct watch *w, unsigned ms)
+{
+	return !w->checked || loop_now_ms() - w->checked >= ms;
+}
+
 static void send_next(struct watch *w)
 {
-	/*
-	 * A reply has shown an object that no event has reported (watch_replied). If a restore
-	 * removed the object, a watch from VERSION would not report this.
-	 */
-	if (w->version && w->doubt && w->replied)
-		forget_version(w);
 	if (!w->version)
 		send_list(w);
-	else if (w->doubt && loop_now_ms() >= w->check_at)
+	else if (w->doubt && may_check(w, CHECK_MS))
 		send_version(w);
 	else
 		send_watch(w);
@@ -706,6 +724,7 @@ void watch_free(struct watch *w)
 	part_free(w->part);
 	loop_timer_stop(&w->timer);
 	forget_version(w);
+	free(w->replied);
 	free(w->path);
 	free(w->resource);
 	free(w->namespace);
@@ -715,8 +734,15 @@ void watch_free(struct watch *w)
 
 void watch_replied(struct watch *w, const char *version)
 {
-	if (!spec_version_is_up_to(version, watch_version(w)))
-		w->replied = true;
+	if (!spec_version_is_up_to(version, w->replied ? w->replied : watch_version(w)))
+		text_set(&w->replied, "%s", version);
+}
+
+void watch_doubt(struct watch *w)
+{
+	w->doubt = true;
+	if ((w->state == ASKING || w->state == STANDING) && may_check(w, DOUBT_MS))
+		send_version(w);
 }
 
 const char *watch_verb(const struct watch *w)

@@ -70,17 +70,24 @@ struct watch *watch_new(const struct watch_config *config);
 void watch_free(struct watch *w);
 
 /*
- * Call this when the server may be reachable again, or when a user is interested. If W waits after
- * a failed request, retry now, but not within 2 s after the last early retry. Don't retry early if
- * the server has refused the request, or has asked for a pause.
+ * Call this when the server may be reachable again, or when a user requests something. If W waits
+ * after a failed request, retry now, but not within 2 s after the last early retry. Don't retry
+ * early if the server has refused the request, or has asked for a pause.
  */
 void watch_retry_now(struct watch *w);
 
 /*
- * Call this when a reply to another request had an object of VERSION. Until an event arrives, W
- * relists after an error, because a restored etcd may lack this object.
+ * Call this when a reply to another request had an object of VERSION. If the server later has a
+ * lower version, W relists, because a restored etcd may lack this object.
  */
 void watch_replied(struct watch *w, const char *version);
+
+/*
+ * Call this when a reply to another request had an object that W has not reported, although W has
+ * passed its version. Request the server's version, at most once in 10 s, and relist if it is lower
+ * than W's version, because the server was restored from a backup.
+ */
+void watch_doubt(struct watch *w);
 
 const char *watch_verb(const struct watch *w);
 

@@ -397,6 +397,13 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 	}
 }
 
+bool capture_has(const struct capture *c, const char *uid)
+{
+	const struct capture_job *job = find_job(c, uid);
+
+	return job && job->output;
+}
+
 /*
  * True if all followed logs of UID have ended. If REFUSED is true, a log that is paused after a
  * refusal counts as ended.

@@ -77,6 +77,8 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
  * forget the job.
  */
 void capture_merge_again(struct capture *c, const struct spec_job *snapshot, bool gone);
+/* True if this mount has opened the output of job UID. */
+bool capture_has(const struct capture *c, const char *uid);
 /* True if all followed logs of job UID have ended. */
 bool capture_is_over(const struct capture *c, const char *uid);
 /* Like capture_is_over, but a log that is paused because the server refuses it counts as ended. */

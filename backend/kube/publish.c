@@ -542,8 +542,10 @@ static void show(struct publish *p, struct publish_shown *s, const struct world_
 			 ? 0
 			 : IN_RUNNING | (captured ? IN_CAPTURED : 0));
 	/* Save the end even without output: the cluster may lack the job at the next start. */
-	kept = has_left(s) || folder.output || (before && before->history != snapshot->history) ||
-	       (before && before->state != snapshot->state && spec_job_has_ended(snapshot));
+	kept = has_left(s) || capture_has(c->capture, job->uid) ||
+	       (before && before->history != snapshot->history) ||
+	       (before && before->state != snapshot->state &&
+		(folder.output || spec_job_has_ended(snapshot)));
 	store_put(c->store, snapshot);
 	if (kept)
 		save(p, s, sampled);

@@ -661,6 +661,8 @@ const struct world_job *watches_reply(struct watches *w, const struct spec_kind 
 	job = world_reply(w->config.world, type, json, len, watch_version(watch));
 	if (watch && job)
 		watch_replied(watch, job->view->resource_version);
+	else if (watch)
+		watch_doubt(watch);
 	return job;
 }
 

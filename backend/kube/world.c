@@ -1028,8 +1028,8 @@ void world_pass_over(struct world *w, enum world_type type, const char *json, si
 	if (wrong == -ENOSPC && !w->full[type] && !gone) {
 		w->full[type] = true;
 		diag(DIAG_WARNING,
-		     "the cluster has more than %u objects of kind %s: kxfs shows the rest "
-		     "only after others are removed",
+		     "the cluster has more than %u objects of kind %s: kxfs does not show "
+		     "the rest",
 		     SPEC_MAX_LISTED, what);
 	}
 	if (passed || gone || HASH_COUNT(w->passed) >= PASSED_MAX)

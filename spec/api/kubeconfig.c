@@ -67,17 +67,37 @@ static bool is_empty(const char *text, size_t len)
 	return true;
 }
 
-/* Report only the position of an error, because the parser's text may quote a secret. */
+/* True if the text at the position of X begins with a character that needs quotes. */
+static bool needs_quotes(const char *text, size_t len, const struct spec_error *x)
+{
+	const char *end = text + len;
+
+	for (unsigned line = 1; text && line < x->line; line++) {
+		text = memchr(text, '\n', (size_t)(end - text));
+		text = text ? text + 1 : NULL;
+	}
+	/* The column counts characters, but text before a value is nearly always ASCII. */
+	return text && x->column > 0 && x->column <= (size_t)(end - text) &&
+	       strchr("*&!", text[x->column - 1]);
+}
+
+/* If the parser reports an error, use only its position, because its text may quote a secret. */
 static int parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e)
 {
 	cleanup(spec_errors_clear) struct spec_errors found = SPEC_ERRORS_INIT;
-	int err = spec_yaml_parse(text, len, ret, &found);
+	int err = spec_yaml_check(text, len, e);
 
+	if (err < 0)
+		return err;
+	err = spec_yaml_parse(text, len, ret, &found);
 	if (err < 0)
 		spec_errors_add(e, err, found.v[0].line, found.v[0].column, "",
 				"this is not one valid YAML document (kxfs does not quote the "
-				"file, which may contain secrets); a value that begins with "
-				"\"*\", \"&\" or \"!\" needs quotes");
+				"file, which may contain secrets)%s",
+				needs_quotes(text, len, &found.v[0])
+					? "; a value that begins with \"*\", \"&\" or \"!\" "
+					  "needs quotes"
+					: "");
 	return err;
 }
 

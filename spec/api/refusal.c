@@ -83,7 +83,8 @@ static char *read_message(const struct spec_value *o, const char *body, size_t l
 	if (!o && *ret == '<')
 		strip_page(ret);
 	(void)spec_words_undump(ret);
-	spec_words_clean(ret, MESSAGE_MAX);
+	if (spec_words_clean(ret, MESSAGE_MAX))
+		text_set(&ret, "%s ...", ret);
 	return ret;
 }
 

@@ -52,6 +52,6 @@ int spec_version_reply(const char *json, size_t len, char **ret)
 	if (!*text)
 		return -EINVAL;
 	*ret = text_copy(text);
-	spec_words_clean(*ret, VERSION_MAX);
+	(void)spec_words_clean(*ret, VERSION_MAX);
 	return 0;
 }

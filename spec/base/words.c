@@ -146,14 +146,16 @@ bool spec_words_undump(char *text)
 	return true;
 }
 
-void spec_words_clean(char *text, size_t max)
+bool spec_words_clean(char *text, size_t max)
 {
+	bool cut = false;
 	size_t n = 0;
 
 	for (char *p = text; *p; p++) {
 		bool space = (unsigned char)*p <= 0x20 || *p == 0x7f;
 
-		if (n >= max && ((unsigned char)*p & 0xc0) != 0x80)
+		cut = n >= max && !space && ((unsigned char)*p & 0xc0) != 0x80;
+		if (cut)
 			break;
 		if (!space || (n > 0 && text[n - 1] != ' '))
 			text[n++] = space ? ' ' : *p;
@@ -161,4 +163,5 @@ void spec_words_clean(char *text, size_t max)
 	while (n > 0 && strchr(" ;", text[n - 1]))
 		n--;
 	text[n] = '\0';
+	return cut;
 }

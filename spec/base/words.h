@@ -36,7 +36,10 @@ struct spec_words spec_words_start(const char *message);
 struct spec_words spec_words_unschedulable(const char *message);
 /* Replace a server's dump of a Go struct by the text after "Message:", and return true. */
 bool spec_words_undump(char *text);
-/* Make TEXT one line without control characters, of about MAX bytes of whole characters. */
-void spec_words_clean(char *text, size_t max);
+/*
+ * Make TEXT one line without control characters, of about MAX bytes of whole characters. Return
+ * true if words were cut off.
+ */
+bool spec_words_clean(char *text, size_t max);
 /* Return the name of a missing persistent volume claim; empty if MESSAGE names none. */
 struct spec_words spec_words_claim(const char *message);

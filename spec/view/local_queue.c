@@ -228,7 +228,7 @@ char *spec_local_queue_names(const char *json, size_t len, const char *name, boo
 		if (*item && strlen(ret) < NAMES_MAX)
 			text_set(&ret, "%s%s%s", ret, *ret ? ", " : "", item);
 	}
-	spec_words_clean(ret, 2 * NAMES_MAX);
+	(void)spec_words_clean(ret, 2 * NAMES_MAX);
 	return ret;
 }
 

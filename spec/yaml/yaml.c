@@ -485,6 +485,26 @@ static void free_reader(struct yaml_reader *r)
 	forget_anchors(r);
 }
 
+/* Check TEXT, and set R->text and R->len to the text for libyaml. Free *RET after the parser. */
+static int set_input(struct yaml_reader *r, const char *text, size_t len, char **ret)
+{
+	int err = yaml_input_begin(&text, &len, r->e);
+
+	if (err < 0)
+		return err;
+	*ret = yaml_input_from_json(text, &len);
+	r->text = *ret ? *ret : text;
+	r->len = len;
+	return yaml_input_check(r->text, r->len, r->e);
+}
+
+int spec_yaml_check(const char *text, size_t len, struct spec_errors *e)
+{
+	cleanup_free char *adapted = NULL;
+
+	return set_input(&(struct yaml_reader){.e = e}, text, len, &adapted);
+}
+
 int spec_yaml_parse_all(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e)
 {
 	cleanup(spec_yaml_freep) struct spec_yaml *documents = new0(struct spec_yaml);
@@ -495,18 +515,12 @@ int spec_yaml_parse_all(const char *text, size_t len, struct spec_yaml **ret, st
 
 	*ret = NULL;
 	documents->type = SPEC_YAML_LIST;
-	err = yaml_input_begin(&text, &len, e);
-	if (err < 0)
-		return err;
-	adapted = yaml_input_from_json(text, &len);
-	r.text = adapted ? adapted : text;
-	r.len = len;
-	err = yaml_input_check(r.text, len, e);
+	err = set_input(&r, text, len, &adapted);
 	if (err < 0)
 		return err;
 	if (!yaml_parser_initialize(&r.parser))
 		mem_out();
-	yaml_parser_set_input_string(&r.parser, (const unsigned char *)r.text, len);
+	yaml_parser_set_input_string(&r.parser, (const unsigned char *)r.text, r.len);
 	yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
 	err = read_stream(&r, documents);
 	if (err < 0)

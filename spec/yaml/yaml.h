@@ -36,6 +36,12 @@ struct spec_yaml {
 };
 
 /*
+ * Check the size and the encoding of a file, as spec_yaml_parse_all does. The errors that are added
+ * to E never quote the file. Return 0 or E's errno.
+ */
+int spec_yaml_check(const char *text, size_t len, struct spec_errors *e);
+
+/*
  * Parse all documents of a file, except documents that are empty or null. Set *RET to a list of
  * their roots; free it with spec_yaml_free. Call spec_yaml_finish for each root before reading it.
  * Each alias becomes a copy of its original, with the same positions.

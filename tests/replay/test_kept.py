@@ -91,6 +91,26 @@ def test_merged_log_that_was_cut(kx, volcano, gone):
         assert harness.run(["cat", str(kx / where / job.id / "follow")]).stdout == text
 
 
+def test_record_is_not_rewritten(kx, server, volcano):
+    """The next start, and a lost connection, leave the record of a finished job as it is."""
+    job, pod = printed(kx, volcano, "one\n")
+    volcano.finish_all([pod])
+    job.finish()
+    harness.wait_for(lambda: kx.read("jobs", job.id, "log") == "main/0 one\n")
+    kx.restart()
+    harness.wait_for(lambda: "connected: true" in kx.read(".kxfs/info"))
+    assert kx.end() == 0
+    before = kx.record(job.id).stat()
+    kx.start()
+    for word, change in (("true", lambda: None), ("false", server.away), ("true", server.back)):
+        change()
+        harness.wait_for(lambda word=word: f"connected: {word}" in kx.read(".kxfs/info"))
+    assert job.state() == "SUCCEEDED"
+    assert kx.end() == 0
+    after = kx.record(job.id).stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
 def files(top):
     """Return the bytes of a job's files that don't change by themselves, or the errno of each file that can't be
     read."""

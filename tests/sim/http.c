@@ -311,16 +311,17 @@ static void answered(void *data)
 	on_over(rq);
 }
 
+static const char proxy_page[] =
+	"<html>upstream connect error or disconnect/reset before headers</html>";
+
 static void proxy(struct server_reply *reply)
 {
 	static const int codes[] = {502, 503, 504, 503, 200};
-	static const char page[] =
-		"<html>upstream connect error or disconnect/reset before headers</html>";
 
 	free(reply->body);
 	reply->status = codes[sim_below(SIM_NET, array_size(codes))];
-	reply->body = text_copy(page);
-	reply->len = strlen(page);
+	reply->body = text_copy(proxy_page);
+	reply->len = strlen(proxy_page);
 }
 
 /* Replace REPLY by a 5xx, after which it is unknown whether the server has acted. */
@@ -412,6 +413,25 @@ static bool is_refused(const struct try *t, struct server_reply *reply)
 	return reply->body;
 }
 
+/*
+ * RQ has reached a server that is down, or that was restored meanwhile. The connection breaks, or a
+ * proxy answers.
+ */
+static void find_down(struct http_request *rq)
+{
+	static const int codes[] = {502, 503};
+	bool down = server_is_down() && rq->restores == server_restores();
+
+	if (!down || !sim_faults.proxied || sim_chance(SIM_NET, 300))
+		return end(rq, 0, -EIO, true);
+	free(rq->text);
+	rq->status = codes[sim_below(SIM_NET, array_size(codes))];
+	rq->text = text_copy(proxy_page);
+	rq->len = strlen(proxy_page);
+	rq->at = 0;
+	sim_after(sim_delay(SIM_NET, 50 * SIM_MS), SIM_OF_KXFS, answered, rq);
+}
+
 /* A request has arrived at the server. */
 static void arrive(void *data)
 {
@@ -424,7 +444,7 @@ static void arrive(void *data)
 	/* No request outlives the restart of the server for a restore. */
 	if (is_down() || t->restores != server_restores()) {
 		if (heard)
-			end(rq, 0, -EIO, true);
+			find_down(rq);
 		return try_free(t);
 	}
 	if (goes_wrong(sim_faults.proxied) && sim_chance(SIM_NET, 300))
@@ -530,8 +550,14 @@ static void on_arrived_stream(void *data)
 		return;
 	/* No proxy holds a watch up while etcd is restored: kxfs would not notice the restore. */
 	if (is_down() || rq->restores != server_restores())
-		return end(rq, 0, -EIO, true);
+		return find_down(rq);
 	start_stream(rq);
+}
+
+/* True if kxfs reaches a proxy although the server is down. */
+static bool is_proxied(void)
+{
+	return server_is_down() && sim_faults.proxied && sim_chance(SIM_NET, 700);
 }
 
 static void go(void *data)
@@ -546,7 +572,7 @@ static void go(void *data)
 	if (rq->over)
 		return;
 	rq->restores = server_restores();
-	if (is_down() || goes_wrong(sim_faults.refused))
+	if ((is_down() && !is_proxied()) || goes_wrong(sim_faults.refused))
 		return end(rq, sim_delay(SIM_NET, SIM_S), -EHOSTUNREACH, false);
 	if (is_launch(rq))
 		users_sent(rq->call.body);

@@ -301,9 +301,17 @@ static void test_bad_files(void **state)
 		{"users: [{name: a, user: 1}]\n", "user must be a map"},
 		{"users: [1]\n", "must be {name: NAME"},
 		{"current-context: [a]\n", "name of a context"},
-		{"users:\n\t- a\n", "2:1: this is not one valid YAML document"},
-		{"password: *s3cret\n", "needs quotes"},
+		{"users:\n\t- a\n", "2:1: this is not one valid YAML document (kxfs does not "
+				    "quote the file, which may contain secrets)\n"},
+		{"\xff\xfes", "1:1: the file is encoded in UTF-16; save it as UTF-8"},
+		{"password: s3cret\xe9\n", "1:17: byte 0xe9 is not UTF-8"},
+		{"%TAG ! s3cret\n---\n{}\n", "1:1: %TAG is not supported"},
+		{"a: 1\npassword: *s3cret\n",
+		 "2:11: this is not one valid YAML document (kxfs does "
+		 "not quote the file, which may contain secrets); a "
+		 "value that begins with"},
 		{"password: !s3cret x\n", "needs quotes"},
+		{"password: &$s3cret\n", "needs quotes"},
 		{"a: 1\n---\nb: 2\n", "3:1: this is not one valid YAML document"},
 		{"s3cret: 1\ns3cret: 2\n", "2:1: this is not one valid YAML document"},
 	};

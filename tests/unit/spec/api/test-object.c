@@ -482,6 +482,7 @@ static void test_many_fields(void **state)
 	assert_int_equal(spec_reply_errno(400, body, strlen(body), &asked, &text), -EINVAL);
 	assert_non_null(strstr(text, "fields: unknown field \"f0\", unknown field \"f1\", "));
 	assert_in_range(strlen(text), 500, 700);
+	assert_string_equal(text + strlen(text) - 4, " ...");
 }
 
 static void test_ask(void **state)
