@@ -127,7 +127,7 @@ def test_local_job(kx):
 
 def test_texts_of_a_local_job(kx):
     """manifest.yaml of a local job and its dry run have the texts that the job gets, although YAML may read them as
-    numbers. So their copies run the same job."""
+    numbers, and the scheduler with its options. So their copies run the same job."""
     texts = ["3.10", "True", "1e-4", "0644", "83492e7"]
     script = 'printf "%s\\n" "$@" $A $B $C $D $E > $KXFS_JOB'.replace("$", "$$")
     env = ", ".join(f"{name}: {text}" for name, text in zip("ABCDE", texts, strict=True))
@@ -139,6 +139,8 @@ roles:
   entrypoint: /bin/sh
   args: [-c, '{script}', sh, {", ".join(texts)}]
   env: {{{env}}}
+scheduler: local
+scheduler_args: {{time_limit: 10m}}
 """
 
     def ran(text):

@@ -660,6 +660,16 @@ static void test_torchx_dry_run(void **state)
 	assert_null(app->scheduler);
 	assert_string_equal(app->scheduler_args, "{\"queue\":\"q\"}");
 	spec_app_free(app);
+	/* manifest.yaml of a local job */
+	app = parse("id: a-1\napp:\n  name: a\n  roles: [{name: r, image: i, entrypoint: e}]\n"
+		    "  scheduler: local\n  scheduler_args: {ttl: 5}\n");
+	assert_string_equal(app->scheduler, "local");
+	assert_string_equal(app->scheduler_args, "{\"ttl\":5}");
+	spec_app_free(app);
+	check_text("scheduler: local\napp: {name: a, scheduler: local, roles: []}\n",
+		   "1:1: name is missing\n1:1: roles is missing\n"
+		   "2:1: app: unknown field; the fields here are name, roles, metadata, scheduler, "
+		   "scheduler_args\n");
 	check_text("request: x\ncfg: {}\nscheduler: slurm\napp:\n  name: a\n  roles: []\n",
 		   "3:12: scheduler: there is no scheduler \"slurm\"; use volcano, mcad, "
 		   "appwrapper or local\n6:10: roles: must contain at least one role\n");
