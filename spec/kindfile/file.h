@@ -74,7 +74,7 @@ struct kind_state {
 	/* The word for users. If NULL: the tested condition or phase, else the word of IS. */
 	const char *shown;
 	bool firm;
-	/* Reasons, or parts of messages, that explain more than the pods. */
+	/* Reasons, or parts of messages (with a blank), that explain more than the pods. */
 	struct texts exact;
 };
 

@@ -312,6 +312,40 @@ static void test_early_status(void **state)
 	}
 }
 
+/*
+ * "exact" lists reasons, and parts of messages that contain a blank. A message of a RayJob quotes
+ * the program's log, so a reason in the message does not count.
+ */
+static void test_exact(void **state)
+{
+	static const struct {
+		const char *kind, *status;
+		bool exact;
+	} cases[] = {
+		{"rayjob",
+		 "'jobDeploymentStatus':'Failed','reason':'DeadlineExceeded','message':'m'", true},
+		{"rayjob",
+		 "'jobDeploymentStatus':'Failed','reason':'AppFailed',"
+		 "'message':'exit code 1, last logs: grpc: DeadlineExceeded'",
+		 false},
+		{"workflow", "'phase':'Failed','message':'Step Exceeded its deadline'", true},
+		{"workflow", "'phase':'Failed','message':'deadline'", false},
+	};
+
+	for (size_t i = 0; i < array_size(cases); i++) {
+		struct world w = {.kind = test_kind(cases[i].kind)};
+
+		world_job(&w,
+			  world_json("{'metadata':{'name':'j','uid':'u'},'spec':{},'status':{%s}}",
+				     cases[i].status),
+			  false);
+		assert_int_equal(w.last->state, SPEC_FAILED);
+		assert_int_equal(w.job->exact, cases[i].exact);
+		assert_int_equal(w.job->vague, !cases[i].exact);
+		world_clear(&w);
+	}
+}
+
 static int see_object(void *data, const char *json, size_t len, int wrong)
 {
 	assert_string_equal(json, data);
@@ -413,7 +447,7 @@ int main(void)
 		cmocka_unit_test(test_from_pods),     cmocka_unit_test(test_grows),
 		cmocka_unit_test(test_from_pods_one), cmocka_unit_test(test_ignored),
 		cmocka_unit_test(test_mutants),	      cmocka_unit_test(test_workflow_ctl),
-		cmocka_unit_test(test_early_status),
+		cmocka_unit_test(test_early_status),  cmocka_unit_test(test_exact),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
