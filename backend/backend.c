@@ -21,12 +21,12 @@
 #include "spec/base/mem.h"
 
 #define BACKEND_START_S 60
-/* After the grace period: time for SIGKILL, and to record the ends. */
+/* How long after the grace period kxfs may take to send SIGKILL and to record how jobs ended. */
 #define BACKEND_STOP_S 8
-/* how long a change of backend_unlink_file may wait before it is written */
+/* kxfs writes a change of backend_unlink_file to disk at most this long after the call. */
 #define UNLINK_MS 500
 
-/* --- life --- */
+/* --- start and stop --- */
 
 static const struct backend_ops *backend_find(const char *kind)
 {
@@ -49,7 +49,7 @@ static void on_job(void *data, const struct spec_job *old, const struct spec_job
 	held_changed(b->held, old, new_job);
 	if (!old || !new_job || old->history != new_job->history || !streq(old->id, new_job->id))
 		records_show(b->records, spec_job_key(new_job ? new_job : old), new_job);
-	/* Another kxfs may capture and archive the other jobs. A held job has no output. */
+	/* Don't archive jobs that only another kxfs captures. A held job has no output. */
 	if (b->config.archives && (taken || !new_job))
 		archive_job(b->archive, old, new_job);
 	if (b->events.job)
@@ -220,7 +220,7 @@ static void backend_run_stop(void *data)
 
 unsigned backend_stop_seconds(const struct backend_config *config)
 {
-	/* The archive has the grace period again, to copy the remaining jobs. */
+	/* After the jobs have ended, the archiver may copy them for another grace period. */
 	return (config->archive ? 2 : 1) * config->grace_ms / 1000 + 1 + BACKEND_STOP_S;
 }
 
@@ -644,7 +644,10 @@ static void on_removed(void *data, const struct backend_result *result)
 	free(m);
 }
 
-/* Make a request that removes a job. REPLY waits until records of held jobs show the job's end. */
+/*
+ * Make a request that removes a job. Held jobs may wait for the end of this job. Call REPLY only
+ * when their records on disk show the end.
+ */
 static struct backend_request *removal_new(struct backend *b, enum backend_request_kind kind,
 					   backend_reply_fn reply, void *data)
 {

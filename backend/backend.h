@@ -31,7 +31,7 @@ struct backend_config {
 	const char *as;		      /* user to impersonate; "": none */
 	const char *selector;	      /* label selector of the jobs to show; "": all jobs */
 	bool mine;		      /* show only jobs that this user submitted through kxfs */
-	enum backend_capture capture; /* jobs whose output kxfs captures without a reader */
+	enum backend_capture capture; /* jobs whose output kxfs captures even if nobody reads it */
 	const char *state_dir;	      /* absolute; exists, belongs to this user, and is locked */
 	const char *work_dir;	      /* where local replicas run */
 	const char *mountpoint;	      /* local replicas must not run below it; may be NULL */
@@ -60,9 +60,9 @@ struct backend_events {
 	/* Called when an open log has grown or ended. */
 	void (*log)(void *data, struct log *log);
 	/*
-	 * Called before a job is removed because it was in history/ for history_keep. FILE has
-	 * launched this job, and no other job since. DIGEST is the SHA-256 of the document. The
-	 * callback may only remember FILE and DIGEST for later.
+	 * Called before a job is removed because it was in history/ for history_keep. FILE of
+	 * submit/ has launched this job, and no other job since. DIGEST is the SHA-256 of the
+	 * document. The callback must only copy FILE and DIGEST, and act on them later.
 	 */
 	void (*expired)(void *data, const char *file, const char *digest);
 	void *data;
@@ -79,7 +79,8 @@ enum backend_grade {
  * Call FN with each result as soon as it is known. TEXT has no secrets. The checks take a limited
  * time.
  *
- * Call this before any thread runs. SIGINT, SIGTERM and SIGHUP end this process and its children.
+ * Call this before any thread runs. During this call, SIGINT, SIGTERM and SIGHUP end this process
+ * and its children.
  */
 void backend_examine(const struct backend_config *config,
 		     void (*fn)(void *data, enum backend_grade grade, const char *text),
@@ -102,7 +103,7 @@ char *backend_features(void);
  * negative errno.
  */
 int backend_key(const struct backend_config *config, char **ret, char **ret_text);
-/* CONFIG and EVENTS are copied. Return 0, or a negative errno. *RET_TEXT may then be NULL. */
+/* CONFIG and EVENTS are copied. Return 0, or a negative errno with *RET_TEXT, which may be NULL. */
 int backend_new(struct loop *loop, const struct backend_config *config,
 		const struct backend_events *events, struct backend **ret, char **ret_text);
 /*
@@ -110,14 +111,14 @@ int backend_new(struct loop *loop, const struct backend_config *config,
  * jobs. The loop must run. Return 0 or a negative errno.
  */
 int backend_start(struct backend *b, char **ret_text);
-/* Make a running backend_start of a cluster return -ECANCELED immediately. Any thread. */
+/* If backend_start is waiting for a cluster, make it return -ECANCELED immediately. Any thread. */
 void backend_give_up(struct backend *b);
 /*
  * Let B start and end jobs. Call this once the mount is up, so that a failed mount changes no job.
  * Never call it for a read-only mount. Any thread.
  */
 void backend_take_charge(struct backend *b);
-/* Return how long backend_stop may take, by the configuration of the backend. */
+/* Return the time limit of backend_stop for a backend with CONFIG. */
 unsigned backend_stop_seconds(const struct backend_config *config);
 /*
  * End the local jobs, unless they linger or backend_take_charge was not called. Write all changes
@@ -194,14 +195,15 @@ int backend_text(struct backend *b, const struct spec_job *job, enum backend_tex
 int backend_text_size(struct backend *b, const struct spec_job *job, enum backend_text which,
 		      size_t *ret_len);
 /*
- * Return S_IRGRP if group may read the texts of JOB, S_IROTH if others may; both if JOB was
- * submitted elsewhere, because all users can read it in the cluster; 0 if the record can't be read.
+ * Return who may read the texts of JOB: S_IRGRP for the group, S_IROTH for others. Return both if
+ * JOB was submitted elsewhere, because all users can read it in the cluster. Return 0 if the record
+ * can't be read.
  */
 mode_t backend_text_readable(struct backend *b, const struct spec_job *job);
 /*
  * Set *RET to the text of the file `events` of JOB, which must be in jobs/. Set *RET_CHANGED to the
  * time of the last event in ns, 0 if there are no events. Return -ENOENT if JOB can't have events.
- * If RET is NULL, only find that out.
+ * If RET is NULL, set nothing, and only return 0 or -ENOENT.
  */
 int backend_events(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len,
 		   int64_t *ret_changed);

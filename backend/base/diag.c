@@ -38,7 +38,10 @@ bool diag_to_stderr(void)
 	return atomic_load(&diag_stderr);
 }
 
-/* Copy TEXT to RET as one line. Modify TEXT. RET must be as large as spec_utf8_clean requires. */
+/*
+ * Copy TEXT to RET as one line. This overwrites TEXT. RET must be as large as spec_utf8_clean
+ * requires.
+ */
 static void diag_escape(char *text, char *ret)
 {
 	char *next;

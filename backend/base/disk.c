@@ -108,7 +108,10 @@ int disk_touch(int at, const char *path, int64_t mtime_ns)
 		     : retry(futimens(at, mtime_ns < 0 ? NULL : times));
 }
 
-/* Cheaper than opendir(3). kxfs lists the directories of all jobs when it starts. */
+/*
+ * getdents64 is cheaper than opendir(3). This matters, because kxfs lists the directories of all
+ * jobs when it starts.
+ */
 int disk_list(int at, const char *path, disk_name_fn fn, void *data)
 {
 	cleanup_fd int fd = disk_open(at, path, O_RDONLY | O_DIRECTORY);

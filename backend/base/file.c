@@ -96,7 +96,7 @@ int file_read_fd(int fd, size_t max, char **ret, size_t *ret_len)
 	n = file_read_sure(fd, text, (size_t)st.st_size, 0);
 	if (n < 0)
 		return (int)n;
-	/* The file may have been truncated since disk_stat. */
+	/* N is less than the file's old size if the file was truncated after disk_stat. */
 	text[n] = '\0';
 	*ret = take_ptr(text);
 	*ret_len = (size_t)n;
@@ -276,7 +276,10 @@ int file_sync_dir(const char *dir)
 	return fd < 0 ? fd : disk_sync(fd);
 }
 
-/* Rename FROM to the first unused name of TO, TO.1 and so on. On NFS, RENAME_NOREPLACE fails. */
+/*
+ * Rename FROM to the first unused name of TO, TO.1 and so on. Don't use RENAME_NOREPLACE, because
+ * it fails on NFS.
+ */
 static int move_aside(const char *from, const char *to, char **ret)
 {
 	for (unsigned i = 0; i < ASIDE_MAX; i++) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs lookups on their own threads. The thread and the loop share a struct asked, which the last
- * of them frees. One global table has all lookups whose thread exists, because a thread that hangs
- * may outlive its loop.
+ * Runs lookups on their own threads. The thread and the loop share a struct asked. If the lookup
+ * hangs, the thread frees it, else the loop does. One global table has all lookups whose thread
+ * exists, because a thread that hangs may outlive its loop.
  *
  *	state  | what is in progress       | what ends it            | next
- *	asked  | the thread, and the timer | the thread has answered | over: DONE with the question
- *	       |                           | MS ms have passed       | hangs: DONE with NULL
- *	hangs  | the thread                | the thread has answered | over: all is freed
+ *	asked  | the thread, and the timer | the thread has answered | over; call DONE with QUESTION
+ *	       |                           | MS ms have passed       | hangs; call DONE with NULL
+ *	hangs  | the thread                | the thread has answered | over; free the struct asked
  */
 #include "backend/base/lookup.h"
 
@@ -50,7 +50,7 @@ static void asked_free(void *data)
 	free(a);
 }
 
-/* QUESTION is NULL if there is no answer. */
+/* End a lookup. QUESTION has the answer; NULL if there is none. */
 static void finish(const struct lookup *l, void *question)
 {
 	l->done(l->data, question);

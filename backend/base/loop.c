@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The I/O thread, and the pool. Any thread may post functions; an async handle wakes the loop to
- * run them. Timers are in a heap; one libuv timer expires with the first of them.
+ * run them. Timers are in a heap. One libuv timer expires when the first of them is due.
  *
  * Pool threads run calls that may wait for a disk. In libuv's own pool, four calls that hang would
  * block all threads. kxfs's pool starts more threads when all of its usual threads hang.
@@ -32,9 +32,9 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-/* loop_stop runs posted functions, and the functions that these post, at most this long. */
+/* loop_stop runs posted functions, and the functions that these post, for at most this long. */
 #define LOOP_DRAIN_MS 5000
-/* loop_stop waits at most this long for calls on the pool. */
+/* Then loop_stop waits at most this long for calls on the pool. */
 #define LOOP_HANG_MS 5000
 /* While a call waits for a pool thread, check at this interval whether all threads hang. */
 #define LOOP_CHECK_MS 100
@@ -367,7 +367,7 @@ int loop_signal(struct loop *loop, int sig, loop_fn fn, void *data)
 
 /* The usual number of threads, as in libuv's pool. More would not make a disk faster. */
 #define POOL_USUAL 4
-/* If this many calls hang, the whole disk probably hangs. */
+/* The largest number of threads. If this many calls hang, the whole disk probably hangs. */
 #define POOL_MOST 64
 
 struct loop_job {
@@ -390,7 +390,7 @@ struct pool {
 	bool of_many; /* the queue that pool_take checks first */
 	unsigned waiting;
 	unsigned n, idle; /* number of threads, and of idle threads */
-	/* BEGUN: calls started so far. SEEN: BEGUN at the last pool_check. */
+	/* BEGUN: number of calls that were started. SEEN: value of BEGUN at the last pool_check. */
 	uint64_t begun, seen;
 	bool over;
 };
@@ -413,8 +413,8 @@ static void pool_free(struct pool *p)
 }
 
 /*
- * Return the next call, or NULL if this thread must end. *LAST: this was the ended pool's last
- * thread.
+ * Return the next call, or NULL if this thread must end. Set *LAST to true if the pool has ended,
+ * and this is its last thread. The caller then frees the pool.
  */
 static struct loop_job *pool_take(struct pool *p, bool *last)
 {

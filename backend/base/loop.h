@@ -68,15 +68,19 @@ static inline void loop_timer_init(struct loop_timer *t, struct loop *loop, loop
 void loop_timer_set(struct loop_timer *t, uint64_t ms);
 /* Don't call FN, unless T is set again. After loop_stop, any thread may call this. */
 void loop_timer_stop(struct loop_timer *t);
-/* Within FN this is false until T is set again. */
+/*
+ * True if T was set, and has neither expired nor been stopped. False within FN, unless T was set
+ * again.
+ */
 static inline bool loop_timer_is_set(const struct loop_timer *t)
 {
 	return t->position != 0;
 }
 
 /*
- * Call FN(DATA) whenever FD is readable or, if PRIORITY, when poll(2) reports POLLPRI, as for
- * /proc/self/mountinfo. Return NULL and set errno if FD can't be polled. The caller keeps FD.
+ * Call FN(DATA) whenever FD is readable. If PRIORITY, call it instead whenever poll(2) reports
+ * POLLPRI, as it does for /proc/self/mountinfo. Return NULL and set errno if FD can't be polled.
+ * The caller keeps FD.
  */
 struct loop_watch *loop_watch_new(struct loop *loop, int fd, bool priority, loop_fn fn, void *data);
 void loop_watch_free(struct loop_watch *watch);

@@ -57,7 +57,7 @@ static struct tally_row *need_row(struct tally *t, const char *const values[TALL
 	for (unsigned i = 0; i < n; i++) {
 		size_t same = 0;
 
-		/* Rows store truncated values. */
+		/* Rows store truncated values, so compare only the stored length. */
 		while (same < TALLY_LABELS &&
 		       strncmp(t->rows[i].values[same], values[same], TALLY_TEXT - 1) == 0)
 			same++;

@@ -29,7 +29,7 @@ void print_metric_head(FILE *out, const char *name, const char *type, const char
  */
 #define TALLY_ROWS   128
 #define TALLY_LABELS 3
-#define TALLY_TEXT   48 /* of a stored value, with the NUL */
+#define TALLY_TEXT   48 /* bytes of a stored value, with the NUL */
 
 struct tally_row {
 	char values[TALLY_LABELS][TALLY_TEXT];

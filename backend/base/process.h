@@ -20,7 +20,8 @@ struct process_stat {
 	bool remains;
 	/*
 	 * The signal that ended the process, or 0. PROCESS_HIDDEN: either a signal ended the
-	 * process, or a thread called exit. kxfs sees which only if it may trace the process.
+	 * process, or a thread called exit. kxfs can distinguish these cases only if it may trace
+	 * the process.
 	 */
 	int signal;
 	/*
@@ -33,8 +34,9 @@ struct process_stat {
 };
 
 /*
- * Parse the contents of /proc/PID/stat. Return 0, or -EINVAL if TEXT is malformed. An EXIT_CODE of
- * 0 may not be the real one. Then SIGNAL is PROCESS_HIDDEN, which only process_stat resolves.
+ * Parse the contents of /proc/PID/stat. Return 0, or -EINVAL if TEXT is malformed. SIGNAL is
+ * PROCESS_HIDDEN if TEXT does not show whether a signal ended the process. process_stat finds this
+ * out if it can.
  */
 int process_parse_stat(const char *text, struct process_stat *ret);
 /* Parse /proc/PID/stat of a process or thread. Return 0, or -ESRCH if kxfs can't see PID. */
@@ -46,10 +48,14 @@ unsigned long long process_clock(void);
 void process_boot(char ret[37]);
 
 /*
- * Raise the soft limit of descriptors to the hard limit, and return it; RLIM_INFINITY if unknown.
+ * Raise the soft limit of file descriptors to the hard limit. Return the new soft limit;
+ * RLIM_INFINITY if it is unknown.
  */
 rlim_t process_allow_descriptors(void);
-/* Return the soft limit before process_allow_descriptors, for the programs that kxfs starts. */
+/*
+ * Return the soft limit before process_allow_descriptors raised it. Programs that kxfs starts get
+ * this limit.
+ */
 rlim_t process_given_descriptors(void);
 /*
  * Return $HOME if it is an absolute path, else the directory in the user database, or NULL;
@@ -101,9 +107,10 @@ void spawn_between(char **argv);
  */
 struct interrupt {
 	/*
-	 * Readable when a signal arrives; -1 if it could not be created. While nobody reads the
-	 * signalfd_siginfo, the signal remains pending, and interrupt_release ends the process. A
-	 * caller that has more to do reads it, and raises the signal itself at the end.
+	 * A nonblocking signalfd, readable when a signal arrives; -1 if it could not be created.
+	 * Usually nobody reads it. Then the signal remains pending, and interrupt_release ends the
+	 * process. A caller that must do more before the end reads the signalfd_siginfo. It raises
+	 * the signal itself when it has finished.
 	 */
 	int fd;
 	sigset_t was; /* signal mask before interrupt_hold */

@@ -4,7 +4,10 @@
 
 #include "spec/base/base.h"
 
-/* Set P to N random bytes, at most 256, or RET to a random UUID. Return 0 or -EIO. */
+/*
+ * random_bytes: set P to N random bytes, at most 256. random_uuid: set RET to a random UUID. Return
+ * 0 or -EIO.
+ */
 int must_check random_bytes(void *p, size_t n);
 int must_check random_uuid(char ret[37]);
 /*
@@ -17,7 +20,7 @@ unsigned random_about(unsigned ms);
 
 /* Growing pauses between retries. Plain data. */
 struct backoff {
-	unsigned first, last; /* in ms */
+	unsigned first, last; /* first and longest pause, in ms */
 	unsigned failures;    /* in a row */
 };
 

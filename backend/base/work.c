@@ -6,7 +6,10 @@
 
 /* --- groups --- */
 
-/* If an operation has entered the group meanwhile, group_leave posts this call again. */
+/*
+ * If an operation has entered the group since this call was posted, do nothing. group_leave then
+ * posts the call again.
+ */
 static void call_when_empty(void *data)
 {
 	struct group *g = data;
@@ -64,7 +67,10 @@ static void give(struct work *w, struct loop *loop)
 	(w->of_many ? loop_work_of_many : loop_work)(loop, run, done, w);
 }
 
-/* Read W first: DONE may free W and, if W is the last work in its queue, the queue. */
+/*
+ * Read W before calling DONE, which may free W. If W is the last work in its queue, DONE may free
+ * the queue, too.
+ */
 static void done(void *data)
 {
 	struct work *w = data;

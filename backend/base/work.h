@@ -57,7 +57,7 @@ struct work_queue {
 /* Run W, which must not be in progress. */
 void work_start(struct work *w, struct loop *loop);
 /*
- * Run W after all work in Q and its DONE functions. If W has no RUN, only call its DONE then. The
- * DONE of the last work in Q may free Q.
+ * Run W after all work in Q, including its DONE functions. If W has no RUN, only call DONE of W at
+ * that time. The DONE of the last work in Q may free Q.
  */
 void work_enqueue(struct work *w, struct loop *loop, struct work_queue *q);

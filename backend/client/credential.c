@@ -14,10 +14,10 @@
  * ASKED    | the plugin runs; requests wait             | its answer; 60 s   | LEAVING or AGAIN
  * LEAVING  | it has answered; its process has not ended | the process ends   | AWAY
  *          |                                            | a request needs it | AGAIN
- * AGAIN    | the same; requests wait for its next run   | the process ends   | AWAY, then ASKED
+ * AGAIN    | as LEAVING; requests wait for a new run    | the process ends   | AWAY, then ASKED
  *
- * If the plugin fails while a user waits for a request, AGAIN follows instead of LEAVING: the user
- * may have logged in during that run.
+ * Usually LEAVING follows ASKED. AGAIN follows if the plugin fails, and a user has made a request
+ * during the run, because the user may have logged in meanwhile.
  */
 #include "backend/client/credential.h"
 
@@ -31,15 +31,19 @@
 #include "spec/base/encode.h"
 #include "spec/base/mem.h"
 
-/* Use an answer at least this long, even if it expires earlier. Cache a failure for FAILED_MS. */
+/* Use the plugin's answer for at least this long, even if it expires earlier. */
 #define ANSWER_MS 10000
+/* After a failure of the plugin or of a read of the files, don't retry for this long. */
 #define FAILED_MS 5000
 /* Refresh a refused credential at most once in this time. */
 #define REFUSED_MS 5000
 /* Read the files again after FILES_MS. Requests wait for this at most FILES_LIMIT_MS. */
 #define FILES_MS       60000
 #define FILES_LIMIT_MS 10000
-/* Renew an answer when a tenth of its lifetime is left, but at most SKEW_NS before it expires. */
+/*
+ * Renew the plugin's answer when a tenth of its lifetime is left, but not earlier than SKEW_NS
+ * before it expires.
+ */
 #define SKEW_NS	  60000000000
 #define TOKEN_MAX (256u << 10)
 #define PEM_MAX	  (1u << 20)
@@ -97,13 +101,13 @@ struct credential {
 	struct loop_timer limit;	    /* in READING */
 
 	enum { AWAY, ASKED, LEAVING, AGAIN } plugin_state;
-	int plugin_err; /* of the last run; 0 if ANSWER is usable */
+	int plugin_err; /* of the last run; 0 if it succeeded, or ANSWER is still valid */
 	char *plugin_text;
 	struct plugin *run; /* NULL in AWAY */
 	struct spec_credential answer;
 	int64_t renew_ns;   /* when ANSWER must be renewed; 0: never */
 	uint64_t plugin_ms; /* when the plugin may run again, by loop_now_ms */
-	/* a user made a request, and may have logged in, while the plugin ran */
+	/* while the plugin ran, a user made a request, and may have logged in */
 	bool urgent;
 
 	bool reload;	  /* the next read of the files also reads the kubeconfig */
@@ -341,7 +345,10 @@ static void take_files(struct credential *cr, struct credential_reading *r)
 		cr->c = &cr->fresh;
 		free(cr->info);
 		cr->info = take_ptr(r->info);
-		/* The failure was of the old connection's plugin. */
+		/*
+		 * Forget an earlier failure of the plugin, because the old connection may have
+		 * caused it.
+		 */
 		cr->plugin_err = 0;
 		cr->plugin_ms = 0;
 	}
@@ -457,7 +464,7 @@ static void on_plugin_done(void *data, int err, struct spec_credential *answer, 
 	}
 	if (cr->plugin_state == AGAIN)
 		cr->plugin_ms = 0;
-	/* The user may log in in another way. */
+	/* The user may change the kubeconfig to log in in another way, so read it again. */
 	if (err < 0 && cr->load) {
 		cr->reload = true;
 		cr->files_due_ms = cr->plugin_ms;

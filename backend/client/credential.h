@@ -32,9 +32,9 @@ typedef void (*credential_fn)(void *data, int err, const struct credential_parts
 int credential_new(struct loop *loop, const struct spec_connection *c, struct credential **ret,
 		   char **ret_text);
 /*
- * Set LOAD, which reads the connection from the kubeconfig again, on the pool, after a refusal by
- * the server or a failure of the plugin. It returns 0 or a negative errno. A connection to another
- * server is ignored. Call this before the loop runs.
+ * Set LOAD, which reads the connection from the kubeconfig again, and returns 0 or a negative
+ * errno. kxfs calls LOAD on the pool after the server has refused the credential, or the plugin has
+ * failed. kxfs ignores a connection to another server. Call this function before the loop runs.
  */
 void credential_set_load(struct credential *cr,
 			 int (*load)(void *data, struct spec_connection *ret), void *data);
@@ -58,8 +58,8 @@ uint64_t credential_get(struct credential *cr, credential_fn fn, void *data);
 void credential_cancel(struct credential *cr, uint64_t ticket);
 
 /*
- * Call this after a 401 to the credential of GENERATION. Refresh the credential, but at most once
- * in 5 s. Return true if a retry of the request may succeed.
+ * Call this when the server has replied 401 to a request with the credential of GENERATION. Refresh
+ * the credential, but at most once in 5 s. Return true if a retry of the request may succeed.
  */
 bool credential_refused(struct credential *cr, uint64_t generation);
 /*

@@ -20,7 +20,10 @@
 /* HTTP/2 streams on one connection; servers allow at least 100 */
 #define MAX_STREAMS 90
 #define AGAIN_MS    50
-/* Stop after this many reads in a row without a byte. Even such a read may make curl keep bytes. */
+/*
+ * Stop after this many reads in a row without a chunk. One is not enough: it may leave bytes in
+ * curl's memory, which the next read delivers.
+ */
 #define AGAIN_READS 2
 
 struct curl_socket {
@@ -29,7 +32,7 @@ struct curl_socket {
 	/* in AGAIN_LIST, so that curl will read from this socket again */
 	bool again;
 	uint64_t pass;	  /* the last pass of on_again that read from this socket */
-	unsigned n_quiet; /* reads of on_again, in a row, that delivered no byte */
+	unsigned n_quiet; /* reads of on_again, in a row, that delivered no chunk */
 	struct curl_loop *l;
 	struct curl_socket *prev, *next;
 	struct curl_socket *again_prev, *again_next;
@@ -40,7 +43,7 @@ struct curl_loop {
 	struct group *group;
 	curl_loop_fn ended;
 	CURLM *curl;
-	/* a function of curl runs, and may call this file's callbacks */
+	/* true while a function of curl runs, which may call this file's callbacks */
 	bool inside;
 	bool closed;
 	unsigned n_open;	 /* sockets whose libuv handle is open or closing */
@@ -53,7 +56,7 @@ struct curl_loop {
 	uint64_t pass; /* number of passes of on_again */
 };
 
-/* --- after curl has worked --- */
+/* --- calls of curl --- */
 
 static void act(struct curl_loop *l, curl_socket_t fd, int events)
 {
@@ -118,7 +121,9 @@ static void on_again(void *data)
 		DL_APPEND2(l->again_list, s, again_prev, again_next);
 		s->pass = l->pass;
 		act(l, s->fd, CURL_CSELECT_IN);
-		/* S is still valid, even if the read has closed it. */
+		/*
+		 * S is still valid, even if the read has closed it: socket_closed frees it later.
+		 */
 		s->n_quiet = l->n_chunks == before ? s->n_quiet + 1 : 0;
 		if (s->n_quiet == AGAIN_READS)
 			read_no_more(s);
@@ -297,9 +302,9 @@ static size_t take_none(char *bytes, size_t size, size_t n, void *data)
 }
 
 /*
- * Curl may keep bytes of a paused stream in memory. If other streams use the connection, curl 7.88
- * never frees them when the stream is removed. So let curl deliver them to a function that discards
- * them.
+ * Curl may keep bytes of a paused stream in memory. Curl 7.88 does not free these bytes when the
+ * stream is removed while other streams use the connection. So let curl deliver the bytes to a
+ * function that discards them.
  */
 void curl_loop_remove(struct curl_loop *l, CURL *easy)
 {

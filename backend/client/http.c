@@ -48,7 +48,10 @@
 /* Since curl 7.88.1, a paused HTTP/2 stream does not stop the other streams of its connection. */
 #define PAUSES_SINCE 0x075801
 
-/* Shared by all calls, so that more jobs don't mean more retries for a server in trouble. */
+/*
+ * All calls share this budget of retries, so that more jobs don't mean more retries for a server in
+ * trouble.
+ */
 #define BUDGET_MAX  32	/* retries that may follow each other without a pause */
 #define BUDGET_MS   500 /* time after which one more retry is allowed */
 #define BACKOFF_MIN 250u
@@ -62,7 +65,10 @@
  */
 struct lane {
 	struct curl_loop *curl;
-	/* Requests can share connections (HTTP/2). Before the first reply, assumed for TLS. */
+	/*
+	 * True if requests can share connections (HTTP/2). Before the first reply, true if the
+	 * server uses TLS.
+	 */
 	bool shares;
 	unsigned starting;	    /* requests that have no connection yet */
 	struct http_request *queue; /* requests that wait to start */
@@ -83,8 +89,8 @@ struct http {
 	unsigned n_paused;	       /* paused HTTP/2 streams */
 	uint64_t round;		       /* number of calls of work() */
 	/*
-	 * ANSWERS: requests succeed. FAILING: the last request failed. RECOVERED: a request has
-	 * succeeded after failures, and work() will notify the owner.
+	 * ANSWERS: requests succeed. FAILING: the last request failed, or is retried. RECOVERED: a
+	 * request has succeeded after failures, and work() will notify the owner.
 	 */
 	enum { ANSWERS, FAILING, RECOVERED } answers_now;
 	bool heard;	      /* a reply has arrived */
@@ -115,9 +121,15 @@ struct http_request {
 	/* retried after 429 or 503 (see struct http_reply) */
 	bool again;
 	bool paused; /* by http_pause */
-	/* The counters that include this request: STARTING of its lane, N_PAUSED of HTTP. */
+	/*
+	 * Flags. IN_STARTING: STARTING of the lane includes this request. IN_PAUSED: N_PAUSED of
+	 * HTTP does.
+	 */
 	enum { IN_STARTING = 1, IN_PAUSED = 2 } counted;
-	/* http.round at http_resume or http_yield; work() resumes in the next round. 0: none. */
+	/*
+	 * The value of http.round when http_resume or http_yield was called; 0 if no resume is
+	 * pending. The next call of work() resumes the transfer.
+	 */
 	uint64_t resume_round;
 	struct http_request *prev, *next;
 	struct http_request *queue_prev, *queue_next;
@@ -133,7 +145,7 @@ struct http_request {
 		/* The owner got a part of the reply. A retry would deliver this part twice. */
 		bool passed_on;
 	} now;
-	size_t burst; /* bytes received since other requests could proceed */
+	size_t burst; /* bytes received since on_body last let other requests proceed */
 	int status;
 	int64_t date; /* from the reply's head, or 0 */
 	int body_err; /* error of a callback that ended the transfer, or 0 */
@@ -612,7 +624,7 @@ static void try_ended(void *data, CURLcode code)
 	if (code == CURLE_OK && !rq->now.head)
 		code = CURLE_GOT_NOTHING;
 	/*
-	 * If the server refuses a request before it has read all of it, the server resets the
+	 * A server may refuse a request before it has read the whole request. It then resets the
 	 * stream, which may truncate the reply. Accept a truncated reply that guarantees that the
 	 * server did nothing.
 	 */
@@ -624,7 +636,7 @@ static void try_ended(void *data, CURLcode code)
 
 /* --- posted work, outside of curl --- */
 
-/* Continue the transfer of RQ. Curl delivers the bytes that it has kept within this call. */
+/* Continue the transfer of RQ. Within this call, curl delivers the bytes that it has kept. */
 static void resume_now(struct http_request *rq)
 {
 	CURLcode code;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sends requests to one server with libcurl: calls, which have a deadline, and streams, which have
- * none. They have separate multi handles (rule T7), so that calls never wait behind streams. The
- * kubeconfig's connection determines TLS, proxy and impersonation. I/O thread only, except http_new
- * and http_free.
+ * Sends requests to one server with libcurl. The reply to a call must arrive before a deadline. A
+ * stream may last forever. Calls and streams have separate multi handles (rule T7), so that calls
+ * never wait behind streams. The kubeconfig's connection determines TLS, proxy and impersonation.
+ * I/O thread only, except http_new and http_free.
  *
  * The folder client/ talks to one API server, and knows nothing of jobs:
  *
@@ -45,14 +45,20 @@ struct http_reply {
 	 * reply arrived. False if ERR is 0.
 	 */
 	bool sent;
-	/* An earlier attempt got 429 or 503. It had no effect, unless the call may be repeated. */
+	/*
+	 * The call was retried after a 429 or 503. Unless the call may be repeated (GET, HARMLESS),
+	 * the earlier attempt certainly had no effect.
+	 */
 	bool again;
 	unsigned wait_ms; /* Retry-After, at most 60 s; 0 if none */
 	/* the Date header, in s since 1970; 0 if none */
 	int64_t date;
-	/* If there is no HTTP reply, the reason for people; else "". */
+	/* If there is no HTTP reply, a text for people with the reason; else "". */
 	const char *text;
-	/* The whole body of a 2xx reply if BYTES is NULL; 64 KiB of any other reply; else empty. */
+	/*
+	 * If the status is 2xx, the whole body, or "" if the call has BYTES. Otherwise the first 64
+	 * KiB of the body.
+	 */
 	const char *body;
 	size_t len;
 };
@@ -74,7 +80,10 @@ static inline int http_refusal(const struct http_reply *reply, const struct spec
 	return reply->err;
 }
 
-/* True if the server may have carried out a request, other than GET, that has failed. */
+/*
+ * REPLY belongs to a failed request other than a GET. True if the server may have carried out the
+ * request.
+ */
 static inline bool http_is_unknown(const struct http_reply *reply)
 {
 	return reply->err ? reply->sent

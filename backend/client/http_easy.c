@@ -19,9 +19,9 @@
 #define DEAD_MS	      30000
 #define PROBE_AFTER_S 20L
 #define PROBE_EACH_S  5L
-/* bytes for a call or a stream; there may be a thousand such buffers */
+/* size of curl's receive buffer; there may be a thousand of these buffers */
 #define BUFFER	    (16L << 10)
-#define LIST_BUFFER (128L << 10) /* a list may have several MiB */
+#define LIST_BUFFER (128L << 10) /* for a list, which may have several MiB */
 
 /* Set an option, unless CODE is the error of an earlier option. */
 #define SET(code, easy, option, value)                                                             \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Converts the connection of the kubeconfig for curl. Curl takes the name for SNI and verification
- * from the URL. So if there is a tls-server-name, it is the host in the URL, and CONNECT_TO and the
- * Host header have the real host.
+ * from the URL. So if there is a tls-server-name, the URL has this name instead of the real host.
+ * CONNECT_TO and the Host header then have the real host.
  */
 #include "backend/client/http_server.h"
 

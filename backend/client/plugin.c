@@ -37,7 +37,7 @@
 /* bytes at the end of stderr that are kept */
 #define PLUGIN_ERR_MAX 4096
 
-/* What the loop polls. FAULT, OUT and ERR are also the numbers of the plugin's descriptors. */
+/* What the loop polls. FAULT, OUT and ERR are also indexes of the FDS of spawn_program. */
 enum { FAULT, OUT, ERR, N_PIPES, PROCESS = N_PIPES, N_SOURCES };
 
 struct plugin_source {
@@ -109,8 +109,9 @@ static void source_close(struct plugin_source *s)
 }
 
 /*
- * Call this when P becomes ENDING, and after each later event. Kill the process or, if there is
- * none any more, post plugin_gone.
+ * Call this when P becomes ENDING, and after each later event. If the pool has not started the
+ * process yet, do nothing. Otherwise kill the process or, if it does not exist any more, post
+ * plugin_gone.
  */
 static void plugin_leave(struct plugin *p)
 {
@@ -280,7 +281,10 @@ static void plugin_on_out(void *data)
 	p->len += n;
 }
 
-/* Keep the end of stderr, without control characters, which a terminal might interpret. */
+/*
+ * Keep the end of stderr. Replace control characters by blanks, because a terminal might interpret
+ * them.
+ */
 static void plugin_on_err(void *data)
 {
 	struct plugin_source *s = data;

@@ -27,13 +27,17 @@
 
 #define HEAD_MS 30000
 /* If a stream that follows the log is silent for this long, kxfs reopens it. */
-#define IDLE_MS	 600000
-#define FETCH_MS 60000 /* the same, for a stream that does not follow the log */
+#define IDLE_MS 600000
+/* A stream that does not follow the log has failed if it is silent for this long. */
+#define FETCH_MS 60000
 #define ASK_MS	 30000
 /* If more bytes are held back, kxfs requests the stream again. */
 #define HELD_MAX (256u << 10)
 #define POD_MAX	 (4u << 20)
-/* After this much silence, ask for the last line of the log (see set_doubt). Then wait longer. */
+/*
+ * If a stream in doubt is silent for DOUBT_MS, kxfs checks it (see set_doubt). If the reply decides
+ * nothing, the time until the next check doubles, up to DOUBT_MAX_MS.
+ */
 #define DOUBT_MS     2000
 #define DOUBT_MAX_MS IDLE_MS
 #define DOUBT_BYTES  (1u << 20) /* after this many more bytes, the stream is in doubt again */
@@ -155,9 +159,10 @@ static int on_output(void *data, int64_t ns, const char *bytes, size_t n)
 }
 
 /*
- * Finish after a clean end of the stream. A message after output means that the kubelet could not
- * read the rest of the log. But a stream that follows the log also ends with a message if the
- * container is removed while the kubelet waits for more output.
+ * Finish after a clean end of the stream. The kubelet reports an error as a message, a text without
+ * a time, at the end of the stream. A message after output means that the kubelet could not read
+ * the rest of the log. But a stream that follows the log also ends with a message if the container
+ * is removed while the kubelet waits for more output.
  */
 static void finish_stream(struct podlog *p)
 {
@@ -484,7 +489,10 @@ struct podlog *podlog_start(struct podlog_config *config)
 	p->l = spec_logline_new(&config->known, config->force, config->past);
 	p->config = *config;
 	loop_timer_init(&p->doubt, config->loop, on_doubt, p);
-	/* A few bytes without a time, left by a crash, don't prove that the run is the same. */
+	/*
+	 * If the known end has no time (a few bytes left by a crash), it does not prove that the
+	 * run is the same.
+	 */
 	p->state = config->force || p->last_ns == 0 ? HELD : STREAMING;
 	if (spec_logline_since(p->l, &ns))
 		spec_time_text(ns, since);

@@ -7,7 +7,8 @@
  * PODLOG_ALL        the stream ended                              the owner has all existing output
  * PODLOG_LESS       the stream ended within the known output      there may be more
  * PODLOG_OTHER      the stream does not repeat the known end      end rotated away, or another run
- * PODLOG_AGAIN      too much held output, or wrong comparison     retry immediately
+ * PODLOG_AGAIN      too much output before the run was confirmed  retry immediately
+ *                   new output was mistaken for known output      the same
  * PODLOG_MESSAGE    a text without a time (TEXT)                  the log can't be read now
  * PODLOG_NEVER_RAN  204                                           the pod was on no node
  * PODLOG_NO_RUN     400 (TEXT)                                    no such run, or it has not begun
@@ -20,13 +21,13 @@
  * PODLOG_SILENT     the stream is open, but silent                kubelet may not follow the log
  * PODLOG_SLOW       (the owner returned -ENOBUFS)                 the disk does not keep up
  * PODLOG_NEXT_RUN   output of the next run                        ask for the previous run
- * PODLOG_NOT_YET    PREVIOUS, but this run is the newest (TEXT)   retry later
+ * PODLOG_NOT_YET    PREVIOUS, but the run is the newest (TEXT)    retry later
  * PODLOG_WHICH_RUN  the run or the pod is unknown (TEXT, WAIT_MS) retry later
  *
  * The server returns the log of the newest run in the pod that has the requested name now. This may
  * be a pod or a run that the watch has not reported yet. If a line of the requested run is known,
- * the stream must repeat this line. Otherwise, or with FORCE, kxfs holds the output back until the
- * server has confirmed the pod's uid and the container's restart count.
+ * the stream must repeat this line. If no line is known, or with FORCE, kxfs holds the output back
+ * until the server has confirmed the pod's uid and the container's restart count.
  */
 #pragma once
 
@@ -71,8 +72,8 @@ struct podlog_config {
 	const char *namespace, *pod, *container;
 	bool follow; /* the stream continues while the container runs */
 	/*
-	 * Requests in a row that were PODLOG_SILENT. Each doubles the silence that is allowed
-	 * first.
+	 * The number of earlier requests, in a row, that ended with PODLOG_SILENT. Each doubles the
+	 * silence after which kxfs first checks whether the kubelet still follows the log.
 	 */
 	unsigned lost;
 	/* Use a connection of its own, so that the stream can always be paused. */
@@ -83,14 +84,15 @@ struct podlog_config {
 	unsigned restart;
 	/* The known end of the log (spec/logline/logline.h), owned by the podlog. */
 	struct spec_logline_known known;
-	bool force;
+	bool force; /* also accept a stream that does not repeat the known end */
 	struct spec_logline_past *past;
 	/* Called when the server has accepted the request. */
 	void (*begun)(void *data);
 	/* Called for N new bytes of a line with the time NS. A negative errno ends the request. */
 	int (*bytes)(void *data, int64_t ns, const char *bytes, size_t n);
 	/*
-	 * All output so far was passed to bytes(). The owner may now write it, or pause the stream.
+	 * Called when all output that has arrived was passed to bytes(). The owner may now write
+	 * this output, or pause the stream.
 	 */
 	void (*paused)(void *data);
 	/* Called when output before the next bytes was lost or, with FORCE, may have been lost. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state machine of one watch: LIST, then WATCH, without end:
+ * The state machine of one watch: LIST, then WATCH, without end. A version is a resourceVersion.
  *
  * state    | what is in progress    | what ends it                      | next
  * LISTING  | requests for a page    | the page; the last page           | LISTING; ASKING
- *          | and the page after it  | 410: the list is too old by now   | LISTING (again: WAITING)
+ *          | and the page after it  | 410: the list is too old by now   | LISTING or WAITING
  *          |                        | a failure; PAGE_MS have passed    | WAITING
  * DOUBTING | a list of one object's | the server's version is not lower | ASKING
  *          | metadata, to get the   | it is lower than VERSION          | LISTING
@@ -12,23 +12,26 @@
  * ASKING   | a watch, no reply yet  | its head; a refusal or failure    | STANDING; WAITING
  * STANDING | an accepted watch      | its end, after 5 s or more        | ASKING or DOUBTING
  *          |                        | its end, after less than 5 s      | WAITING
- *          |                        | 410: VERSION is too old by now    | LISTING (again: WAITING)
+ *          |                        | 410: VERSION is too old by now    | LISTING or WAITING
  *          |                        | an ERROR event; it is not a watch | WAITING, then LISTING
  * WAITING  | a timer                | it fires; watch_retry_now         | ASKING or DOUBTING;
  *          |                        |                                   | LISTING without VERSION
  *
+ * After a 410, kxfs relists immediately. But if requests have been failing, it first waits.
+ *
  * DOUBTING follows an error of the connection, because the server may have been restored from a
- * backup. It then continues with lower versions. It accepts a watch from a version that it does not
- * have yet, but sends no events until it reaches that version. kxfs checks at most once in
- * CHECK_MS, because each check that succeeds makes failing watches retry early.
+ * backup. A restored server continues with lower versions. It accepts a watch from a version that
+ * it does not have yet, but sends no events until it reaches that version. kxfs checks at most once
+ * in CHECK_MS, because each successful check makes other, failing watches retry early.
  *
  * A page after the current one is prefetched as soon as its token arrives. If the prefetch fails
  * while the current page is arriving, kxfs requests the page again when the current page is
  * complete.
  *
- * During a relist, the old cache remains valid. If a watch breaks, kxfs restarts it within a
- * moment, and the cache counts as confirmed unless the restart fails. If watches break often, the
- * pauses before restarts grow, and the cache does not count as confirmed during these pauses.
+ * During a relist, the old cache remains valid. The cache is confirmed while kxfs assumes that it
+ * is current. If a watch breaks, kxfs soon restarts it, and the cache remains confirmed unless the
+ * restart fails. If watches break often, the pauses before restarts grow. During these pauses, the
+ * cache is not confirmed.
  *
  * Servers send a bookmark every minute. If a watch is silent for longer, its connection may be
  * dead, or the server may hang, so kxfs restarts the watch. If no reply arrives soon, the cache is
@@ -49,11 +52,17 @@
 #include "spec/base/mem.h"
 
 #define HEAD_MS 30000 /* for the head of a reply */
-/* Time limit for the head after a silence: short, to detect a dead connection soon. */
+/*
+ * Time limit for the head of a watch that follows a silent one. It is short, to detect a dead
+ * connection soon.
+ */
 #define PROBE_MS     10000
 #define LIST_IDLE_MS 30000
 #define SILENT_MS    65000 /* a watch may be silent for this long at first */
-/* The requested duration, varied by up to a quarter so that not all watches end together. */
+/*
+ * The requested duration of a watch, varied by up to a quarter so that not all watches end
+ * together.
+ */
 #define WATCH_S	      384
 #define WATCH_LATE_S  60 /* a watch that lasts this much longer than requested is dead */
 #define SILENT_MAX_MS ((WATCH_S + WATCH_S / 4 + WATCH_LATE_S) * 1000u)
@@ -64,10 +73,13 @@
  * before counts as forbidden only after this many refusals.
  */
 #define REFUSALS_MAX 5
-/* A large job's pod may have hundreds of KiB. So the first page is small. */
+/*
+ * Later pages have about PAGE_BYTES and at most PAGE_MAX objects. The first page is smaller,
+ * because a pod of a large job may have hundreds of KiB.
+ */
 #define PAGE_BYTES     (4u << 20)
 #define PAGE_MAX       500
-#define PAGE_MS	       300000 /* of one page */
+#define PAGE_MS	       300000 /* time limit of one page */
 #define EMPTY_MAX      100    /* a list with more empty pages fails */
 #define RETRY_EARLY_MS 2000   /* at most one early retry in this time */
 #define CHECK_MS       60000  /* shorter than SILENT_MS, so that silence leads to a check */
@@ -506,7 +518,10 @@ static struct watch_part *send_page(struct watch *w, const char *token)
 		.path = path,
 		.metadata = w->config.metadata ? HTTP_METADATA_LIST : HTTP_WHOLE,
 		.idle_ms = LIST_IDLE_MS,
-		/* After the first result, the watch itself retries, and reports failures. */
+		/*
+		 * Until the owner has a first result, http.c retries. Later, the watch itself
+		 * retries, and reports each failure.
+		 */
 		.retry = w->err == ERR_NONE_YET,
 		.compress = true,
 		.done = on_list_done,
@@ -604,7 +619,7 @@ static void on_version(void *data, const struct http_reply *reply)
 	return send_next(w);
 }
 
-/* Request the server's version. */
+/* Request the server's current version. */
 static void send_version(struct watch *w)
 {
 	cleanup_free char *path = text_print("%s?limit=1%s", w->path, w->selectors);
@@ -637,7 +652,10 @@ static void on_timer(void *data)
 
 static void send_next(struct watch *w)
 {
-	/* A restore may have removed the object, which no watch from VERSION would report. */
+	/*
+	 * A reply has shown an object that no event has reported (watch_replied). If a restore
+	 * removed the object, a watch from VERSION would not report this.
+	 */
 	if (w->version && w->doubt && w->replied)
 		forget_version(w);
 	if (!w->version)

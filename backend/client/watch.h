@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Keeps the owner's cache of one resource of one namespace up to date: a list, page by page, then
- * watches from the version of the list. If the server no longer has the version (410), the watch
- * relists. I/O thread only.
+ * watches from the version (resourceVersion) of the list. If the server no longer has the version
+ * (410), the watch relists. I/O thread only.
  */
 #pragma once
 
@@ -21,7 +21,10 @@ struct watch_config {
 	const char *field;     /* field selector, not escaped; or NULL; copied */
 	const char *resource;  /* for messages: "pods", "jobs.batch.volcano.sh"; copied */
 	const char *namespace; /* for messages; copied */
-	/* Objects in the first page. Later numbers depend on the objects' size. */
+	/*
+	 * The number of objects in the first page. For later pages, it depends on the objects'
+	 * size.
+	 */
 	unsigned page;
 	bool metadata;		      /* request only the metadata of objects */
 	const struct spec_pick *pick; /* as in spec_split_new */
@@ -43,14 +46,15 @@ struct watch_config {
 	/* The list is complete. */
 	void (*listed)(void *data);
 	/*
-	 * The state of the cache has changed. If ERR is 0, the cache is confirmed. Otherwise it is
-	 * not, and ERR and TEXT are the reason: the server is unreachable, or refuses requests.
-	 * -EOPNOTSUPP: the server does not have the resource. -EAGAIN: watches keep breaking.
+	 * The state of the cache has changed. If ERR is 0, the cache is confirmed, that is, kxfs
+	 * assumes that it is current. Otherwise it is not confirmed, and ERR and TEXT are the
+	 * reason: the server is unreachable, or refuses requests. -EOPNOTSUPP: the server does not
+	 * have the resource. -EAGAIN: watches keep breaking.
 	 *
-	 * Only for an optional resource: -EACCES: the resource is forbidden. -EKEYREJECTED: kxfs
-	 * has no credential, or the server rejects it (401), whatever rights the user has. -EAGAIN:
-	 * also if the server refuses a watch that it had accepted before, perhaps because it has
-	 * just started.
+	 * These errors have a special meaning for an optional resource. -EACCES: the resource is
+	 * forbidden. -EKEYREJECTED: kxfs has no credential, or the server rejects it (401). This
+	 * shows nothing about the user's rights. -EAGAIN: watches keep breaking, or the server
+	 * forbids a watch that it had accepted before, perhaps because it has just started.
 	 */
 	void (*state)(void *data, int err, const char *text);
 	void *data;
@@ -60,7 +64,9 @@ struct watch_config {
 #define WATCH_FORBIDDEN_MS 300000
 
 struct watch *watch_new(const struct watch_config *config);
-/* Free W without further callbacks. NULL is allowed. Of the callbacks, only state() may do so. */
+/*
+ * Free W without further callbacks. NULL is allowed. Of the callbacks, only state() may call this.
+ */
 void watch_free(struct watch *w);
 
 /*

@@ -27,11 +27,14 @@
  *	REMOVES  | the removal of the record  | it is removed                | (freed)
  *	         |                            | it has failed                | RESTS
  *
- * A job is launched at most once, because its record is SUBMITTING on disk before a request is
- * sent. A temporary refusal makes the record HELD again, without the conditions that were met. If
- * the outcome is unknown (a lost reply, a killed kxfs), the record remains SUBMITTING until the job
- * appears. After ASKED_MS, a held job waits for the user's `release`, and the record of any other
- * job becomes NEVER. A local job that the store lacks at a start was certainly not started.
+ * A job is launched at most once, because its record is SUBMITTING on disk before kxfs sends a
+ * request. If the request is refused for a temporary reason, the record becomes HELD again.
+ * Conditions that were met remain met.
+ *
+ * After a lost reply or a crash of kxfs, the outcome is unknown. The record then remains SUBMITTING
+ * until the job appears in the store. If it does not appear within ASKED_MS, a held job waits for
+ * the user's `release`, and the record of any other job becomes NEVER. A local job that is not in
+ * the store when kxfs starts was certainly not launched.
  */
 #include "backend/impl/held.h"
 
@@ -76,21 +79,21 @@ struct held_entry {
 	struct spec_held *rec; /* NULL if the job was not held */
 	struct spec_job *shape;
 	enum entry_state state;
-	struct backend_request *asker; /* answered at the end of COMMITS or REMOVES; or NULL */
+	struct backend_request *asker; /* to answer when COMMITS or REMOVES ends, or NULL */
 	/* numbers of met conditions: in memory, on disk, and in the record that is being written */
 	unsigned met, saved, writing;
 	bool unsettled; /* look_up() must still be called */
 	bool changed;	/* the snapshot is out of date */
 	bool begun;	/* the begin time had passed at the last snapshot */
 	bool written;	/* the record is LIVE on disk, not only in memory */
-	/* for a SUBMITTING record; SPEC_SENDING in RESTS: the job was not launched */
+	/* Only for a SUBMITTING record. In RESTS, SPEC_SENDING means: the job was not launched. */
 	enum spec_sending sending;
 	uint64_t asked;	      /* until when kxfs waits for the job to appear, by loop_now_ms */
 	char *refusal;	      /* why the last launch was refused, or NULL */
 	struct backoff again; /* pauses after refused launches */
 	uint64_t next;	      /* when the next step is due, by loop_now_ms */
-	struct backend_request *waiting; /* for the end of the operation */
-	struct work work;		 /* on the pool in LAUNCHES, with TEXT and LEN */
+	struct backend_request *waiting; /* requests that wait for the end of the operation */
+	struct work work;		 /* in LAUNCHES: sets TEXT and LEN on the pool */
 	char *text;
 	size_t len;
 	struct held_entry *prev, *next_entry;
@@ -98,8 +101,9 @@ struct held_entry {
 };
 
 /*
- * The answer to the removal of a job for which other jobs waited. It is sent when their new records
- * are on disk, because the next start could not find out how the removed job ended.
+ * The answer to the removal of a job for which held jobs may wait. kxfs sends it when the records
+ * of the held jobs are on disk. Otherwise a later start could not find out how the removed job
+ * ended.
  */
 struct answer {
 	struct held *h;
@@ -173,7 +177,7 @@ static bool is_gone(const struct held_entry *e)
 
 /* --- snapshots of jobs --- */
 
-/* Return the job that was launched from E; NULL if kxfs has not seen it, or it was removed. */
+/* Return the job that was launched from E, or NULL if the store does not have it. */
 static const struct spec_job *job_of(const struct held_entry *e)
 {
 	const struct spec_job *job cleanup_job =
@@ -441,7 +445,7 @@ static void end_for(struct held_entry *e, const char *reason, const char *why)
 		      NULL);
 }
 
-/* Record that the job of E was launched. This is final even if the disk refuses the record. */
+/* Record that the job of E was launched. E keeps this state even if the record can't be written. */
 static void was_launched(struct held_entry *e)
 {
 	const struct spec_job *job cleanup_job = job_of(e);
@@ -465,7 +469,7 @@ static void launch_ended(struct held_entry *e, int err, const char *text)
 
 	h->launching--;
 	why[strcspn(why, "\n")] = '\0';
-	/* A job that has been seen was launched, even if the reply is an error. */
+	/* If the store has the job, the job was launched, even if the reply is an error. */
 	if (!err || job || is_launched(e))
 		return was_launched(e);
 	if (err == -EINVAL || err == -EFBIG || err == -EOPNOTSUPP) {
@@ -518,7 +522,10 @@ static void read_done(void *data)
 	} else if (!b->up) {
 		launch_ended(e, -ECANCELED, "kxfs is shutting down");
 	} else if (is_launched(e)) {
-		/* kxfs has seen the job meanwhile. Its LIVE record lacks what a request needs. */
+		/*
+		 * The job has appeared meanwhile, so send no request. The LIVE record also lacks
+		 * data for a request.
+		 */
 		launch_ended(e, 0, "");
 	} else {
 		backend_pass_held(b, record_head(e->r), BACKEND_SUBMIT, again, text, e->len,
@@ -559,8 +566,8 @@ static bool is_whole(const struct held *h)
 }
 
 /*
- * Look up the jobs for which E waits. Call this once, when all jobs are listed: they may have
- * ended, or been removed, before E existed. store_events.changed reports later changes.
+ * Look up the jobs for which E waits, because they may have ended or been removed before E existed.
+ * Call this once, when the store has all jobs. held_changed handles later changes.
  */
 static void look_up(struct held_entry *e)
 {
@@ -575,7 +582,7 @@ static void look_up(struct held_entry *e)
 	e->changed |= e->met != e->saved;
 }
 
-/* Like consider(), for a SUBMITTING record whose job kxfs has not seen. */
+/* Like consider(), for a SUBMITTING record whose job is not in the store. */
 static uint64_t consider_sent(struct held_entry *e, bool whole)
 {
 	const uint64_t now_ms = loop_now_ms();
@@ -603,7 +610,7 @@ static uint64_t consider_sent(struct held_entry *e, bool whole)
 	return e->sending == SPEC_SENDING_ASKED ? CLOCK_MS : 0;
 }
 
-/* Like consider(), for a HELD record. JOB is E's job if it was launched nevertheless, else NULL. */
+/* Like consider(), for a HELD record. JOB is E's job if it was already launched, else NULL. */
 static uint64_t consider_held(struct held_entry *e, const struct spec_job *job, int64_t now,
 			      bool whole)
 {
@@ -643,7 +650,10 @@ static uint64_t consider_held(struct held_entry *e, const struct spec_job *job, 
 	return again;
 }
 
-/* Take the next step of E, which is in RESTS, if one is due. Return the ms until the next, or 0. */
+/*
+ * E is in RESTS. Take its next step, if it is due. Return the ms after which to call this again, or
+ * 0 if E needs no timer.
+ */
 static uint64_t consider(struct held_entry *e, int64_t now, bool whole)
 {
 	const struct held *h = e->h;
@@ -745,7 +755,7 @@ void held_changed(struct held *h, const struct spec_job *old, const struct spec_
 	consider_within(h, SOON_MS);
 }
 
-/* --- makings --- */
+/* --- submissions and dry runs (makings) --- */
 
 struct held_making {
 	struct held *h;
@@ -946,7 +956,10 @@ static bool find_job(void *data, const char *name, struct spec_held_after *ret)
 	return false;
 }
 
-/* Return the time (ns) at which a local clock shows what a UTC clock shows at the time UTC (ns). */
+/*
+ * Take the date and time of day that a UTC clock shows at the time UTC. Return when a clock in the
+ * local time zone shows the same. Both times are in ns.
+ */
 static int64_t local_moment(int64_t utc)
 {
 	time_t seconds = utc / NS_PER_S;
@@ -1029,8 +1042,8 @@ static bool check_job(struct backend_request *rq)
 }
 
 /*
- * True if this file answers RQ or passes it on later: it is about a held job, or its document may
- * have conditions. Otherwise the caller must pass RQ on.
+ * True if RQ is about a held job, or the document of RQ may have conditions. This file then answers
+ * RQ, or passes it on later. If false, the caller must pass RQ on.
  */
 static bool takes(struct held *h, struct backend_request *rq)
 {
@@ -1214,7 +1227,7 @@ void held_begin(struct held *h, loop_fn fn, void *data)
 	work_start(&l->work, h->b->loop);
 }
 
-/* --- life --- */
+/* --- start and stop --- */
 
 void held_take_charge(struct held *h)
 {

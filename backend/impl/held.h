@@ -30,9 +30,10 @@ struct held *held_new(struct backend *b);
 void held_free(struct held *h);
 
 /*
- * Handle RQ, a posted struct backend_request. Answer RQ if it is about a job of this object or a
- * job that does not exist. Otherwise pass RQ on to the implementation. RQ waits for the end of an
- * operation on its held job, such as the launch.
+ * Handle RQ, a posted struct backend_request. Usually pass RQ on to the implementation. Answer RQ
+ * if its job is one of this object or does not exist, or if its document has conditions. If an
+ * operation on the held job is in progress, such as its launch, RQ waits for the end of the
+ * operation.
  */
 void held_run(void *rq);
 
@@ -48,7 +49,10 @@ void held_when_saved(struct held *h, held_saved_fn fn, void *data);
 void held_begin(struct held *h, loop_fn fn, void *data);
 /* Begin to launch jobs. Call this once the mount is up. */
 void held_take_charge(struct held *h);
-/* Show the job of R, whose request gets no reply. The job was not held. TEXT is its document. */
+/*
+ * Show the job of R, which was not held, because the server has not replied yet. TEXT is the job's
+ * document.
+ */
 void held_sent(struct held *h, struct record *r, const char *text, size_t len);
 /* The result of a submission. Plain data. */
 struct held_answer {

@@ -44,7 +44,10 @@ struct backend_ops {
 	int (*events)(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len,
 		      int64_t *ret_changed);
 	int64_t (*stale_since)(struct backend *b);
-	/* JOB has ended. True if all available output is on disk, and none is being removed. */
+	/*
+	 * JOB has ended. True if all of its available output is on disk, and kxfs is not removing
+	 * any of it.
+	 */
 	bool (*is_settled)(struct backend *b, const struct spec_job *job);
 	/* Return the name of this backend's directory in the archive. Any thread. */
 	const char *(*namespace)(struct backend *b);
@@ -55,7 +58,10 @@ struct backend_ops {
 	/* Any thread for all others; see backend.h. They may be NULL, except INFO and METRICS. */
 	int (*queues)(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n);
 	struct spec_queue_view *(*queue)(struct backend *b, const char *name);
-	/* Set *RET (malloc'ed) to a queue's text. JOBS: all in jobs/. NULL: backend.c does it. */
+	/*
+	 * Set *RET (malloc'ed) to the text of a queue. JOBS has all jobs in jobs/. If this member
+	 * is NULL, backend.c makes the text.
+	 */
 	void (*queue_text)(struct backend *b, const struct spec_job *const *jobs, size_t n,
 			   char **ret, size_t *ret_len);
 	/* Return a new reference to the ClusterQueue NAME, or NULL. */
@@ -85,7 +91,7 @@ struct backend {
 	/* I/O thread. UP: between start and stop. STOPPING: a stop was requested. */
 	bool up, stopping;
 	unsigned n_stopped; /* number of stopped parts (backend_stopped) */
-	/* per kind, the number of requests that have [0] succeeded, [1] failed */
+	/* number of requests of each kind: [0] succeeded, [1] failed */
 	atomic_ullong answered[BACKEND_N_REQUESTS][2];
 };
 
@@ -105,15 +111,16 @@ struct backend_request {
 	gid_t group;
 	uint64_t seed[2]; /* with HELD: the seed of the job's name */
 	/*
-	 * In a SUBMIT: true if the job was held. An earlier kxfs may have launched the job, whose
-	 * file was closed long ago. If kxfs chooses the job's uid, the uid is SUBMISSION.
+	 * In a SUBMIT: true if the job was held. The user has closed the file long ago. An earlier
+	 * kxfs may have launched the job already. If the implementation chooses the job's uid, it
+	 * must choose SUBMISSION.
 	 *
-	 * In a DRY_RUN: true if the job will be held. Refuse a job that this mount could not
-	 * launch.
+	 * In a DRY_RUN: true if the job will be held. The implementation must refuse a job that
+	 * this mount could not launch.
 	 */
 	bool held;
 	bool again;    /* with HELD: an earlier request may have launched the job */
-	char *backend; /* with HELD, in a SUBMIT: the backend of the dry run */
+	char *backend; /* with HELD, in a SUBMIT: the backend that the dry run chose */
 	char *id;
 	char *uid;
 	enum spec_action action;
@@ -161,8 +168,9 @@ static inline void backend_ready(void *data)
 }
 
 /*
- * Report the result of the first list of jobs: 0, or ERR for the reason TEXT. Only the first call
- * has an effect, and none after a cancelled start. BACKEND is a struct backend.
+ * Report the result of the first list of jobs. ERR is 0, or a negative errno with the reason TEXT.
+ * Further calls, and calls after backend_give_up, don't change the result of the start. BACKEND is
+ * a struct backend.
  */
 static inline void backend_started(void *backend, int err, const char *text)
 {
@@ -175,8 +183,8 @@ static inline void backend_started(void *backend, int err, const char *text)
 }
 
 /*
- * Report that the implementation has stopped. Each call stops the next of the other parts, which
- * calls this function again when it has stopped.
+ * Report that the implementation has stopped. This function then stops the other parts one after
+ * another. Each part calls this function again when that part has stopped.
  */
 static inline void backend_stopped(void *backend)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Expiry; see expiry.h. kxfs checks each minute, when a job is due, and soon after a change. */
+/*
+ * Expiry; see expiry.h. kxfs checks all jobs once a minute. It checks earlier if a job is due, or
+ * after a job has changed.
+ */
 #include "backend/jobs/expiry.h"
 
 #include <inttypes.h>
@@ -21,7 +24,7 @@ struct expiry {
 	bool failed;		 /* kxfs has logged that the last removal failed */
 };
 
-/* Check in DELAY_MS, or earlier if an earlier check is due: frequent calls must not delay it. */
+/* Check in DELAY_MS, unless an earlier check is due. So frequent calls do not delay the check. */
 static void check_in(struct expiry *x, unsigned delay_ms)
 {
 	uint64_t at = loop_now_ms() + delay_ms;
@@ -70,9 +73,9 @@ static bool may_go(const struct expiry *x, const struct spec_job *job)
 }
 
 /*
- * JOBS are all jobs in history/: remove those that have been there for history_keep. If RETIRES,
- * JOBS are all jobs in jobs/: move those whose ttl has passed to history/. Return the time until
- * the next job is due, in ms.
+ * If RETIRES is false, JOBS are all jobs in history/. Remove those that have been there for
+ * history_keep. If RETIRES is true, JOBS are all jobs in jobs/. Move those whose ttl has passed to
+ * history/. Return the time in ms until the next of JOBS is due, but at most about a minute.
  */
 static unsigned remove_old(struct expiry *x, const struct jobs *jobs, bool retires)
 {
@@ -98,9 +101,9 @@ static unsigned remove_old(struct expiry *x, const struct jobs *jobs, bool retir
 }
 
 /*
- * Return the job in JOBS with the oldest change whose output may be removed, or NULL. If LOST,
- * choose among jobs that the archive lacks because it is not available, otherwise among jobs that
- * the archive does not lack.
+ * Among the jobs in JOBS whose output may be removed, return the job that has not changed for the
+ * longest time, or NULL. If LOST is false, consider only jobs that the archive does not lack. If
+ * LOST is true, consider only jobs that it lacks because it is not available.
  */
 static const struct spec_job *oldest(const struct expiry *x, const struct jobs *jobs, bool lost)
 {
@@ -120,7 +123,7 @@ static const struct spec_job *oldest(const struct expiry *x, const struct jobs *
 	return found;
 }
 
-/* Remove the output of one job. kxfs learns only afterwards how much space this has freed. */
+/* Remove the output of only one job, because the freed space is known only afterwards. */
 static void make_room(struct expiry *x, const struct jobs *history)
 {
 	cleanup(jobs_clear) struct jobs jobs = {0};

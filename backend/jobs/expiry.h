@@ -21,15 +21,18 @@ struct expiry_config {
 	struct loop *loop;
 	struct store *store;
 	struct output *output;
-	const struct archive *archive; /* or NULL; each job is kept until it is archived */
-	uint64_t spool_limit;	       /* bytes of OUTPUT on disk */
+	const struct archive *archive; /* may be NULL; if not NULL, unarchived jobs are kept */
+	uint64_t spool_limit;	       /* largest size of OUTPUT on disk, in bytes */
 	int64_t history_keep;	       /* in seconds */
-	/* True if kxfs may remove the finished JOB: all is on disk, no write is in progress. */
+	/* True if kxfs may remove the finished JOB: its data are on disk, and no write runs. */
 	bool (*may_go)(void *data, const struct spec_job *job);
 	bool (*has_output)(void *data, const struct spec_job *job);
 	/* True while a removal is in progress, which delays the next check. */
 	bool (*is_busy)(void *data);
-	/* Must move JOB, whose ttl has passed, to history/, then call expiry_soon. May be NULL. */
+	/*
+	 * Must move JOB, whose ttl has passed, to history/, then call expiry_soon. NULL if kxfs
+	 * never moves jobs because of their ttl.
+	 */
 	void (*retire)(void *data, const struct spec_job *job);
 	/*
 	 * REMOVE must start to remove JOB, and call expiry_now if this succeeds. DROP must start to
@@ -45,8 +48,9 @@ struct expiry *expiry_new(const struct expiry_config *config);
 void expiry_free(struct expiry *x); /* NULL is allowed */
 
 /*
- * Check what can be removed: in a second (expiry_soon), or immediately (expiry_now). Call this
- * after a job has finished, moved to history/, or been removed. X may be NULL.
+ * Remove the jobs and output that are due: in a second (expiry_soon), or when the loop runs next
+ * (expiry_now). Call this after a job has finished, moved to history/, or been removed. X may be
+ * NULL.
  */
 void expiry_soon(struct expiry *x);
 void expiry_now(struct expiry *x);

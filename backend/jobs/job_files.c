@@ -26,7 +26,7 @@ struct job_files {
 	int64_t changed;
 };
 
-/* In a launch's UUID (version 8, with bits for free use), the first 48 bits are its number. */
+/* The first 48 bits of a launch's UUID are the launch's number. UUIDs of version 8 allow this. */
 int job_files_next_uuid(struct job_files *f, char ret[JOB_FILES_UUID])
 {
 	uint64_t number;
@@ -44,7 +44,7 @@ int job_files_next_uuid(struct job_files *f, char ret[JOB_FILES_UUID])
 	return 0;
 }
 
-/* Return the number in UUID, or 0 if job_files_next_uuid has not made it. */
+/* Return the number in UUID, or 0 if UUID is not from job_files_next_uuid. */
 static uint64_t number_of(const char *uuid)
 {
 	unsigned high, low;
@@ -68,8 +68,8 @@ static bool is_sending(const struct job_launch *l)
 }
 
 /*
- * Return the launch that NAME.job shows, or would show if NAME.job had not been removed, else NULL.
- * NAME.job shows the previous launch until the new job is in the store.
+ * Return the launch that NAME.job shows, or NULL. If the user has removed NAME.job, return the
+ * launch that it would show. NAME.job shows the previous launch until the new job is in the store.
  */
 static struct job_launch *newest(const struct job_files_name *n)
 {
@@ -219,7 +219,10 @@ bool job_files_know(struct job_files *f, const char *digest)
 {
 	const struct job_launch *l;
 
-	/* No index: this runs only at a rename of an earlier mount's file. */
+	/*
+	 * A search of all launches is fast enough, because it happens only when a user opens or
+	 * renames a file of submit/ that an earlier mount has left.
+	 */
 	lock_scope(&f->lock);
 	for (const struct job_files_name *n = f->names; n; n = n->hh.next)
 		DL_FOREACH(n->launches, l)

@@ -17,5 +17,5 @@ struct last_words;
 struct last_words *last_words_read(struct loop *loop, struct group *group, const char *error,
 				   const char *log, void (*fn)(void *data, const char *words),
 				   void *data);
-/* Cancel W, whose FN was not called yet. W may be NULL. */
+/* Cancel W. W's FN must not have been called yet. W may be NULL. */
 void last_words_drop(struct last_words *w);

@@ -16,7 +16,10 @@
 
 #define FIRST_READ (16u << 10) /* most heads fit into it */
 #define MAX_FILE   (SPEC_HEAD_LINE + SPEC_MAX_HEAD + SPEC_MAX_FILE + SPEC_HEAD_MANIFEST)
-/* Space for a record's last version, with all results: ROOM_TIMES its first size, plus ROOM. */
+/*
+ * kxfs reserves space for the last version of a record, which has all results of the job:
+ * ROOM_TIMES the size of the first version, plus ROOM bytes.
+ */
 #define ROOM	   (16u << 10)
 #define ROOM_TIMES 4
 
@@ -123,14 +126,14 @@ int record_file_read(const char *state_dir, const char *key, struct spec_head **
 		err = spec_head_parse(&o.line, o.text + SPEC_HEAD_LINE, &h);
 	if (err)
 		return err;
-	/* A record that was copied to another name is not another job. */
+	/* If somebody has copied the file to another name, the copy is not another job. */
 	if (!streq(h->key, key))
 		return -EINVAL;
 	if (h->state == RECORD_HELD || h->state == RECORD_SUBMITTING)
 		err = read_rest(&o, &rest);
 	if (err)
 		return err;
-	/* record_file_mark does not write SINCE, so SINCE is the file's mtime. */
+	/* record_file_mark stores the time of the move to history/ only as the file's mtime. */
 	if (h->state == RECORD_HISTORY)
 		h->since = o.mtime;
 	*ret = take_ptr(h);
@@ -169,13 +172,16 @@ int record_file_stat(const char *state_dir, const char *key, size_t *ret_len,
 	return 0;
 }
 
-/* If H has a plan, reserve space for the last change. N is the size of the file. */
+/* If H has a plan, reserve space for the record's last change. N is the size of its file. */
 static int keep_room(const char *dir, const struct spec_head *h, size_t n)
 {
 	return h->more->parts[RECORD_PLAN] ? file_keep_room(dir, h->key, ROOM_TIMES * n + ROOM) : 0;
 }
 
-/* Return a file's contents, malloc'ed: H, then REST, whose lengths and checksum are in LINE. */
+/*
+ * Return the contents of a record's file, malloc'ed: the first line, H and REST. LINE must have the
+ * lengths and the checksum of REST.
+ */
 static char *compose(const struct spec_head *h, struct spec_head_line *line, const char *rest,
 		     size_t *ret_len)
 {
@@ -237,7 +243,7 @@ int record_file_write(const char *state_dir, const struct spec_head *h)
 		err = -EINVAL;
 	if (err)
 		return err;
-	/* Take the data that never change from OLD, because H lacks them after spec_head_forget. */
+	/* Start with the data in OLD, because H has no MORE after spec_head_forget. */
 	more = *old->more;
 	m = h->more ? h->more : old->more;
 	more.reason = m->reason;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads and writes the files STATE/jobs/KEY, one for each job (spec/record/head.h). A change
- * replaces the whole file and syncs it, except record_file_mark. While a job runs on this machine,
+ * Reads and writes the files STATE/jobs/KEY, one for each job (spec/record/head.h). Each change,
+ * except by record_file_mark, replaces and syncs the whole file. While a job runs on this machine,
  * the file .KEY.room reserves disk space for the last change of its record. All functions wait for
  * the disk, so they run on the pool. They return 0 or a negative errno: -EINVAL if the file is
  * damaged, -ENOTSUP if another version of kxfs wrote it.
@@ -28,29 +28,34 @@ int record_file_stat(const char *state_dir, const char *key, size_t *ret_len,
 		     unsigned *ret_readable);
 /*
  * Create the file of the new record H. If H has a plan, also reserve space for the record's last
- * change. After an error the file does not exist. *RET_LEFT is true if it may reappear after a
- * power cut.
+ * change. After an error the file does not exist, but if *RET_LEFT is true, a power cut may restore
+ * it.
  */
 int record_file_make(const char *state_dir, const struct spec_head *h,
 		     const struct record_rest *rest, bool *ret_left);
 /*
  * Replace the head on disk by H. A part of H that is NULL keeps the part on disk; "" removes it.
  * The document remains. The manifest remains while the job is held, or is being launched after it
- * was held. Fail if the document is damaged, unless the job is LIVE or HISTORY. On a full disk, the
+ * was held. Fail if the document is damaged, unless H is LIVE or HISTORY. On a full disk, the
  * first write whose H->over is true may use the reserved space. If this write succeeds, it releases
  * the space.
  */
 int record_file_write(const char *state_dir, const struct spec_head *h);
 /*
- * Set a LIVE record's letter to HISTORY, and its mtime to TIME, the time of the move. Don't sync.
+ * Change a LIVE record to HISTORY: overwrite only the letter in the first line, and set the file's
+ * mtime to TIME, the time of the move to history/. Don't sync.
  */
 int record_file_mark(const char *state_dir, const char *key, int64_t time);
 /* Remove the file and its reserved space. If SYNC, a power cut can't undo the removal. */
 int record_file_remove(const char *state_dir, const char *key, bool sync);
-/* Move the record KEY, which has the fault ERR, to STATE/aside, unless PASSIVE. Log a warning. */
+/*
+ * Log a warning that the record KEY can't be used because of ERR. Unless PASSIVE, move the record
+ * to STATE/aside.
+ */
 void record_file_put_aside(const char *state_dir, const char *key, bool passive, int err);
 /*
- * True if the record KEY is in STATE/aside. Then move the output of KEY there, too. *RET_PLACE is
- * the output's new path, malloc'ed, or NULL if it could not be moved.
+ * If the record KEY is in STATE/aside, move the output of KEY there, too, and return true.
+ * Otherwise return false. *RET_PLACE is the output's new path, malloc'ed, or NULL if nothing was
+ * moved.
  */
 bool record_file_output_aside(const char *state_dir, const char *key, char **ret_place);

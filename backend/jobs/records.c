@@ -3,24 +3,26 @@
  * Records of jobs. The states of a record, and the only allowed changes (set_state checks them):
  *
  *	state      | meaning                        | what ends it               | next
- *	HELD       | nothing was sent or started;   | all conditions hold        | SUBMITTING
- *	           | conditions are in part `hold`  | one can't hold, or removal | NEVER
- *	SUBMITTING | launched once, or not at all;  | the job was seen           | LIVE
- *	           | without conditions             | refused, after it was HELD | HELD, NEVER
- *	           |                                | nothing was launched       | NEVER, removed
+ *	HELD       | not launched yet; the job      | all conditions are met     | SUBMITTING
+ *	           | waits for the conditions in    | a condition can't be met,  | NEVER
+ *	           | the part `hold`                | or the user removes it     |
+ *	SUBMITTING | launch in progress: launched   | kxfs finds the job         | LIVE
+ *	           | once, or not at all            | not launched, was HELD     | HELD, NEVER
+ *	           |                                | not launched, was not HELD | NEVER, removed
  *	LIVE       | launched exactly once; the job | the job leaves jobs/       | HISTORY, removed
  *	           | is in jobs/                    |                            |
  *	HISTORY    | the job is in history/         | removal by user, or expiry | removed
  *	           |                                | a cluster has it again     | LIVE
- *	NEVER      | nothing was launched           | removal by user, or expiry | removed
+ *	NEVER      | the job was not launched       | removal by user, or expiry | removed
  *	           |                                | a cluster has it after all | LIVE
  *
  * If a job was not submitted through this state directory, its record is LIVE or HISTORY.
  *
  * The pool writes the file of a record for one request at a time. Further requests wait. A change
- * by records_note waits for TIMER, and so does the retry of a failed write.
+ * by records_note waits until TIMER expires, and so does the retry of a failed write.
  *
- * The table, the requests and the start are in one file, because all of them change records.
+ * The table, the requests, and the loading at the start are in one file, because all of them change
+ * records.
  */
 #include "backend/jobs/records.h"
 
@@ -44,7 +46,7 @@
 #define MAX_TEXTS    7
 #define RETRY_MS     1000u
 #define RETRY_MAX_MS 60000u
-#define HIDE_MS	     1000 /* older_to_hide: how soon the record is marked as unlinked */
+#define HIDE_MS	     1000 /* older_to_hide: time until the record is written with UNLINKED */
 
 enum request_kind { REQUEST_MAKE, REQUEST_COMMIT, REQUEST_MARK, REQUEST_SAVE, REQUEST_REMOVE };
 
@@ -53,13 +55,13 @@ struct records_request {
 	enum request_kind kind;
 	struct record_change change; /* for COMMIT and MARK */
 	enum record_state from;	     /* for COMMIT and MARK: the state when it was requested */
-	int64_t time;		     /* for MARK */
+	int64_t time;		     /* for MARK: the time of the move, set by the pool */
 	struct record_rest rest;     /* for MAKE */
 	char *texts[MAX_TEXTS];	     /* the strings of CHANGE and REST */
 	size_t n_texts;
-	bool *left;	 /* for MAKE */
+	bool *left;	 /* for MAKE: see records_make; may be NULL */
 	bool ret_left;	 /* value for *LEFT, set by the pool */
-	bool sync;	 /* for REMOVE */
+	bool sync;	 /* for REMOVE: see record_file_remove */
 	records_fn done; /* may be NULL */
 	void *data;
 	struct records_request *next;
@@ -86,7 +88,7 @@ struct record {
 	unsigned pins;		    /* calls of record_pin without record_unpin */
 	bool removed;		    /* its removal was requested */
 	bool seen;		    /* the job's uid is known; if not, the record is in UNSEEN */
-	bool has_uid;		    /* the record is in BY_UID, because the uid is not the key */
+	bool has_uid;		    /* in BY_UID: the uid is known, and is not the key */
 	struct record *prev, *next; /* in UNSEEN */
 };
 
@@ -173,7 +175,7 @@ static const char *uid_of(const void *item)
 	return r->head->uid;
 }
 
-/* If the uid of R's job is known now, let records_by_uid find R. */
+/* If R's head has the uid of the job now, let records_by_uid find R. */
 static void learn_uid(struct record *r)
 {
 	struct records *rs = r->rs;
@@ -382,7 +384,7 @@ static void write_work(void *data)
 		w->work.err = record_file_remove(rs->state_dir, w->r->head->key, q->sync);
 		break;
 	}
-	/* A network disk may return ESTALE, which means something else to records_commit. */
+	/* A network disk may return ESTALE, which records_commit uses for a changed state. */
 	if (w->work.err == -ESTALE)
 		w->work.err = -EIO;
 }
@@ -526,7 +528,7 @@ static void add_request(struct record *r, struct records_request *q)
 		write_next(w);
 }
 
-/* Retry a write that has failed with ERR, unless the mount is ending. Log only the first failure. */
+/* Retry a write that failed with ERR, unless the mount is ending. Log only the first failure. */
 static void retry_later(struct writer *w, int err)
 {
 	const struct records *rs = w->r->rs;
@@ -734,7 +736,7 @@ struct records_load {
 	void *data;
 };
 
-/* True if NAME reserves space for a record that does not exist. */
+/* True if the file NAME reserves space for a record that does not exist. */
 static bool is_stray_room(int at, const char *name)
 {
 	cleanup_free char *key = text_copy(name + 1);
@@ -877,7 +879,7 @@ void records_free(struct records *rs)
 
 	if (!rs)
 		return;
-	/* Stay at the same slot, because record_free may move another record into it. */
+	/* Do not advance, because record_free may move another record to the freed slot. */
 	for (size_t i = 0; (r = key_table_next(&rs->by_key, &i)); i--)
 		record_free(r);
 	key_table_clear(&rs->by_key);

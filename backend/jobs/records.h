@@ -25,19 +25,23 @@ struct job_files *records_files(struct records *rs);
 void records_show(struct records *rs, const char *key, bool shown);
 
 /*
- * At each write of a record R, FN returns the JSON text of R's PART, malloc'ed. NULL keeps the part
- * on disk, and "" removes it. NEXT is the head that will be written.
+ * At each write of a record R, except by records_make and records_mark, FN returns the JSON text of
+ * R's PART, malloc'ed. NULL keeps the part on disk, and "" removes it. NEXT is the head that will
+ * be written.
  */
 typedef char *(*record_part_fn)(void *data, const struct record *r, const struct spec_head *next);
 void records_set_part(struct records *rs, enum record_part part, record_part_fn fn, void *data);
 
-/* At each write of R, FN returns a new reference to its snapshot. NULL keeps the one on disk. */
+/*
+ * At each write of a record R, except by records_mark, FN returns a new reference to the snapshot
+ * of R's job. NULL keeps the snapshot on disk.
+ */
 typedef const struct spec_job *(*record_snapshot_fn)(void *data, const struct record *r);
 void records_set_snapshot(struct records *rs, record_snapshot_fn fn, void *data);
 
 /*
- * Let FN be called after each write of a record R, with 0 or a negative errno. kxfs retries a
- * failed write, but without the change that records_commit has requested.
+ * Call FN after each write of a record R by records_commit or records_note. ERR is 0 or a negative
+ * errno. After an error kxfs retries the write, but without the change of a failed records_commit.
  */
 typedef void (*record_written_fn)(void *data, struct record *r, int err);
 void records_set_written(struct records *rs, record_written_fn fn, void *data);
@@ -51,8 +55,8 @@ typedef int (*record_read_fn)(void *data, struct spec_head *h);
 void records_set_reader(struct records *rs, record_read_fn fn, void *data);
 
 /*
- * Read all records, then call DONE. Call this once. If the disk can't be read, the table remains
- * empty, ERR is the errno, and TEXT names the file and the remedy for the user. Otherwise ERR is 0.
+ * Read all records, then call DONE. Call this once. ERR is 0 or a negative errno. If the disk can't
+ * be read, the table remains empty, and TEXT is an error message that names the file.
  */
 void records_load(struct records *rs, void (*done)(void *data, int err, const char *text),
 		  void *data);
@@ -67,21 +71,21 @@ bool record_is_newest(const struct record *r);
 char *record_take_part(struct record *r, enum record_part part);
 /* True if the removal of R was requested. */
 bool record_is_going(const struct record *r);
-/* A removal of R waits for one record_unpin for each record_pin. Other requests don't wait. */
+/* While R has more calls of record_pin than of record_unpin, a removal of R waits. */
 void record_pin(struct record *r);
 void record_unpin(struct record *r);
 /* Return the record with this key or uid, or NULL. */
 struct record *records_by_key(const struct records *rs, const char *key);
 struct record *records_by_uid(const struct records *rs, const char *uid);
-/* Iterate over the records of jobs that kxfs has not seen yet. Begin with R == NULL. */
+/* Iterate over the records of jobs whose uid is not known yet. Begin with R == NULL. */
 struct record *records_next_unseen(const struct records *rs, const struct record *r);
 /* Call FN for each record, in the order of keys. FN may make and remove records. */
 void records_each(struct records *rs, void (*fn)(void *data, struct record *r), void *data);
 /*
  * Make a record of H, and take ownership of H. H's state must not be NEVER or HISTORY. REST is
  * copied. If H->own, set H's digest to that of the document. Call DONE when the record is on disk.
- * After an error, free the record, set *LEFT as record_file_make does, then call DONE. LEFT may be
- * NULL.
+ * After an error, free the record, set *LEFT like *RET_LEFT of record_file_make, then call DONE.
+ * LEFT may be NULL.
  */
 struct record *records_make(struct records *rs, struct spec_head *h, const struct record_rest *rest,
 			    bool *left, records_fn done, void *data);
@@ -93,13 +97,16 @@ struct record_change {
 	bool dropped;  /* the job's output was removed */
 	bool unlinked; /* NAME.job was removed */
 	bool over;     /* the job has ended */
-	/* For records_commit. If NULL, the record_part_fn or record_snapshot_fn is called. */
+	/*
+	 * Only for records_commit: the new texts of these parts. If one is NULL, kxfs calls the
+	 * part's record_part_fn or record_snapshot_fn.
+	 */
 	const char *plan, *snapshot;
 };
 
 /*
  * Change R on disk, then in memory, then call DONE (may be NULL). After an error R is unchanged.
- * -ESTALE: R's state has changed since this call, mostly by records_note, and R keeps that state.
+ * ERR is -ESTALE if something else, mostly records_note, has changed R's state since this call.
  */
 void records_commit(struct record *r, const struct record_change *change, records_fn done,
 		    void *data);

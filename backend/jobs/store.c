@@ -17,7 +17,7 @@
 
 struct store_entry {
 	struct spec_job *job;
-	int64_t created; /* of the first snapshot; must not change, because it sorts the list */
+	int64_t created; /* as in the first snapshot; constant, because LIST is sorted by it */
 	enum backend_place place;
 	bool has_alias; /* the entry is also in ALIASES */
 };
@@ -27,7 +27,7 @@ struct store_place {
 	struct store_entry **list;
 	size_t n;
 	int64_t changed;
-	uint64_t revision; /* when a job in this place last changed */
+	uint64_t revision; /* the store's REVISION at the last change in this place */
 };
 
 struct store {
@@ -35,7 +35,7 @@ struct store {
 	struct lock lock;  /* protects all members below */
 	uint64_t revision; /* counts all changes */
 	struct key_table by_uid;
-	/* By the submission's UUID: jobs that were submitted here and now have another uid. */
+	/* Jobs submitted here whose uid is not the UUID of their submission, by this UUID. */
 	struct key_table aliases;
 	struct store_place place[BACKEND_N_PLACES];
 };
@@ -142,7 +142,7 @@ static uint64_t store_revise(struct store *store, enum backend_place place)
 	return store->place[place].revision = ++store->revision;
 }
 
-/* Remove E only from the tables of its place. */
+/* Remove E from the tables of its place, but not from BY_UID or ALIASES. */
 static void store_unlist(struct store *store, struct store_entry *e)
 {
 	struct store_place *p = &store->place[e->place];
@@ -175,7 +175,10 @@ static void store_remove_alias(struct store *store, struct store_entry *e)
 	e->has_alias = false;
 }
 
-/* Let store_find_uid also find E by the UUID of its submission, unless another entry has it. */
+/*
+ * Let store_find_uid also find E by the UUID of its submission. Do nothing if ALIASES already has
+ * an entry for this UUID.
+ */
 static void store_add_alias(struct store *store, struct store_entry *e)
 {
 	const char *submission = e->job->submission;
@@ -252,7 +255,7 @@ static char *store_plain(const struct spec_job *job)
 		       : text_copy(job->id);
 }
 
-/* Return ID~UID8 for JOB, malloc'ed. If another job in PLACE has this id, append a number. */
+/* Return ID~UID8 for JOB, malloc'ed. If this is the id of a job in PLACE, append a number. */
 static char *store_other(struct store *store, enum backend_place place, const char *id,
 			 const struct spec_job *job)
 {
@@ -337,8 +340,9 @@ static void store_keep_id(struct store *store, struct store_entry *e, struct sto
 }
 
 /*
- * Make the snapshot of *FRESH the current one of its uid. *OLD is the previous one. Remove the
- * job's entry in the other place, and set *GONE to it. *RENAMED is a job that had to be renamed.
+ * Make the snapshot of *FRESH the current snapshot of its job, and set *OLD to the previous
+ * snapshot. If the job has an entry in the other place, or another uid, remove that entry and set
+ * *GONE to it. If another job had to be renamed, set *RENAMED to it.
  */
 static void store_swap(struct store *store, struct store_entry **fresh, struct store_entry **gone,
 		       struct store_renamed *renamed, const struct spec_job **old)
@@ -347,7 +351,7 @@ static void store_swap(struct store *store, struct store_entry **fresh, struct s
 	const char *submission = f->job->own ? f->job->submission : "";
 	struct store_entry *e = key_table_find(&store->by_uid, f->job->uid);
 
-	if (!e) /* the job may have been held until now */
+	if (!e) /* until now, the job may have been held under another uid */
 		e = key_table_find(&store->by_uid, submission);
 	if (e && e->place == f->place && streq(e->job->uid, f->job->uid)) {
 		store_keep_id(store, e, f, renamed);

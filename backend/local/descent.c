@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * descent_signal searches all of /proc, because it must not miss a process. descent_sample runs
- * every second, even beside thousands of processes. So it reads only /proc/PID/task/TID/children of
- * each descendant, and may miss a process that starts or ends.
+ * every second, even if the machine has thousands of processes. So descent_sample reads only
+ * /proc/PID/task/TID/children of each descendant, and may miss a process that starts or ends.
  */
 #include "backend/local/descent.h"
 

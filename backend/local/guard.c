@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The guard, and the process that becomes the program. */
+/* Runs in the guard, in its child that becomes the program, and in the helper; see guard.h. */
 #include "backend/local/guard.h"
 
 #include <errno.h>
@@ -27,7 +27,10 @@
 /* pause between two samples; after a slow sample it is longer (SHARE) */
 #define PAUSE_MS 1000
 #define FIRST_MS 100 /* the pause before the first sample */
-/* The thread uses the CPU for at most 1/SHARE of the time. The full cost is a fifth higher. */
+/*
+ * Pauses are so long that the sampler uses at most 1/SHARE of the CPU time of one core. This limit
+ * counts only the sampler's thread. The cost for the whole machine is about a fifth higher.
+ */
 #define SHARE 600
 /* After a sample that took more CPU time than this, count Rss instead of Pss (descent_sample). */
 #define DEAR_US 20000
@@ -38,7 +41,10 @@ struct sampler {
 	int64_t returned;	 /* USAGE.samples when the guard read USAGE last */
 	/* Only the thread uses the members below. */
 	bool shared; /* see descent_sample */
-	/* Peak memory of the guard in KiB. A child begins with it, so only a higher one counts. */
+	/*
+	 * Peak memory of the guard in KiB. The kernel copies this value to forked children, so a
+	 * child has a peak of its own only if its value is higher.
+	 */
 	long own_maxrss;
 };
 
@@ -58,7 +64,7 @@ static void note_time(struct task_usage *u)
 		u->first = u->last;
 }
 
-/* Return the CPU time of all ended processes. Raise U's peak memory to theirs. */
+/* Return the CPU time of all ended processes. Raise U's peak memory if one of them used more. */
 static int64_t count_ended(const struct sampler *sampler, struct task_usage *u)
 {
 	struct rusage ended;
@@ -289,7 +295,10 @@ static bool await_program(const struct guard_program *program, pid_t pid, pid_t 
 			due = ret->timed_out ? 0 : (int64_t)loop_now_ms() + program->grace_ms;
 			ret->timed_out = true;
 		}
-		/* The helper may be waiting for a disk, and a full pipe would block the guard. */
+		/*
+		 * Write only to an empty pipe. The helper may be waiting for a disk, and a full
+		 * pipe would block the guard.
+		 */
 		if (ioctl(fd, FIONREAD, &unread) == 0 && unread == 0 &&
 		    sampler_news(sampler, &used.usage))
 			(void)!write(fd, &used, sizeof(used));

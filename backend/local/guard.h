@@ -37,7 +37,10 @@ struct guard_program {
 
 enum guard_kind { GUARD_STARTED, GUARD_FAILED, GUARD_USED, GUARD_OVER };
 
-/* Messages of the guard: STARTED or FAILED; USED, repeatedly; OVER; USED. */
+/*
+ * A message of the guard. The guard sends STARTED, then USED repeatedly, then OVER, and finally
+ * USED again. If the program can't be started, the guard sends only FAILED.
+ */
 struct guard_news {
 	enum guard_kind kind;
 	enum task_why why;

@@ -33,7 +33,7 @@
 #define COPY_MAX  LINES_SPAN /* the capacity of a pipe, and the most that lines_add takes */
 /* how long the helper waits for processes that it can't kill and that have the pipe open */
 #define LATE_MS	  2000
-#define END_ROOM  512 /* size of NAME.new, and the limit of NAME */
+#define END_ROOM  512 /* size of tasks/NAME.new; maximum for tasks/NAME */
 #define USED	  "used"
 #define GPUS	  "gpus"
 #define END_TRIES 60 /* number of tries, one per second, to write the end to a full disk */
@@ -54,9 +54,12 @@ struct helper {
 	int guard_fd;		/* the guard's messages; -1 after their end */
 	int in_fd;		/* the program's output; -1 after its end */
 	int log_fd, lines_fd;	/* lines_fd is -1 if the table of lines can't be written */
-	int end_fd;		/* NAME.new */
+	int end_fd;		/* tasks/NAME.new */
 	struct lines_encoder lines;
-	/* POKED: the daemon has not answered HELPER_GROWN. GROWN: the log has grown since then. */
+	/*
+	 * POKED: the daemon has not answered the last HELPER_GROWN. GROWN: the log has grown since
+	 * the last HELPER_GROWN was sent.
+	 */
 	bool poked, grown;
 	/* when to stop waiting for output, in ms of the monotonic clock; 0: not yet known */
 	int64_t late_at;
@@ -117,7 +120,7 @@ static void send_started(struct helper *h)
 	send_used(h);
 }
 
-/* Accept a daemon, instead of the earlier one. */
+/* Accept a connection of a daemon. Close the connection of the earlier daemon. */
 static void take_daemon(struct helper *h)
 {
 	int fd = accept4(h->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -138,7 +141,7 @@ static void hear_daemon(struct helper *h)
 	struct helper_ask ask;
 	ssize_t n = recv(h->conn_fd, &ask, sizeof(ask), MSG_DONTWAIT);
 
-	/* The daemon has ended without reading all messages. Its own may still be unread. */
+	/* After ECONNRESET, messages that the daemon sent before its end may still be unread. */
 	if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
 		return;
 	if (n != sizeof(ask)) {
@@ -181,7 +184,7 @@ static void copy_output(struct helper *h, size_t max)
 					     : lines_add(&h->lines, loop_time_ns(), h->bytes,
 							 (size_t)n, table);
 
-		/* Without the table of lines, the log continues. */
+		/* If the table of lines can't be written, write only the log from now on. */
 		if (len > 0 && file_write_all(h->lines_fd, (const char *)table, len) < 0) {
 			close(h->lines_fd);
 			h->lines_fd = -1;
@@ -199,7 +202,6 @@ static void copy_output(struct helper *h, size_t max)
 	}
 }
 
-/* Return 0 or a negative errno. */
 static int open_output(struct helper *h)
 {
 	cleanup_free char *log = text_print("logs/%s", h->instructions.key);
@@ -359,7 +361,7 @@ static int write_end(struct helper *h)
 	return folder < 0 ? folder : disk_sync(folder);
 }
 
-/* --- the helper's life --- */
+/* --- the process of the helper --- */
 
 /* Return the text at *AT, and move *AT past it. Return "" at END. */
 static const char *instructions_next(char **at, const char *end)
@@ -467,8 +469,8 @@ static void hear_guard(struct helper *h)
 }
 
 /*
- * Serve the daemon until guard and output have ended. First wait until the program was started, or
- * failed to start: no line may have a time before the start.
+ * Serve the daemon until guard and output have ended. Read no output before the program was started
+ * or has failed to start. Otherwise a line could have a time before the start.
  */
 static void serve(struct helper *h)
 {
@@ -511,7 +513,7 @@ static void serve(struct helper *h)
 	}
 }
 
-/* Write the end to disk, and send it to the daemon. Retry for a while until one has succeeded. */
+/* Write the end to disk, and send it to the daemon. If both fail, retry for about a minute. */
 static void conclude(struct helper *h)
 {
 	struct pollfd in = {.fd = h->listen_fd, .events = POLLIN};

@@ -41,7 +41,7 @@ struct task_usage {
 	int64_t cpu_now;
 	int64_t memory_now, memory_peak; /* bytes; -1: unknown */
 	int64_t samples;
-	int64_t first, last; /* of the first and the last sample, in ns; 0: none */
+	int64_t first, last; /* times of the first and the last sample, in ns; 0: no sample */
 };
 
 enum task_how {
@@ -62,7 +62,7 @@ struct task_end {
 	int err;
 	int exit_code; /* -1: none */
 	int sig;       /* 0: none */
-	int lost;      /* the errno that lost output; 0: no output was lost */
+	int lost;      /* errno of the error that lost output; 0: no output was lost */
 	int late;      /* 1: output was still open after all processes of the attempt were gone */
 	int left;      /* 1: some processes can't be killed */
 	int64_t started, finished;

@@ -47,7 +47,10 @@ void backend_helper(char **argv)
 	if (!argv[0] || !streq(argv[0], HELPER_NAME))
 		return;
 	close_range(STDERR_FILENO + 1, ~0u, 0);
-	/* Ignore signals to all processes of kxfs: without the helper, output would be lost. */
+	/*
+	 * Users may send a signal to all processes of kxfs. The helper ignores it, because output
+	 * is lost without a helper.
+	 */
 	for (size_t i = 0; i < array_size(ignored); i++)
 		signal(ignored[i], SIG_IGN);
 	signal(SIGCHLD, SIG_DFL);

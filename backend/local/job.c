@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One local job, and the queue of the machine. A job is over if no replica is live (replica.h), and
- * all have succeeded or the job has a goal other than SPEC_GOAL_RUN. The job is freed when its
- * record on disk shows this.
+ * One local job, and the queue of the machine. With the goal SPEC_GOAL_RUN, a job is over when all
+ * replicas have succeeded and no replica is live (replica.h). With any other goal, it is over when
+ * no replica is live. The job is freed when its record on disk shows that the job is over.
  *
  * The file is long because the queue, the start of a daemon, and users all change the same jobs.
  */
@@ -38,8 +38,8 @@ struct local_job {
 	bool is_new;		  /* on disk, but not launched yet */
 	uint64_t ended;		  /* number of the change that ended the job, or 0 */
 	bool let_go;		  /* the job outlives the mount */
-	bool blamed;		  /* the job has the reason of a failed replica (blame) */
-	bool words_known;	  /* the record has the failed replica's last words */
+	bool blamed;		  /* blame() has copied a replica's reason to the job */
+	bool words_known;	  /* the last words (last_words.h) are in the record */
 	struct last_words *words; /* the operation that reads the last words, or NULL */
 	UT_hash_handle hh;	  /* by id */
 };
@@ -53,10 +53,10 @@ struct local_jobs {
 	struct local_job *all;
 	struct orphan *orphans;
 	bool in_charge;		  /* kxfs may start and end jobs */
-	struct spec_slots limits; /* its counts are not used */
+	struct spec_slots limits; /* only the limits; its counts are not used */
 	bool slots_posted;
 	int64_t last_queue_number; /* the last number that was given to a job, or 0 */
-	atomic_ullong taken;	   /* the GPUs of all jobs; any thread */
+	atomic_ullong taken;	   /* GPUs of all jobs and orphans; any thread */
 	/* for metrics; any thread */
 	atomic_ulong n_restarts, n_unsaved;
 };
@@ -84,7 +84,10 @@ static void line_up(struct local_job *job)
 {
 	struct local_jobs *jobs = job->jobs;
 
-	/* In a damaged record, this may be the maximum. Equal numbers are ordered by creation. */
+	/*
+	 * A damaged record may have the highest possible number. Jobs with equal numbers are
+	 * ordered by creation.
+	 */
 	jobs->last_queue_number = min_of(jobs->last_queue_number + 1, SPEC_MAX_QUEUE_NUMBER);
 	local_record_spec(job->record)->queue_number = jobs->last_queue_number;
 	post_slots(job->jobs);
@@ -101,7 +104,7 @@ static void join_queue(struct local_job *job)
 	line_up(job);
 }
 
-/* True if JOB, which does not run, needs GPUs but has none: an earlier mount had no GPUs. */
+/* True if JOB is not running, and needs GPUs that an earlier mount could not give it. */
 static bool lacks_gpus(const struct local_job *job)
 {
 	struct spec_slots had = {0};
@@ -113,7 +116,8 @@ static bool lacks_gpus(const struct local_job *job)
 
 /*
  * Add a job of an earlier daemon to the queue if it was not launched, or still needs GPUs. Call
- * this when all jobs are known, so that jobs that already waited remain ahead.
+ * this when the records of all jobs were read. Jobs that are already in the queue then remain
+ * ahead.
  */
 static void join_late(struct local_job *job)
 {
@@ -253,7 +257,7 @@ static void on_written(void *data, int err, uint64_t change)
 		if (!waits_for_room(job, err, change))
 			job->jobs->events.unwritten(job->jobs->events.data, job, err, change);
 	}
-	/* Show that new attempts wait for the record. */
+	/* Show users that new attempts wait until the record can be written. */
 	if (delayed && !job->rec->job->history)
 		local_record_publish(job->record);
 }
@@ -291,7 +295,10 @@ static void blame(struct local_job *job, const struct local_replica *rep)
 	local_record_set_reason(job->record, rec->reason, text);
 }
 
-/* True if ROLE restarts only the failed replica. HOT_SPARE does: one machine has no spares. */
+/*
+ * True if ROLE restarts only the failed replica. HOT_SPARE does this, too, because one machine has
+ * no spares.
+ */
 static bool is_for_one(const struct spec_role *role)
 {
 	return role->retry_policy == SPEC_RETRY_REPLICA ||
@@ -307,7 +314,7 @@ static bool take_restart(struct local_job *job, const struct local_replica *rep)
 
 	if (!role)
 		return false;
-	/* The first replica of a role counts the restarts of the whole role. */
+	/* The plan of the role's first replica has the count, unless only REP is restarted. */
 	if (is_for_one(role))
 		i = (size_t)(local_replica_record(rep) - job->rec->job->replicas);
 	plan = &local_record_spec(job->record)->plans[i];
@@ -401,7 +408,10 @@ static void on_words(void *data, const char *words)
 	return decide(job, NULL);
 }
 
-/* No replica is live. Return true if the last words are known or not needed, else read them. */
+/*
+ * No replica is live. Return true if the last words were read or are not needed. Otherwise start to
+ * read them, and return false.
+ */
 static bool has_last_words(struct local_job *job)
 {
 	const struct spec_job *snap = job->rec->job;
@@ -423,7 +433,10 @@ static bool has_last_words(struct local_job *job)
 	return false;
 }
 
-/* Decide what REP, which is no longer live, its role and JOB do next. REP may be NULL. */
+/*
+ * REP is no longer live. Decide what REP, its role and JOB do next. If REP is NULL, decide only for
+ * JOB.
+ */
 static void decide(void *data, struct local_replica *rep)
 {
 	struct local_job *job = data;
@@ -447,7 +460,7 @@ static void decide(void *data, struct local_replica *rep)
 		role->again = false;
 		begin_again(job, role->first, role->n);
 	} else if (rep && local_replica_record(rep)->state == SPEC_PENDING) {
-		/* This daemon, or the last one before it was killed, has planned the restart. */
+		/* A restart is planned, by this daemon or by the last one before it was killed. */
 		local_replica_begin(rep);
 	} else if (job->live == 0 && all_succeeded(job)) {
 		finish(job);
@@ -632,7 +645,7 @@ static void plan(struct local_job *job)
 	}
 }
 
-/* Continue to end or to restart JOB. This was decided before kxfs was in charge. */
+/* If kxfs decided to end or restart JOB before local_jobs_take_charge, do that now. */
 static void go_on(struct local_job *job)
 {
 	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
@@ -656,7 +669,7 @@ static int by_end(const void *a, const void *b)
 	return x->i < y->i ? -1 : 1;
 }
 
-/* Record how attempts have ended, by time. The first failure decides what becomes of the job. */
+/* Record how attempts have ended, ordered by time. The first failure decides what JOB does next. */
 static void take_ends(struct local_job *job, const struct task_found *found)
 {
 	const size_t n = job->rec->job->n_replicas;
@@ -685,7 +698,7 @@ void local_job_take_over(struct local_job *job, const struct task_found *found)
 
 /* --- all jobs --- */
 
-/* Return the job whose record is ENTRY; NULL if it is over or not local. */
+/* Return the job whose record is ENTRY; NULL if the job is over or not local. */
 static struct local_job *job_of(struct local_jobs *jobs, const struct record *entry)
 {
 	struct local_job *job = local_jobs_find(jobs, record_head(entry)->id);

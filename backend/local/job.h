@@ -31,7 +31,10 @@ struct local_jobs_events {
 	void *data;
 };
 
-/* Each job and each helper enters GROUP. LIMITS is copied. If one is set, jobs wait in a queue. */
+/*
+ * Each job and each helper enters GROUP. LIMITS is copied. If LIMITS sets any limit, jobs wait in a
+ * queue.
+ */
 struct local_jobs *local_jobs_new(struct backend *b, struct group *group,
 				  const struct spec_slots *limits);
 /* Call this once, before making a job. */
@@ -65,7 +68,7 @@ void local_job_launch(struct local_job *job);
 
 /* Find the newest attempts of a job of an earlier daemon. Return a malloc'ed array. On the pool. */
 struct task_found *local_job_find_attempts(struct local_jobs *jobs, const struct spec_record *rec);
-/* Resume a job of an earlier daemon. Take ownership of the descriptors in FOUND. */
+/* Continue a job of an earlier daemon. Take ownership of the descriptors in FOUND. */
 void local_job_take_over(struct local_job *job, const struct task_found *found);
 
 const struct spec_record *local_job_record(const struct local_job *job);

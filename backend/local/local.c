@@ -11,7 +11,7 @@
  *	record	    the record of a job that is not over: its state, its file, its snapshot
  *	replica	    one replica of a job
  *	job	    jobs that are not over: their replicas, restarts and end
- *	saved	    jobs that are over; the start, which parses all records
+ *	saved	    jobs that are over; at a start, the recovery of all jobs
  *	request     requests that make jobs, or are about jobs
  *
  * A job owns its record and its replicas, and a replica owns the task of its newest attempt. The
@@ -38,7 +38,7 @@ struct local {
 	struct local_jobs *jobs;
 	struct saved *saved;
 	struct local_requests *requests;
-	struct spec_slots limits;      /* of the queue LOCAL_QUEUE */
+	struct spec_slots limits;
 	struct spec_queue_view *queue; /* NULL if there are no limits */
 };
 
@@ -47,7 +47,7 @@ static struct local *local_of(struct backend *b)
 	return b->impl;
 }
 
-/* --- life --- */
+/* --- start and stop --- */
 
 /* All local mounts of a user share one default state directory. */
 static int local_key(const struct backend_config *config, char **ret, char **ret_text)
@@ -86,7 +86,7 @@ static int read_visible(const char *list, uint64_t *ret)
 	return 0;
 }
 
-/* Set *RET to WANTED (-1: all) of the GPUs that this process may use, one bit for each. */
+/* Choose WANTED (-1: all) of the GPUs that this process may use. *RET gets one bit for each. */
 static int choose_gpus(int wanted, uint64_t *ret, char **ret_text)
 {
 	const char *list = getenv("CUDA_VISIBLE_DEVICES");

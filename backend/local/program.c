@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Expands macros in arguments. If an environment sets a variable twice, the last setting wins. */
+/*
+ * Expands macros in arguments and in a role's environment. If several environments set a variable,
+ * the last setting wins.
+ */
 #include "backend/local/program.h"
 
 #include <errno.h>
@@ -12,8 +15,9 @@
 #include "spec/record/slots.h"
 
 /*
- * Environment variables for the program. RANK0 has the host of rank 0; the macro rank0_env expands
- * to its name. ERROR_FILE has the path of the file for TorchElastic's error.
+ * Environment variables for the program. The variable RANK0 has the host of rank 0. The macro
+ * rank0_env expands to the name of this variable. The variable ERROR_FILE has the path of the file
+ * for TorchElastic's error.
  */
 #define JOB_ID	   "TORCHX_JOB_ID"
 #define RANK0	   "TORCHX_RANK0_HOST"
@@ -56,8 +60,8 @@ static char *expand(const char *text, const struct spec_macros *m)
 }
 
 /*
- * True if the variable KEY changes which GPUs are numbered, or their order. For a replica with
- * GPUs, only the daemon's environment may set it, so that a number means the same GPU for all jobs.
+ * True if the variable KEY changes the numbers of GPUs. For a replica with GPUs, the role must not
+ * set such a variable, so that a number means the same GPU for all jobs.
  */
 static bool is_numbering(const char *key)
 {
@@ -88,7 +92,7 @@ void program_make(struct program *p, const struct spec_record *rec, const struct
 		add(&env, text_copy(*e));
 	set(&env, env.n, text_print("PWD=%s", rec->work_dir));
 	set(&env, env.n, text_print(ERROR_FILE "=%s", error_file));
-	others = env.n; /* the role itself sets no variable twice */
+	others = env.n; /* search only these: the role sets no variable twice */
 	for (size_t i = 0; i < role->env.n; i++) {
 		cleanup_free char *value = expand(role->env.v[i].value, &m);
 
@@ -106,8 +110,8 @@ void program_make(struct program *p, const struct spec_record *rec, const struct
 		cleanup_free char *numbers = spec_slots_numbers(rep->gpus);
 
 		/*
-		 * Don't set ROCR_VISIBLE_DEVICES, too: it would hide devices, and
-		 * HIP_VISIBLE_DEVICES would then count only the others.
+		 * Don't set ROCR_VISIBLE_DEVICES, too. It would hide devices, and the numbers in
+		 * HIP_VISIBLE_DEVICES would then count only the devices that are not hidden.
 		 */
 		set(&env, env.n, text_print("CUDA_VISIBLE_DEVICES=%s", numbers));
 		set(&env, env.n, text_print("HIP_VISIBLE_DEVICES=%s", numbers));

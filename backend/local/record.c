@@ -3,8 +3,9 @@
  * Writes and publishes the record of a local job; see record.h.
  *
  *	the store shows | what ends it                            | next
- *	HIDDEN: no job  | every start was tried; SHOW_MS; the job | SHOWN
- *	                | is queued, ends, or is ended            |
+ *	HIDDEN: no job  | every start was tried; SHOW_MS are      | SHOWN
+ *	                | over; the job is queued, ends, or is    |
+ *	                | ended                                   |
  *	SHOWN: the job  | a suspension is on disk                 | SUSPENDED
  *	SUSPENDED       | the end of the suspension is on disk    | SHOWN
  *
@@ -20,7 +21,7 @@
 
 /* How long a job is hidden while kxfs starts its replicas, perhaps thousands. */
 #define SHOW_MS 2000
-/* how often usage is published, because thousands of replicas may report every second */
+/* Usage is published only this often, because thousands of replicas may report every second. */
 #define USED_MS 1000
 
 struct local_record {
@@ -40,7 +41,7 @@ struct local_record {
 	struct spec_job *snapshot; /* to publish once the record is written, or NULL */
 	struct loop_timer due;	   /* expires when the record must be written */
 	struct loop_timer used;	   /* expires when usage must be published */
-	struct loop_timer show;	   /* expires when a HIDDEN job must be shown without programs */
+	struct loop_timer show;	   /* expires when a HIDDEN job must be shown (SHOW_MS) */
 };
 
 /* How a job ends, by its goal. NULL: the value is taken from the replica that failed. */
@@ -193,7 +194,7 @@ static bool is_moved(const struct local_record *r)
 	return record_head(r->entry)->state == RECORD_HISTORY;
 }
 
-/* True if no change of R must be on disk before R is published. */
+/* True if R can be published immediately. False if a change of R must be on disk first. */
 static bool is_free(const struct local_record *r)
 {
 	const struct spec_job *job = r->rec->job;
@@ -214,7 +215,7 @@ static void on_used(void *data)
 {
 	struct local_record *r = data;
 
-	/* If a change must be on disk first, the next snapshot will include this usage. */
+	/* If R can't be published yet, its next snapshot will include this usage. */
 	if (is_free(r) && !local_record_is_over(r))
 		local_record_publish(r);
 }
@@ -286,7 +287,9 @@ void local_record_written(struct local_record *r, int err)
 	r->events->written(r->data, err, r->taken);
 	if (r->snapshot)
 		publish(r, take_ptr(r->snapshot));
-	/* records.c may have retried an older state, so R may be behind even after a success. */
+	/*
+	 * records.c may have written an older state, so R may need another write after a success.
+	 */
 	behind = r->change > r->taken ||
 		 (!err && (head->state != wanted(r) || head->over != local_record_is_over(r)));
 	if (behind)
@@ -310,7 +313,7 @@ void local_record_last(struct local_record *r)
 	r->last = true;
 }
 
-/* --- making --- */
+/* --- creating and freeing --- */
 
 int local_record_read_app(const char *state_dir, const char *home, struct spec_record *rec)
 {

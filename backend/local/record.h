@@ -3,10 +3,10 @@
  * The record of a local job whose end is not on disk yet: the source of the job's state, of its
  * file, and of its snapshot. I/O thread.
  *
- * Some states are published only when they are on disk, so that a crash never reverts them: the
- * first state, if no program was started yet; final states; suspended; and the move to history/.
- * Other states are published immediately. While the disk refuses the record, all states except the
- * move to history/ are published anyway, and records.c retries the write.
+ * Most states are published immediately. Some are published only when they are on disk, so that a
+ * crash never reverts them: the first state, if no program was started yet; the begin and the end
+ * of a suspension; final states; and the move to history/. If the record can't be written, all
+ * states except the move to history/ are published anyway, and records.c retries the write.
  */
 #pragma once
 
@@ -27,8 +27,9 @@ struct local_record_events {
 };
 
 /*
- * Read the AppDef of REC from the document in the job's record. If this fails, set REC's fault.
- * Return 0, or a negative errno if the document can't be read. On the pool.
+ * Read the AppDef of REC from the document in the job's record. If the document can't be read, set
+ * REC's fault, and return a negative errno. If the AppDef is invalid, set REC's fault, and return
+ * 0. On the pool.
  */
 int local_record_read_app(const char *state_dir, const char *home, struct spec_record *rec);
 
@@ -59,7 +60,10 @@ bool local_record_is_done(const struct local_record *r);
 /* Publish R now, without waiting for the disk. */
 void local_record_publish(struct local_record *r);
 
-/* The job's reason for waiting has changed. Write R only if a change must be on disk first. */
+/*
+ * The job's reason for waiting has changed. Publish R immediately. Only if another change must be
+ * on disk first, write R before it is published.
+ */
 void local_record_moved(struct local_record *r);
 /* Publish the usage of replicas after a short delay. Write it only with another change. */
 void local_record_used(struct local_record *r);
@@ -70,7 +74,7 @@ void local_record_set_goal(struct local_record *r, enum spec_goal goal);
 void local_record_set_reason(struct local_record *r, const char *reason, const char *message);
 /* The job's phase is Restarting from now on, until local_record_runs. */
 void local_record_restart(struct local_record *r);
-/* Record that the first start of another replica has succeeded or failed. */
+/* Record that the first start of one more replica has succeeded or failed. */
 void local_record_tried(struct local_record *r);
 /* Record that a program was started at TIME, in ns. It may have ended since. */
 void local_record_started(struct local_record *r, int64_t time);

@@ -17,8 +17,10 @@
  *
  * A new attempt is in the record on disk before its helper is started, and begins only when the
  * old one is no longer live. So the next daemon has to find only the newest attempt. If that
- * attempt has ended, the replica begins in CONCLUDING, to complete the merged log. There, lines of
- * different attempts of a replica interleave only if the disk refuses the log of an attempt.
+ * attempt has ended, the replica begins in CONCLUDING, to complete the merged log.
+ *
+ * In the merged log, lines of different attempts of a replica usually don't interleave. They may
+ * interleave if kxfs can't write the lines of an earlier attempt to the merged log.
  */
 #include "backend/local/replica.h"
 
@@ -36,9 +38,12 @@
 #include "backend/local/program.h"
 #include "spec/base/mem.h"
 
-/* number of starts on the pool, because each of them uses descriptors and the disk */
+/* maximum of starts on the pool at the same time; each start uses descriptors and the disk */
 #define PREPARED_AT_ONCE 8
-/* number of tries, in half a minute, to start a program while memory or processes are short */
+/*
+ * If there is not enough memory, or there are too many processes, kxfs gives up a start after this
+ * number of tries, which take about half a minute.
+ */
 #define MAX_TRIES 10
 /* the longest pause before a restart after a failure */
 #define DELAY_MAX_MS 10000u
@@ -56,7 +61,7 @@ struct local_replica {
 	struct task *task;
 	struct loop_timer delay;      /* in DELAYED: when the start is due */
 	struct loop_timer grace;      /* in STARTING and RUNNING: when SIGKILL is due */
-	unsigned reopened, to_reopen; /* logs of older attempts: done, and in total */
+	unsigned reopened, to_reopen; /* number of older logs: reopened, and to reopen in total */
 	uint64_t change;	      /* The attempt starts when this change is on disk. */
 	struct backoff slow;	      /* pauses before restarts; grow with each failed attempt */
 	unsigned delay_ms;	      /* the pause before the next start */
@@ -64,7 +69,7 @@ struct local_replica {
 	struct backoff start; /* pauses after failures to start this attempt */
 	char *lost;	      /* why output of the attempt is lost, or NULL */
 	bool tried;	      /* the first start was tried */
-	bool begun;	      /* the log of the attempt has begun; false: its name is invalid */
+	bool begun;	      /* output_log_begin has succeeded for the attempt's log */
 	bool terminated;      /* SIGTERM was sent */
 	struct local_replica *prev, *next; /* the queue of starts */
 };
@@ -134,7 +139,10 @@ void local_replica_close_log(struct local_replica *rep)
 
 /* --- reasons --- */
 
-/* Show lost output in REP's message; and in its reason, unless REP was cancelled or restarts. */
+/*
+ * Add the lost output to REP's message. Also set the reason of REP, unless REP was cancelled or
+ * will be restarted.
+ */
 static void note_lost(struct local_replica *rep)
 {
 	struct spec_replica *rec = rep->rec;
@@ -468,7 +476,7 @@ void local_replica_go_on(struct local_replica *rep)
 		terminate(rep);
 }
 
-/* --- ended --- */
+/* --- after the end of an attempt --- */
 
 static void on_log_ended(void *data)
 {
@@ -479,8 +487,8 @@ static void on_log_ended(void *data)
 }
 
 /*
- * If memory, processes or descriptors are short, retry the start and return true. Give up after
- * MAX_TRIES, unless descriptors are short: they become free when other jobs end.
+ * If the start has failed because of a temporary shortage, retry it and return true. Give up after
+ * MAX_TRIES. But never give up if descriptors are missing: they become free when other jobs end.
  */
 static bool try_again(struct local_replica *rep, const struct task_end *end)
 {
@@ -564,7 +572,7 @@ static void on_ended(void *data, const struct task_end *end)
 	output_log_end(job->output, key, on_log_ended, rep);
 }
 
-/* --- for its job --- */
+/* --- calls by the job --- */
 
 unsigned local_replica_slow_down(struct local_replica *rep)
 {
@@ -655,7 +663,7 @@ void local_replica_find_attempt(struct tasks *tasks, const char *dir, const stru
 	if (!is_open(rec, i))
 		return;
 	task_find(tasks, dir, name, ret);
-	/* After a power cut, the helper's file may be missing or old, but output proves a start. */
+	/* After a power cut, the helper's files may be missing or old. Output proves a start. */
 	if (ret->state != TASK_NONE &&
 	    !(ret->state == TASK_OVER && ret->end.how == TASK_NOT_STARTED))
 		return;
@@ -676,8 +684,8 @@ static bool reopen_log(struct local_replica *rep, unsigned a)
 }
 
 /*
- * Reopen and end the next older log, so that the merged log gets its missing lines. When that log
- * has ended, reopen the one after it: there may be ten thousand.
+ * Reopen and end the log of the next older attempt, so that the merged log gets its missing lines.
+ * Reopen the logs one after another, because there may be ten thousand.
  */
 static void reopen_older(void *data)
 {
@@ -692,8 +700,9 @@ static void reopen_older(void *data)
 }
 
 /*
- * Reopen all logs. Usually the merged log lacks only lines of the newest one, but the disk may have
- * refused another, or a power cut may have shortened the merged log.
+ * Reopen the logs of all attempts. Usually the merged log lacks only lines of the newest attempt.
+ * It may lack others, because they could not be written, or a power cut has shortened the merged
+ * log.
  */
 static void reopen_logs(struct local_replica *rep)
 {
@@ -740,7 +749,7 @@ void local_replica_adopted(struct local_replica *rep, const struct task_found *f
 	on_ended(rep, found->state == TASK_OVER ? &found->end : &dropped);
 }
 
-/* --- making --- */
+/* --- creating and freeing --- */
 
 struct local_replica *local_replica_new(const struct local_replica_job *job, size_t i)
 {

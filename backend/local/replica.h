@@ -77,9 +77,12 @@ void local_replica_end(struct local_replica *rep);
  * call local_replica_begin when all replicas that it restarts are no longer live.
  */
 void local_replica_restart(struct local_replica *rep, unsigned delay_ms);
-/* End the program of REP if it still runs, and REP is to be restarted. */
+/* If kxfs has decided to restart REP, and its program still runs, end the program. */
 void local_replica_go_on(struct local_replica *rep);
-/* Drop the planned start of REP. Its program continues, and a later daemon takes it over. */
+/*
+ * Drop the planned start of REP. If its program already runs, the program continues, and a later
+ * daemon takes it over.
+ */
 void local_replica_let_go(struct local_replica *rep);
 void local_replica_signal(struct local_replica *rep, int sig);
 /* REP's job has got its slot. Start REP when the change number CHANGE is on disk. */
@@ -109,5 +112,5 @@ void local_replica_find_attempt(struct tasks *tasks, const char *dir, const stru
 				size_t i, struct task_found *ret);
 /* Continue REP with the attempt FOUND. Take ownership of the descriptor in FOUND. */
 void local_replica_adopt(struct local_replica *rep, const struct task_found *found);
-/* If the attempt FOUND is over, record its end. All replicas of the job must be adopted. */
+/* Call this when all replicas of the job are adopted. If FOUND is over, record its end. */
 void local_replica_adopted(struct local_replica *rep, const struct task_found *found);

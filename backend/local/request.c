@@ -2,7 +2,7 @@
 /*
  * Submissions and dry runs run on the pool first, and then continue on the I/O thread. A job's
  * record is SUBMITTING on disk before anything is started. If the job was held, its record already
- * exists, and this file adds the plan.
+ * exists, and this file adds the plan and the snapshot.
  */
 #include "backend/local/request.h"
 
@@ -37,7 +37,7 @@ struct local_wait {
 	struct backend_request *rq;
 	enum wait_kind kind;
 	uint64_t change;	 /* number of the change that the request made, or 0 */
-	struct loop_timer timer; /* of a CONTROL request: when to check for an answer */
+	struct loop_timer timer; /* only for WAIT_CONTROL: when to call on_late */
 };
 
 struct local_requests {
@@ -244,7 +244,7 @@ struct local_submit {
 	char *asked; /* the working directory that the document names, or NULL */
 	bool looked; /* the lookup of ASKED has ended */
 	char *fault; /* why jobs can't run in ASKED, or NULL */
-	bool hangs;  /* FAULT is a problem of a disk or file server, which may pass */
+	bool hangs;  /* FAULT is a problem of a disk or file server, and may be temporary */
 	struct spec_record *rec;
 	char *plan, *snapshot; /* parts of ENTRY */
 	struct record *entry;  /* the job's record */
@@ -476,11 +476,11 @@ static void dry_run_done(void *data)
 	submit_free(s);
 }
 
-/* --- on the pool --- */
+/* --- submissions, on the pool --- */
 
 /*
- * Choose the job's id. A held job's id follows from the seed in its record. Any other id has 64
- * random bits, so no other job has it.
+ * Choose the job's id. A held job's id follows from the seed in its record. The id of any other job
+ * has 64 random bits, so it is unique.
  */
 static int choose_id(struct local_submit *s, const char *app)
 {
@@ -520,7 +520,10 @@ static void submit_work(void *data)
 	struct spec_terms terms cleanup(spec_terms_clear) = {0};
 
 	s->work.err = parse(s, &app, &terms);
-	/* The dry run of a held job has accepted the document, so launch it later. */
+	/*
+	 * The dry run has accepted the document of this held job, and the problem of the directory
+	 * may be temporary. So let held.c retry the launch.
+	 */
 	if (s->work.err == -EINVAL && s->hangs && s->rq->held)
 		s->work.err = -EAGAIN;
 	if (s->work.err < 0 || (s->asked && !s->looked))
@@ -530,7 +533,7 @@ static void submit_work(void *data)
 		make_record(s, take_ptr(app), &terms);
 }
 
-/* --- on the I/O thread --- */
+/* --- submissions, on the I/O thread --- */
 
 static void refuse(struct local_submit *s, int err)
 {
@@ -543,7 +546,10 @@ static void refuse(struct local_submit *s, int err)
 	submit_free(s);
 }
 
-/* The record could not be removed. After a power cut, it may look like that of a launched job. */
+/*
+ * The record could not be removed. After a power cut, the next start may find this record, and
+ * regard the job as launched.
+ */
 static void leave(struct local_submit *s, int err)
 {
 	s->text = text_print(

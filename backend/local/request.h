@@ -4,7 +4,7 @@
  * job's record. After that, kxfs starts the replicas, publishes the job, and answers.
  *
  * Other requests take effect immediately. kxfs answers when the published job and the record on
- * disk show the effect, or with an error if the disk refuses the record. If the job is over,
+ * disk show the effect, or with an error if the record can't be written. If the job is over,
  * saved.c makes the change. I/O thread.
  */
 #pragma once

@@ -3,9 +3,10 @@
  * Changes finished jobs, and recovers all jobs at the start. Only this file changes the records of
  * finished jobs.
  *
- * If a record is SUBMITTING at a start, its job was launched if a helper has left a file, because a
- * helper makes its file before it starts the program. If the machine has booted since, kxfs also
- * assumes a launch, because a power cut may have removed that file. Otherwise nothing was started.
+ * At a start, kxfs must find out whether the job of a SUBMITTING record was launched. A helper
+ * makes a file before it starts the program. So if kxfs finds such a file, the job was launched.
+ * kxfs also assumes a launch if the machine has rebooted since the submission, because a power cut
+ * may have removed the file. Otherwise nothing was started.
  */
 #include "backend/local/saved.h"
 
@@ -98,9 +99,10 @@ static void on_dropped(void *data, int err)
 }
 
 /*
- * The record on disk shows the drop, so after a crash the next start removes the rest. If the disk
- * is too full for the record, remove the output anyway, to make space. A start then sees that there
- * are no logs.
+ * The record on disk now shows that the output is dropped. So if kxfs crashes, the next start
+ * removes the rest of the output. If the disk is too full to write the record, remove the output
+ * anyway, to make space. The next start then knows from the missing logs/ that the output was
+ * dropped.
  */
 static void on_drop_noted(void *data, int err)
 {
@@ -229,8 +231,8 @@ void saved_soon(struct saved *saved)
 /* a record that was read at the start */
 struct item {
 	enum {
-		ITEM_OTHER, /* the job is not local, or it is held */
-		ITEM_NEVER, /* no program was started, so held.c handles the job */
+		ITEM_OTHER, /* the job is not local, is held, or was never launched */
+		ITEM_NEVER, /* SUBMITTING, but not launched, so held.c handles the job */
 		ITEM_OVER,
 		ITEM_RUNS
 	} kind;
@@ -284,7 +286,7 @@ static bool is_shortage(int err)
 
 /*
  * Handle the folder KEY in STATE/output, which has no usable record. If a helper lives there, the
- * job is an orphan. Otherwise its record may be in STATE/aside.
+ * job is an orphan. Otherwise, if the record is in STATE/aside, move the folder there, too.
  */
 static void read_stray(struct recover *r, const char *key)
 {
@@ -368,7 +370,7 @@ static void read_finished(struct recover *r, struct item *item)
 	const char *key = item->head->key;
 	cleanup_free char *dir = file_path(r->saved->b->config.state_dir, key, NULL);
 
-	/* Without logs, the output was dropped. A power cut may bring other parts of it back. */
+	/* No logs/: the output was dropped. After a power cut, other parts of it may reappear. */
 	job->dropped |= !item->has_output || !has(dir, "logs");
 	item->left = item->has_output && job->dropped;
 	item->unmerged = !job->dropped && output_is_unmerged(r->saved->b->output, key);
@@ -545,7 +547,7 @@ void saved_recover(struct saved *saved)
 	work_start(&r->work, saved->b->loop);
 }
 
-/* --- life --- */
+/* --- start and stop --- */
 
 struct saved *saved_new(struct backend *b, struct group *group, struct local_jobs *jobs)
 {

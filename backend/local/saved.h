@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The jobs that are over: each is only a record on disk and a snapshot in the store. This object
- * moves them to history/, and removes them or their output, one change at a time, for users and for
- * jobs/expiry.h. At the start, it recovers all local jobs. I/O thread.
+ * The jobs that are over: each is only a record on disk and a snapshot in the store. Users and
+ * jobs/expiry.h request changes: move a job to history/, remove it, or remove its output. This
+ * object makes one change at a time. At the start, it recovers all local jobs. I/O thread.
  */
 #pragma once
 
@@ -21,8 +21,8 @@ bool saved_is_settled(struct saved *saved, const struct spec_job *job);
 void saved_soon(struct saved *saved);
 
 /*
- * Resume jobs that are not over. Then call backend_started, with an error if kxfs can't reach their
- * processes, or can't read the output on disk.
+ * Continue jobs that are not over. Then call backend_started, with an error if kxfs can't reach
+ * their processes, or can't read the output on disk.
  */
 void saved_recover(struct saved *saved);
 

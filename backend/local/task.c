@@ -47,8 +47,8 @@
 #define SEEK_MAX_MS 2000u
 #define SEEK_TRIES  5
 /*
- * New tasks must leave this number of descriptors free for kxfs itself. At its start, kxfs must
- * connect to all helpers of the last daemon. These connections leave only half of it free.
+ * New tasks must leave this number of descriptors free for kxfs itself. At its start, kxfs connects
+ * to the helpers of the last daemon. These connections must leave only half of this number free.
  */
 #define FDS_KEPT 32
 
@@ -218,7 +218,10 @@ static void sought(void *data)
 		return task_over(task, &task->found.end);
 	case TASK_NONE:
 	case TASK_DROPPED:
-		/* While processes of the program's group exist, no other process gets its pid. */
+		/*
+		 * While the program's process group exists, the kernel gives the program's pid to
+		 * no other process.
+		 */
 		if (task->pid > 1 && !task->pid_reused)
 			kill(-task->pid, SIGKILL);
 		return task_over(task, &killed);
@@ -494,7 +497,7 @@ static void prepare_work(void *data)
 		task->fd = err = connect_to(task->dir, task->name);
 	if (err >= 0 && !leaves(task->tasks, task->fd, FDS_KEPT))
 		err = -EMFILE;
-	/* A slow disk may have delayed this for long: was the start cancelled meanwhile? */
+	/* A slow disk may have delayed this. Don't start if the start was cancelled meanwhile. */
 	if (err >= 0 && !atomic_load(&task->released) && !atomic_load(&task->end_sig))
 		err = spawn_self(argv, environ, (int[]){task->instructions_fd, task->listen_fd, -1},
 				 &task->helper);
@@ -541,11 +544,12 @@ struct task *task_start(struct tasks *tasks, const struct task_config *config,
 	return task;
 }
 
-/* --- afterwards --- */
+/* --- finding an attempt, signals, cleanup --- */
 
 /*
- * Return the state of an attempt whose helper does not listen: NONE; DROPPED; or UNKNOWN, with
- * *RET_ERR, if the helper may still hold its lock.
+ * The helper of the attempt does not listen. Return TASK_NONE if it has left no file, TASK_DROPPED
+ * if its file is not locked, otherwise TASK_UNKNOWN with *RET_ERR, because the helper may still
+ * run.
  */
 static enum task_state look_for_lock(const char *dir, const char *name, int *ret_err)
 {

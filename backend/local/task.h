@@ -19,8 +19,8 @@ struct task_config {
 	const char *name; /* name of the attempt; short, because a socket's path is short */
 	const char *key;
 	const char *cwd;
-	int64_t limit_ms;  /* of the program; 0: none */
-	uint64_t gpus;	   /* of the program, one bit for each GPU */
+	int64_t limit_ms;  /* time limit of the program; 0: none */
+	uint64_t gpus;	   /* GPUs of the program, one bit for each */
 	unsigned grace_ms; /* from SIGTERM at the limit to SIGKILL */
 	/* NULL-terminated. kxfs searches the PATH in ENV for ARGS[0]. */
 	char *const *args, *const *env;
@@ -31,7 +31,7 @@ struct task_config {
  * The others may be NULL.
  */
 struct task_events {
-	/* Only for task_start: called before all others, when the start no longer needs a disk. */
+	/* Only for task_start: called first, when the start no longer needs a disk. */
 	void (*prepared)(void *data);
 	void (*started)(void *data, int64_t time);
 	void (*grown)(void *data); /* called when the log has grown */
@@ -104,7 +104,7 @@ void orphan_free(struct orphan *o); /* O must not be in a list. */
  * I/O thread.
  */
 void orphan_watch(struct orphan **list, struct orphan *o, loop_fn fn, void *data);
-/* Count the slots and the GPUs of the orphans in SLOTS. */
+/* Add the slots and the GPUs of all orphans in LIST to those that are taken in SLOTS. */
 void orphans_take(const struct orphan *list, struct spec_slots *slots);
 /* Free the orphans. Their programs continue. */
 void orphans_release(struct orphan **list);

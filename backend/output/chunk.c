@@ -77,9 +77,9 @@ void cutter_pause(struct cutter *c, struct chunks *ret)
 	if (bar.length == 0)
 		return;
 	/*
-	 * BAR becomes a chunk of its own, and OPEN keeps the rest. STARTS does not count a prefix
-	 * before a chunk's first byte. So subtract the prefixes within BAR, and the prefix before
-	 * the byte that follows BAR, which chunk_join would count again.
+	 * BAR becomes a chunk, and OPEN keeps the bytes that follow BAR. Subtract the prefixes
+	 * within BAR from OPEN's STARTS. Also subtract the prefix before OPEN's new first byte:
+	 * STARTS never counts that prefix, and chunk_join adds it.
 	 */
 	c->open.starts -= bar.starts + 1;
 	c->open.from += bar.length;
@@ -113,7 +113,7 @@ static void cutter_give_part(struct cutter *c, struct chunks *ret)
 	c->open = cr;
 }
 
-/* Set BAR to the first LENGTH bytes of OPEN, whose last '\r' is not followed by '\n'. */
+/* Set BAR to the first LENGTH bytes of OPEN. They end with a '\r' that no '\n' follows. */
 static void cutter_note_bar(struct cutter *c, uint32_t length)
 {
 	c->bar = c->open;
@@ -122,7 +122,7 @@ static void cutter_note_bar(struct cutter *c, uint32_t length)
 	c->open.starts++;
 }
 
-/* Add N bytes of one line to OPEN, which has space for them. Only the last may be '\n'. */
+/* Add N bytes of one line to OPEN, which has space for them. Only the last byte may be '\n'. */
 static void cutter_take(struct cutter *c, const char *bytes, size_t n)
 {
 	uint32_t before = c->open.length;

@@ -82,14 +82,14 @@ struct feed {
 	const char *id, *key;
 	uint64_t from;	/* first byte that is not in a chunk yet */
 	uint64_t limit; /* where the feed stops */
-	bool timed;	/* chunks get the times of their lines, and are sorted */
+	bool timed;	/* chunks get the times of their lines; else CHUNK_UNTIMED */
 	bool final;	/* the log has ended: an incomplete last line becomes a chunk */
 
 	struct chunks chunks;
 	uint64_t size; /* size of the log, at most LIMIT */
 	/*
-	 * Earlier bytes are in chunks, or in an incomplete line. If SEEN is lower than SIZE,
-	 * another feed must read the rest.
+	 * The feed has read all bytes before this offset. If SEEN is lower than SIZE, another feed
+	 * must read the rest.
 	 */
 	uint64_t seen;
 };

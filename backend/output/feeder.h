@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The interface between a log's writer (writer.c) and the log's job (output.c). The job notifies
- * the writer when the writer may begin. The writer passes chunks that it has written to the job, so
- * the job need not read them from disk. I/O thread.
+ * the writer when the writer may begin. After each write to the disk, the writer passes the written
+ * chunks to the job, so that the job need not read them from disk. I/O thread.
  */
 #pragma once
 
@@ -14,8 +14,8 @@
 /* Valid while the writer is open, and between output_log_enter and output_log_leave. */
 struct feeder {
 	struct output_log *log;
-	const char *id; /* for folder.h */
-	int dir_fd;	/* for folder.h */
+	const char *id; /* argument of functions in folder.h */
+	int dir_fd;	/* argument of functions in folder.h */
 	struct loop *loop;
 	struct room *room; /* counts the bytes of the table of lines */
 	size_t *pending;   /* bytes of all writers that wait for the disk */
@@ -24,8 +24,9 @@ struct feeder {
 /* The log KEY of J must have begun. */
 struct feeder output_log_feeder(struct output_job *j, const char *key);
 /*
- * Call FN(DATA) when the file of L exists, or could not be created; within this call if that is
- * known already. If FN is NULL, cancel an earlier call. Only one caller can wait.
+ * Call FN(DATA) when the pool has created the file of L, or has failed to. If this has happened
+ * already, call FN within this call. If FN is NULL, cancel an earlier call. Only one caller can
+ * wait.
  */
 void output_log_when_open(struct output_log *l, loop_fn fn, void *data);
 /* Call these around work on L's files. Meanwhile L does not end, and its job is not freed. */
@@ -34,5 +35,5 @@ void output_log_leave(struct output_log *l);
 /* L's bytes FROM to TO are on disk now. CHUNKS may lack the bytes of an incomplete last line. */
 void output_log_written(struct output_log *l, uint64_t from, uint64_t to,
 			const struct chunks *chunks);
-/* L's first TO bytes are on disk now. L reads the new ones from the disk. */
+/* L's first TO bytes are on disk now. kxfs then reads the new bytes from the disk. */
 void output_log_found(struct output_log *l, uint64_t to);

@@ -51,7 +51,10 @@ struct file {
 	unsigned refs; /* including those of readers */
 	unsigned readers;
 	bool listed;
-	/* BEGUN: a job has begun the log. PUBLISHED: the job has also set INDEX. */
+	/*
+	 * FOUND: no job has begun the log in this run of kxfs. BEGUN: a job has begun the log.
+	 * PUBLISHED: the job has also set INDEX.
+	 */
 	enum { FOUND, BEGUN, PUBLISHED } origin;
 	UT_hash_handle hh;
 	int fd, lines_fd;	 /* -1 while there are no readers */
@@ -311,7 +314,7 @@ static bool file_may_appear(struct file *f)
 	return f->all->expect_more || f->origin != FOUND;
 }
 
-/* Return F's table of lines, or -1. Each call tries again, because it may be created later. */
+/* Return F's table of lines, or -1. After -1 the table may be created, so each call tries again. */
 static int file_lines(struct file *f)
 {
 	cleanup_fd int fd = -1;
@@ -345,7 +348,7 @@ static int file_add_reader(struct file *f, enum log_form form, bool create)
 		f->readers++;
 		f->refs++;
 	}
-	/* Open the table now: another job may have its name later. */
+	/* Open the table of lines now, because another job may have F's name later. */
 	if (f->key && form == LOG_STAMPED)
 		file_lines(f);
 	return 0;
@@ -399,7 +402,7 @@ void log_unref(struct log *log)
 
 /* --- size and bytes --- */
 
-/* Get the size of the merged index: as the job has published it, or else from the disk. */
+/* Get the size of the merged index that the job has published, or else read it from the disk. */
 static int file_index(struct file *f, struct index_size *ret)
 {
 	cleanup_fd int fd = -1;

@@ -18,9 +18,12 @@ struct files *files_new(void *owner, int dir_fd, const struct output_events *eve
 /* Drop the owner's reference to the table. Each file also has a reference. */
 void files_unref(struct files *all);
 int files_dir(const struct files *all);
-/* Call this before any file_get if output is fetched: only file_end then ends a new file. */
+/*
+ * Call this before any file_get if output is fetched. A new file then has not ended until file_end.
+ * Without this call, a new file has ended until file_begin.
+ */
 void files_expect_more(struct files *all);
-/* Mark those logs of job ID that have not ended as cut (log_is_cut). I/O thread. */
+/* Set log_is_cut for those logs of job ID that have not ended yet. I/O thread. */
 void files_cut(struct files *all, const char *id);
 /* End and forget the logs of job ID. Current readers can continue. I/O thread. */
 void files_forget(struct files *all, const char *id);
@@ -53,7 +56,7 @@ uint64_t file_grow(struct file *f, uint64_t size);
 void file_notify(struct file *f);
 /* Add MORE (1, 0 or -1) to the number of fetches of F in progress. Return the new number. */
 unsigned file_fetch(struct file *f, int more);
-/* If F has readers, open the files of this merged log, because their names will be removed. */
+/* If the merged log F has readers, open all its files, because their names will be removed. */
 void file_hold(struct file *f);
 
 bool file_is_read(struct file *f);

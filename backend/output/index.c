@@ -40,11 +40,14 @@ struct index {
 	struct key_table by_key;  /* the items of KEYS */
 	size_t keys_saved;	  /* keys on disk */
 	uint64_t keys_len;	  /* bytes of `merged.keys` on disk */
-	struct merge_record last; /* last closed record */
+	struct merge_record last; /* last encoded record */
 	struct index_size size;	  /* on disk */
 	uint8_t *out;		  /* encoded records that are not in BATCH */
 	size_t n_out, out_room;
-	/* If OPEN, the last record is OPEN_CHUNK of log OPEN_LOG, which may still grow. */
+	/*
+	 * If OPEN, the last record of OUT is not encoded yet. It is OPEN_CHUNK of log OPEN_LOG, and
+	 * may still grow.
+	 */
 	bool open;
 	uint32_t open_log;
 	struct chunk open_chunk;
@@ -160,8 +163,8 @@ static int index_load_file(struct index *x, bool sync)
 	if (err)
 		return err;
 	/*
-	 * Remove the invalid end, and sync the file. Otherwise a power cut could restore this end,
-	 * although the logs have other bytes at its offsets by then.
+	 * Remove the invalid records at the end, and sync the file. Otherwise a power cut could
+	 * restore them after the logs have got other bytes at their offsets.
 	 */
 	whole = index_place(x->size.records);
 	if ((uint64_t)st.st_size > whole) {
@@ -245,7 +248,7 @@ int index_size_read(int fd, struct index_size *ret)
 		return (int)got;
 	if (got < MERGE_HEAD || memcmp(bytes, merge_head, MERGE_HEAD) != 0)
 		return 0;
-	/* ST may be older than the head. */
+	/* If the head was written after disk_stat, st_size is too small. */
 	n = (max_of((uint64_t)st.st_size, (uint64_t)MERGE_HEAD) - MERGE_HEAD) / MERGE_RECORD;
 	for (unsigned i = 0; n > 0 && i < INDEX_TORN_MAX; i++, n--) {
 		got = disk_pread(fd, bytes, MERGE_RECORD, index_place(n - 1));
@@ -299,7 +302,7 @@ uint64_t index_bytes(const struct index *x)
 	return x->size.records > 0 ? index_place(x->size.records) + x->keys_len : 0;
 }
 
-/* Encode R as the last record of OUT, which index_grow has added. */
+/* Encode R into the space that index_grow has added to OUT. */
 static void index_put(struct index *x, const struct merge_record *r)
 {
 	merge_encode(r, index_appended(x) - 1, x->out + (x->n_out - 1) * MERGE_RECORD);
@@ -415,7 +418,7 @@ static void index_done(void *data)
 		x->size.stamps = b->last.stamps;
 		x->size.mtime = loop_time_ns();
 		b->n = 0;
-		/* Most logs are silent most of the time. */
+		/* Most logs are silent most of the time, so do not keep the buffer. */
 		free(take_ptr(b->bytes));
 	}
 	return b->written(b->data, b->work.err);

@@ -31,7 +31,7 @@ int index_size_read(int fd, struct index_size *ret);
 /*
  * Load the index of the job whose folder is ID in DIR_FD, and remove invalid records at its end.
  * SYNC is true if an earlier attempt has failed, perhaps between the removal and its sync. Return 0
- * or a negative errno. Any thread may call this; otherwise *RET belongs to the I/O thread.
+ * or a negative errno. Any thread may call this function. Only the I/O thread may use *RET.
  */
 int index_load(int dir_fd, const char *id, bool sync, struct index **ret);
 /*
@@ -52,7 +52,10 @@ size_t index_room(const struct index *x);
 /* If the merged log ends in the middle of a line, append a newline and return true. */
 bool index_end_line(struct index *x);
 
-/* index_appended: all records. index_written: the size on disk. index_bytes: that of the files. */
+/*
+ * index_appended: the number of all records. index_written: the part of the index on disk.
+ * index_bytes: the bytes of `merged` and `merged.keys` on disk.
+ */
 uint64_t index_appended(const struct index *x);
 const struct index_size *index_written(const struct index *x);
 uint64_t index_bytes(const struct index *x);

@@ -131,8 +131,8 @@ size_t lines_count(const char *p, size_t n)
 
 /*
  * Add N bytes with ENDS newlines to E. FIRST is the offset in these bytes at which a line first
- * begins; N if no line begins. MIDLINE is true if they end within a line. Return the number of
- * bytes in RET, which the caller appends to the table.
+ * begins; N if no line begins. MIDLINE is true if the N bytes end within a line. Return the number
+ * of bytes in RET, which the caller appends to the table.
  */
 static size_t lines_put(struct lines_encoder *e, int64_t ns, size_t n, size_t ends, size_t first,
 			bool midline, uint8_t ret[LINES_ADDED_MAX])
@@ -302,14 +302,16 @@ int lines_find(struct lines_reader *r, uint64_t weight, uint64_t place, struct l
 int lines_next(struct lines_reader *r, struct lines_record *ret)
 {
 	struct lines_record last = r->last;
+	uint64_t block = r->block;
 	size_t at = r->at, n;
 	int err;
 
-	assert(r->block != UINT64_MAX);
-	n = get_difference(r->bytes + at, r->n - at, &last, ret);
+	assert(block != UINT64_MAX);
+	/* R->n is 0 after an error of the disk. */
+	n = at < r->n ? get_difference(r->bytes + at, r->n - at, &last, ret) : 0;
 	if (n == 0 && r->n < LINES_BLOCK) {
 		/* The block may have grown. */
-		err = read_block(r, r->block);
+		err = read_block(r, block);
 		if (err < 0)
 			return err;
 		r->last = last;
@@ -323,7 +325,7 @@ int lines_next(struct lines_reader *r, struct lines_record *ret)
 	}
 	if (r->n < LINES_BLOCK)
 		return -ENOENT;
-	err = read_block(r, r->block + 1);
+	err = read_block(r, block + 1);
 	/* If a number decreases, the unsigned difference is huge, and may_follow rejects it. */
 	if (err == 0 &&
 	    !may_follow(&last, r->last.line.at - last.line.at, r->last.number - last.number))
@@ -333,7 +335,7 @@ int lines_next(struct lines_reader *r, struct lines_record *ret)
 		return 0;
 	}
 	/* Return to the last position, so that the caller can retry. */
-	if (read_block(r, r->block - 1) < 0)
+	if (read_block(r, block) < 0)
 		r->n = 0;
 	r->last = last;
 	r->at = at;

@@ -27,7 +27,7 @@
 
 struct lines_record {
 	struct spec_line line;
-	uint64_t number; /* from 0 */
+	uint64_t number; /* of the line in the log, from 0 */
 };
 
 /* The state of a table's writer. Plain data; all 0 for an empty log. */

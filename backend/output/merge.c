@@ -117,7 +117,7 @@ struct merge_lines {
 	const char *buf;
 	size_t len;
 	size_t at;    /* where the next line begins */
-	size_t whole; /* the offset after the next '\n' at or after AT; 0 if unknown */
+	size_t whole; /* offset after the next '\n', or LEN; merge_line sets it */
 };
 
 /* Move AT to the next line, and return it. */
@@ -208,7 +208,7 @@ static void merge_stamp(struct merge_window *w, const struct merge_style *style,
 
 typedef uint8_t merge_bytes __attribute__((vector_size(MERGE_STEP)));
 
-/* Return a mask with one bit for each byte of V, which is 0 or 255. */
+/* Return a mask with one bit for each byte of V. Each byte must be 0 or 255. */
 static inline uint64_t merge_bits(merge_bytes v)
 {
 #ifdef __SSE2__
@@ -315,7 +315,10 @@ static inline bool merge_block(struct merge_run *run, const struct merge_prefix 
 	return true;
 }
 
-/* Render lines a block at a time: drop those that W skips, then copy lines. Some may be left. */
+/*
+ * Render lines a block at a time: drop those that W skips, then copy lines. The caller must render
+ * the remaining lines.
+ */
 static void merge_run(struct merge_window *w, struct merge_lines *l,
 		      const struct merge_prefix *prefix)
 {

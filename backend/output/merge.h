@@ -4,9 +4,10 @@
  *
  * The file `merged` has a head of MERGE_HEAD bytes, then records of MERGE_RECORD bytes. A record
  * refers to LENGTH bytes at OFFSET of one log. END is the offset in the merged log at which the
- * rendering of the record ends. STAMPS is the number of lines that begin before END. The records of
- * one log are contiguous, from the log's first byte. The file `merged.keys` has one line for each
- * log, "KEY\tPREFIX\n". The number of a log is the number of its line, from 0.
+ * rendering of the record ends. STAMPS is the number of lines that begin before END. Of two
+ * successive records of the same log, the second refers to the bytes after the first. The first
+ * record of a log refers to the log's first byte. The file `merged.keys` has one line for each log,
+ * "KEY\tPREFIX\n". The number of a log is the number of its line, from 0.
  *
  * The rendering of a record begins with a newline if MERGE_NEWLINE is set. Then the bytes of the
  * record follow. The log's prefix is inserted before the first byte if MERGE_START is set. It is
@@ -56,7 +57,7 @@ struct merge_keys {
 };
 
 extern const uint8_t merge_head[MERGE_HEAD];
-/* The record before the first record of each index. */
+/* LAST of merge_follow and merge_next for the first record of an index. */
 extern const struct merge_record merge_start;
 
 /* NUMBER is the position in the index, from 0. A record at another position is not valid. */
@@ -65,13 +66,14 @@ void merge_encode(const struct merge_record *r, uint64_t number, uint8_t ret[MER
 int merge_decode(const uint8_t bytes[MERGE_RECORD], uint64_t number, struct merge_record *ret);
 
 /*
- * If R may follow LAST, count R in KEYS and return 0. Otherwise return -EINVAL. Bytes from a disk
- * are untrusted, but a record that passes this check can be rendered in bounded time and space.
+ * If R may follow LAST, add R's length to INDEXED of R's log, and return 0. Otherwise return
+ * -EINVAL. Bytes from a disk are untrusted, but a record that passes this check can be rendered in
+ * bounded time and space.
  */
 int merge_follow(struct merge_keys *keys, const struct merge_record *last,
 		 const struct merge_record *r);
 
-/* Append the lines of `merged.keys` in TEXT, up to an invalid one. Return their length. */
+/* Append the keys in TEXT (`merged.keys`) up to an invalid line. Return the valid lines' length. */
 size_t merge_keys_parse(struct merge_keys *keys, const char *text, size_t len);
 /* Append a new key, and return it. The key remains valid until merge_keys_clear. */
 struct merge_key *merge_keys_add(struct merge_keys *keys, const char *key, const char *prefix);

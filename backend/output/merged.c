@@ -11,8 +11,8 @@
 #include "spec/base/mem.h"
 
 #define MERGED_BATCH 64	 /* records read in one call */
-#define MERGED_KEPT  64	 /* logs whose descriptors, and stampers of a read, are kept, at most */
-#define MERGED_HELD  512 /* the same while the job is being removed */
+#define MERGED_KEPT  64	 /* most logs with open descriptors; most stampers of one read */
+#define MERGED_HELD  512 /* most logs with open descriptors while the job is being removed */
 
 struct merged_log {
 	char *key;
@@ -252,7 +252,7 @@ static int read_record(struct merged_read *m, const struct merge_record *r, uint
 		err = merged_open(m->m, l, MERGED_KEPT, &fd, &lines_fd, &own);
 	if (err < 0)
 		return err;
-	/* Each byte makes at least one byte of the rendering, so more bytes are not needed. */
+	/* Each byte of a log adds at least one byte to the rendering, so this is enough. */
 	want = (size_t)min_of((uint64_t)r->length, m->at - base + m->n);
 	got = file_read_sure(fd, m->src, want, r->offset);
 	style.prefix = l->prefix;
@@ -275,7 +275,7 @@ static int read_record(struct merged_read *m, const struct merge_record *r, uint
 	return whole ? 0 : got < 0 ? (int)got : -EBADMSG;
 }
 
-/* Render records until OUT is full, from record I on. Its rendering begins at BASE. */
+/* Render records from record I on, until OUT is full. The rendering of record I begins at BASE. */
 static int read_records(struct merged_read *m, int fd, const struct index_size *size, uint64_t i,
 			uint64_t base)
 {

@@ -19,7 +19,7 @@ struct order_source {
 	size_t first, n, room;
 	uint64_t bytes;	   /* bytes in the queue */
 	size_t position;   /* in the heap, from 1; 0 if no chunk waits */
-	uint64_t seq;	   /* breaks ties between equal times: the lower one is first */
+	uint64_t seq;	   /* breaks ties between equal times: the lower SEQ is first */
 	uint64_t flush_to; /* chunks before this byte wait only briefly (order_flush_early) */
 	unsigned expected; /* ticks for which all other sources wait (order_expect) */
 	bool open, reading;

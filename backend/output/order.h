@@ -48,7 +48,7 @@ void order_flush_early(struct order_source *s, uint64_t to);
 /* Remove the next chunk from its source. Return false if no chunk may be removed now. */
 bool order_next(struct order *o, struct order_source **ret_source, struct chunk *ret);
 bool order_may_go(const struct order *o);
-/* True if any chunk waits. Meanwhile, call order_tick each ORDER_TICK_MS. */
+/* True if any chunk waits. While this is true, call order_tick each ORDER_TICK_MS. */
 bool order_waits(const struct order *o);
 void order_tick(struct order *o);
 /* From now on, let order_next return all chunks without waiting. */

@@ -17,11 +17,12 @@
  *
  *	job     | what is under way                     | what ends it                    | next
  *	NEW     | work of an earlier job of this name   | that work has ended             | LOADING
- *	LOADING | the pool makes folder and reads index | done                            | OPEN
- *	        | logs that begin must wait             | a disk error                    | REFUSED
+ *	LOADING | the pool makes folder and reads       | done                            | OPEN
+ *	        | index; logs that begin must wait      | a disk error                    | REFUSED
  *	REFUSED | a pause of one second                 | the timer                       | NEW
- *	OPEN    | logs advance, and index is written    | the job is closed, and complete | GONE
- *	        |                                       | if its end was requested        |
+ *	OPEN    | logs advance, and index is written    | output_job_close; after         | GONE
+ *	        |                                       | output_job_end, only once the   |
+ *	        |                                       | index on disk is complete       |
  *	GONE    | work on the pool; can't be found      | that work has ended             | freed
  *
  *	log     | what is under way                     | what ends it                    | next
@@ -30,7 +31,7 @@
  *	        |                                       | a disk error                    | UNMADE
  *	UNMADE  | a pause of one second                 | the job's timer                 | NEW
  *	LIVE    | the writer writes                     | chunks must be read from disk   | READING
- *	        |                                       | its end, if it has no prefix    | ENDED
+ *	        |                                       | output_log_end, without PREFIX  | ENDED
  *	READING | the pool reads, and the writer writes | done                            | LIVE
  *	        |                                       | a disk error                    | UNREAD
  *	        |                                       | all of an ending log was read   | FED
@@ -59,7 +60,7 @@
 #include "spec/base/name.h"
 
 #define OUTPUT_RETRY_MS 1000
-#define OUTPUT_RETRIES	600 /* then the archive no longer waits for the merged log */
+#define OUTPUT_RETRIES	600 /* then output_is_merged is true, so the archive no longer waits */
 #define OUTPUT_DRAIN_MS 5000
 #define OUTPUT_STEP	(4u << 20) /* bytes that one step adds to an index, at most */
 
@@ -81,17 +82,21 @@ struct output_log {
 	uint32_t number;	     /* in the index */
 	struct order_source *source; /* NULL before the job is open, and without PREFIX */
 	enum log_life life;
-	bool ending;  /* output_log_end was called: the log is complete */
-	bool fetched; /* kxfs writes the log: its chunks have times, and SIZE is its whole size */
+	bool ending; /* output_log_end was called: the log is complete */
+	/*
+	 * True if kxfs writes the log. Then its chunks have times, and SIZE is its whole size.
+	 * False if a helper writes the log.
+	 */
+	bool fetched;
 	bool expected;
-	unsigned writers;    /* with work on the pool */
+	unsigned writers;    /* calls of output_log_enter without output_log_leave */
 	uint64_t size;	     /* bytes that are known to be on disk */
 	uint64_t seen;	     /* earlier bytes were passed to the order, or are an incomplete line */
 	uint64_t given;	     /* bytes that were passed to the order */
 	uint64_t readings;   /* how often the log was read to its end */
 	uint64_t due;	     /* unless FETCHED: kxfs must read until READINGS reaches this number */
-	uint64_t whole;	     /* in FED: records on disk with which the index has all of the log */
-	uint64_t table;	     /* unless FETCHED: counted size of the table of lines */
+	uint64_t whole;	     /* in FED: the log ends once this many records are on disk; or 0 */
+	uint64_t table;	     /* unless FETCHED: bytes of the table of lines that ROOM counts */
 	struct work work;    /* in MAKING and READING */
 	uint64_t found_size; /* in MAKING: size of the file */
 	uint64_t found_table; /* in MAKING and READING: size of the table of lines */
@@ -128,12 +133,12 @@ struct output_job {
 	bool unmarking;
 	struct order *order;
 	struct work load;	 /* in LOADING; in REFUSED, its ERR is the disk error */
-	struct index *index;	 /* NULL before OPEN; in LOADING, for the pool */
+	struct index *index;	 /* NULL before OPEN; in LOADING, only the pool uses it */
 	struct loop_timer tick;	 /* runs while chunks wait */
 	struct loop_timer retry; /* runs after a disk error */
 	bool posted;		 /* job_step is posted */
 	bool closed;
-	uint64_t published; /* bytes of the index that readers see */
+	uint64_t published; /* index_bytes when the index was last published */
 	enum job_trouble trouble;
 	unsigned retries; /* since the last successful write of the index */
 	enum job_end end;
@@ -351,7 +356,7 @@ static bool arrival_is_due(struct output *o, struct arrival *a)
 	return j->trouble == TROUBLE_FAILING || index_written(j->index)->records >= a->records;
 }
 
-/* Complete the arrivals whose output has arrived, of job ID or, if ID is NULL, of all jobs. */
+/* Complete the arrivals of job ID whose output has arrived. If ID is NULL, check all jobs. */
 static void arrivals_check(struct output *o, const char *id)
 {
 	struct arrival *a, *next;
@@ -465,7 +470,7 @@ static void make_done(void *data)
 
 	l->life = l->work.err < 0 ? LOG_UNMADE : LOG_LIVE;
 	if (l->work.err == 0) {
-		/* What exists now was counted when kxfs started. */
+		/* room_count has counted these bytes, and log_set_size will add them again. */
 		if (l->found_size > l->size)
 			room_add(l->job->output->room, (int64_t)l->size - (int64_t)l->found_size);
 		l->table = l->found_table;
@@ -647,8 +652,8 @@ static void log_finish(struct output_log *l)
 }
 
 /*
- * True if a part of L must be read from disk, and the order has space for it. Each line of a
- * fetched log may be a chunk. A read of a few MiB is then useless unless the order has much space.
+ * True if a part of L must be read from disk, and the order has space for it. In a fetched log each
+ * line may be a chunk, so one read may yield many chunks. Then read only if much space is left.
  */
 static bool log_is_behind(const struct output_log *l)
 {
@@ -748,7 +753,10 @@ bool output_is_unmerged(const struct output *o, const char *id)
 	/* After another error, assume that the mark exists: adding output again does no harm. */
 	if (!folder_path(path, id, NULL, UNMERGED) || disk_stat(dir, path, &st) != -ENOENT)
 		return true;
-	/* If the disk refused both the mark and the merged log, a helper may have written logs. */
+	/*
+	 * If the disk refused both the mark and the merged log, a helper may still have written
+	 * logs. The merged log lacks them.
+	 */
 	return folder_path(path, id, NULL, "merged") && disk_stat(dir, path, &st) == -ENOENT &&
 	       folder_path(path, id, NULL, "logs") && disk_list(dir, path, find_output, NULL) > 0;
 }
@@ -973,7 +981,7 @@ static void job_move(struct output_job *j)
 		loop_timer_stop(&j->tick);
 	else if (!loop_timer_is_set(&j->tick))
 		loop_timer_set(&j->tick, ORDER_TICK_MS);
-	/* The index has all output of J. End the last line of the merged log, then the log. */
+	/* Once the index has all output of J, end its last line, then end the merged log. */
 	if (j->end != END_REQUESTED || j->unmarking || !job_is_whole(j))
 		return;
 	if (index_end_line(j->index)) {
@@ -1193,7 +1201,10 @@ void output_job_remove(struct output *o, const char *id, room_fn done, void *dat
 	struct output_job *j = find_job(o, id);
 
 	assert(!j || j->closed);
-	/* Mark the logs now, because a fetch that finishes before the removal ends its log. */
+	/*
+	 * Do not wait for the removal: a fetch may end a log before it, and files_cut skips logs
+	 * that have ended.
+	 */
 	files_cut(o->files, id);
 	if (j)
 		job_go(j);
@@ -1215,7 +1226,7 @@ static void fetched(void *data)
 	struct output_job *j = find_job(o, file_id(f));
 
 	if (file_fetch(f, -1) == 0) {
-		/* No byte will arrive if the log has not begun, or another job has its name now. */
+		/* No byte will arrive if the log has not begun, or if its job was removed. */
 		if (!j || !file_is_listed(f) ||
 		    (file_key(f) ? !find_log(j, file_key(f)) : j->merged != f))
 			file_end(f);
@@ -1332,7 +1343,7 @@ void output_start(struct output *o)
 	room_count(o->room);
 }
 
-/* Finish the stop. kxfs abandons output that is not in the indexes on disk. */
+/* Finish the stop. The next start adds the output that the merged logs lack. */
 static void stop_now(void *data)
 {
 	struct output *o = data;
@@ -1360,7 +1371,10 @@ static bool job_is_ending(const struct output_job *j)
 	return true;
 }
 
-/* Finish the stop unless output or a finished job's merged log waits for a disk that works. */
+/*
+ * Finish the stop, unless a merged log still lacks output or its end. Do not wait for a merged log
+ * if the last write of its index has failed.
+ */
 static void stop_if_drained(void *data)
 {
 	struct output *o = data;

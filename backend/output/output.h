@@ -13,8 +13,8 @@
  *
  * The merged index sorts the lines of fetched logs by time, if they arrive within about a second
  * of each other (order.h). Lines of local logs are in the order in which kxfs reads them. Written
- * records never change. Each line has the prefix "ROLE/K ". A line ends with '\n', or with a '\r'
- * that is not followed by '\n', as TorchX prints lines.
+ * records never change. As in the output of TorchX, each line has the prefix "ROLE/K ", and a line
+ * ends with '\n', or with a '\r' that is not followed by '\n'.
  */
 #pragma once
 
@@ -57,8 +57,8 @@ void output_stop(struct output *o, loop_fn fn, void *data);
  */
 struct output_job *output_job_open(struct output *o, const char *id);
 /*
- * Begin the log KEY of J. After a restart of kxfs, call this again as soon as the log is known.
- * Return 0, or -EINVAL if KEY or PREFIX is invalid.
+ * Begin the log KEY of J. After a restart of kxfs, call this again as soon as kxfs knows that the
+ * log exists. Return 0, or -EINVAL if KEY or PREFIX is invalid.
  *
  * The merged log has PREFIX, such as "trainer/0 ", before each line of this log. If PREFIX is NULL,
  * the merged log does not contain this log, and a log_writer must write it. A log that has ended

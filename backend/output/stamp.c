@@ -31,7 +31,10 @@ struct stamper *stamper_new(int fd)
 	return s;
 }
 
-/* Set NOW to the record of the line that contains byte OFFSET. KNOWN is false if there is none. */
+/*
+ * Set NOW to the record of the line that contains byte OFFSET, and KNOWN to true. If there is no
+ * such record, set KNOWN to false.
+ */
 static void stamper_find(struct stamper *s, uint64_t offset)
 {
 	if (s->known && s->now.line.at <= offset) {

@@ -7,7 +7,9 @@
  *	WAITING | output.c creates the log's file      | it exists, or can't be made   | OPENING
  *	OPENING | the pool opens it, repairs its table | done                          | READY
  *	        |                                      | a disk error                  | FAILED
- *	READY   | nothing                              | a flush                       | WRITING
+ *	READY   | nothing                              | log_writer_flush              | WRITING
+ *	        |                                      | log_writer_known              | LOOKING
+ *	        |                                      | log_writer_sync               | SYNCING
  *	WRITING | the pool writes a batch              | done, and no more was flushed | READY
  *	        |                                      | a disk error                  | FAILED
  *	LOOKING | the pool reads the end of the log    | done                          | READY
@@ -31,7 +33,7 @@
 /*
  * Limits of the bytes that wait for the disk: of one log, and of all logs together. Each log may
  * always have PENDING_LEAST. The limits are high because disks commonly pause for some tenths of a
- * second, and kxfs must fetch refused lines again.
+ * second. When a limit is reached, kxfs must fetch the next lines again later.
  */
 #define PENDING_ONE   (32u << 20)
 #define PENDING_ALL   (128u << 20)
@@ -67,7 +69,7 @@ struct log_writer {
 	char *id, *key;
 	int fd;
 	uint64_t on_disk; /* bytes on disk */
-	bool timed;	  /* false if something else has the table's name, such as a directory */
+	bool timed;	  /* the table of lines is a regular file, so it can be used */
 	unsigned gaps;	  /* on disk when the log was opened */
 	struct batch work;
 	struct spec_logline_known known; /* in LOOKING */
@@ -202,7 +204,10 @@ static void open_work(void *data)
 		w->err = gaps_begin(w);
 }
 
-/* Find the record of byte AT's line. If records before it have the same time, find the first. */
+/*
+ * Find the record of the line that contains byte AT. If the records directly before it have the
+ * same time, find the first of them.
+ */
 static int find_first(struct lines_reader *r, uint64_t at, struct lines_record *ret)
 {
 	struct lines_record before;
@@ -366,7 +371,7 @@ static void open_done(void *data)
 	return w->events.opened(w->events.data, min_of(w->err, 0));
 }
 
-/* The log's file exists now, or could not be created. Then opening it normally fails, too. */
+/* The log's file exists now, or could not be created. In the second case, open_work fails, too. */
 static void writer_open(void *data)
 {
 	struct log_writer *w = data;

@@ -17,7 +17,10 @@
 struct log_writer;
 
 struct log_writer_events {
-	/* The log is open (ERR is 0), or can't be opened. After an error, W can't be used. */
+	/*
+	 * Called when the log is open (ERR is 0), or can't be opened (ERR is a negative errno). In
+	 * the second case W can only be closed.
+	 */
 	void (*opened)(void *data, int err);
 	/*
 	 * Called when all flushed lines are written (ERR is 0), or when the disk has failed with
@@ -48,9 +51,9 @@ bool log_writer_has_room(const struct log_writer *w, size_t n);
 void log_writer_add(struct log_writer *w, int64_t ns, const char *bytes, size_t n);
 /* Write all lines added so far. */
 void log_writer_flush(struct log_writer *w);
-/* Record a gap: output is lost here. The record is on disk before any further bytes. */
+/* Record that output is lost at this point (a gap). The gap is on disk before any further bytes. */
 void log_writer_lost(struct log_writer *w);
-/* Return the number of gaps on record when the log was opened. */
+/* Return the number of gaps that were recorded when the log was opened. */
 unsigned log_writer_gaps(const struct log_writer *w);
 /* Return the number of bytes not written yet. */
 size_t log_writer_pending(const struct log_writer *w);

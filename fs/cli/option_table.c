@@ -130,7 +130,7 @@ SETTER(set_check_kind)
 	return set_text(o, def, value, ret_text);
 }
 
-/* SOURCE, which is parsed later, may name one of these kinds. */
+/* Read the kinds now: SOURCE, which is parsed later, may name one of them. */
 SETTER(set_kinds)
 {
 	return kind_files_add(&o->kinds, value, ret_text);

@@ -89,7 +89,7 @@ static bool set_generic(struct options *o, const char *word, const char *name)
 	return true;
 }
 
-/* Refuse WORD. Unless NEAR is NULL, suggest it with DASHES before it. */
+/* Refuse the option WORD. If NEAR is not NULL, suggest the option NEAR, with DASHES before NEAR. */
 static int refuse_option(const char *word, const char *dashes, const char *near, char **ret_text)
 {
 	return refuse(-EINVAL, ret_text, "%s: unknown option; %s%s%s%skxfs --help lists all", word,
@@ -106,7 +106,7 @@ static const struct spec_option *run_option_find(const char *name)
 	return kind ? spec_option_find(kind->options, name) : NULL;
 }
 
-/* VALUE is NULL if the option was given without one. */
+/* VALUE is NULL if the option was given without a value. */
 static int run_option_add(struct options *o, const struct spec_option *option, const char *value,
 			  char **ret_text)
 {
@@ -119,7 +119,11 @@ static int run_option_add(struct options *o, const struct spec_option *option, c
 	return 0;
 }
 
-/* Return the kind that defines the values of option NAME, preferably a kind of SOURCE. */
+/*
+ * Return the kind whose definition of the option NAME applies. For a mount, prefer a kind that
+ * SOURCE can mean and that has the option. Otherwise return the kind that SOURCE names. If SOURCE
+ * names no kind, return any kind that has the option.
+ */
 static const struct spec_kind *meant_kind(const struct options *o, const char *name)
 {
 	const struct spec_kind *kind = spec_kind_find(&o->kinds, o->backend);
@@ -135,8 +139,8 @@ static const struct spec_kind *meant_kind(const struct options *o, const char *n
 }
 
 /*
- * If SOURCE names a kind of a cluster, this kind must have the options. With local:, the options of
- * all kinds are valid, because a dry run may convert a document for any kind.
+ * If SOURCE names a kind, as in job:NAMESPACE, this kind must have the options. With local:, the
+ * options of all kinds are valid, because a dry run may convert a document for any kind.
  */
 static int run_options_check(const struct options *o, char **ret_text)
 {
@@ -298,7 +302,7 @@ static int refuse_unknown(const struct spec_kinds *kinds, const char *text, char
 
 /*
  * Parse SOURCE, [BACKEND:][CONTEXT/]NAMESPACE. The text before the first ':' is BACKEND only if
- * there is such a backend. CONTEXT ends at the last '/', because it may contain both characters.
+ * there is such a backend. CONTEXT ends at the last '/', because CONTEXT may contain ':' and '/'.
  */
 static int set_source(struct options *o, const char *text, char **ret_text)
 {
@@ -411,8 +415,8 @@ static bool is_helper(const char *name)
 }
 
 /*
- * Return an error text if kxfs can't do what LETTER, a result of getopt, requests. Return NULL if
- * kxfs does that anyway, or if LETTER only concerns mount(8).
+ * LETTER is a result of getopt. If kxfs does not support the option LETTER, return an error text.
+ * Return NULL for supported options, and for options that kxfs can ignore.
  */
 static const char *not_done(int letter)
 {
@@ -432,8 +436,9 @@ static const char *not_done(int letter)
 
 /*
  * Convert the command line of the helper, mount.kxfs SOURCE MOUNTPOINT [-sfnv] [-N NAMESPACE] [-t
- * TYPE] [-o OPTIONS], to one of kxfs, which uses some letters differently. Return a malloc'ed array
- * of texts that are borrowed from ARGV, or NULL with a message in *RET_TEXT.
+ * TYPE] [-o OPTIONS], to a command line of kxfs. Some letters have another meaning in kxfs.
+ * Return a malloc'ed array of texts that are borrowed from ARGV, or NULL with a message in
+ * *RET_TEXT.
  */
 static char **helper_args(int *argc, char **argv, char **ret_text)
 {

@@ -32,7 +32,7 @@ enum options_action {
 struct options {
 	enum options_action action;
 	struct spec_kinds kinds;
-	/* SOURCE as given, or a text for messages */
+	/* SOURCE as given; if not given, a description for messages */
 	char *source;
 	char *backend;	  /* "local", "volcano" ...; "" if not given */
 	char *context;	  /* "" if not given */

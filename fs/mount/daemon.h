@@ -16,8 +16,8 @@
 
 /*
  * Call this first in main. Make sure that the descriptors 0 to 2 are open, ignore SIGPIPE, and
- * close all descriptors above 2 except KEEP (-1 for none), which becomes close-on-exec. A daemon
- * must not keep a pipe of its caller open, nor pass it to jobs.
+ * close all descriptors above 2 except KEEP. Make KEEP close-on-exec. If KEEP is -1, close them
+ * all. A daemon must not keep a pipe of its caller open, nor pass it to jobs.
  */
 void daemon_prepare(int keep);
 
@@ -35,8 +35,9 @@ int daemon_fork(int *ret_up_fd, int *ret_status);
 
 /*
  * Leave the parent's terminal, session and working directory. Then report success through UP_FD,
- * close it, and the parent exits. In the foreground UP_FD is -1: only change the working directory.
- * Return 0 or a negative errno. After -EPIPE this process must end, because the parent was killed.
+ * and close UP_FD. The parent then exits. In the foreground UP_FD is -1: only change the working
+ * directory. Return 0 or a negative errno. After -EPIPE this process must end, because the parent
+ * was killed.
  */
 int daemon_ready(int up_fd);
 

@@ -280,7 +280,10 @@ static bool is_dead(const char *path)
 	       (errno == ENOTCONN || errno == ECONNABORTED);
 }
 
-/* Unmount dead mounts of kxfs on PATH. Refuse a live kxfs, and other dead file systems. */
+/*
+ * Unmount dead mounts of kxfs on PATH. Refuse PATH if a live kxfs is mounted there, or a dead file
+ * system that is not kxfs.
+ */
 static int replace_dead(const char *path, char **ret_text)
 {
 	for (int i = 0; i < MAX_DEAD && is_kxfs(path); i++) {

@@ -22,7 +22,8 @@ int mountpoint_passed(const char *name);
 
 /*
  * Set *RET_PATH to the canonical path of NAME, malloc'ed. NAME is a directory, possibly with a dead
- * mount, or a passed descriptor, which is copied. Return 0, or a negative errno with a message.
+ * mount. If NAME is a passed descriptor (mountpoint_passed), *RET_PATH becomes a copy of NAME.
+ * Return 0, or a negative errno with a message.
  */
 int mountpoint_resolve(const char *name, char **ret_path, char **ret_text);
 
@@ -48,16 +49,19 @@ struct mountinfo {
 	char *type;
 };
 
-/* Set *RET to the mount that contains PATH. Return 0 or a negative errno. The caller clears it. */
+/*
+ * Set *RET to the mount that contains PATH. Return 0 or a negative errno. The caller clears *RET in
+ * both cases.
+ */
 int mountinfo_of(const char *path, struct mountinfo *ret);
 
 /* True if process PID has no mount of kxfs at PATH in its namespace. False if unknown. */
 bool mountinfo_process_lacks(int pid, const char *path);
 
 /*
- * Set *RET to M as it is mounted now: renaming a parent directory changes its path. Return 0,
- * -ENOENT if M is not mounted, or another negative errno if kxfs can't read the list of mounts. The
- * caller clears *RET.
+ * Set *RET to the current data of the mount M. Its path may have changed, because a parent
+ * directory was renamed. Return 0, -ENOENT if M is not mounted, or another negative errno if kxfs
+ * can't read the list of mounts. The caller clears *RET.
  */
 int mountinfo_now(const struct mountinfo *m, struct mountinfo *ret);
 

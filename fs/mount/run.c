@@ -5,8 +5,8 @@
  * thread.
  *
  * kxfs capture only captures output and results of jobs. It has no mount point, no tree, no submit/
- * and no session. The pool writes the file STATE/metrics, whose contents a mount shows as
- * .kxfs/metrics.
+ * and no session. A mount shows its metrics in .kxfs/metrics. kxfs capture writes them to the file
+ * STATE/metrics instead, on the pool.
  */
 #include "fs/mount/run.h"
 
@@ -30,7 +30,7 @@
 #include "fs/vfs/fs.h"
 #include "spec/base/mem.h"
 
-/* upper bound of the time that an end takes without backend_stop, in s */
+/* the longest time that ending a run takes, not counting backend_stop, in s */
 #define END_S	     11
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 /* after this time, a message shows why mounting takes long */
@@ -45,7 +45,7 @@ struct mount_run {
 	struct options *options;
 	struct loop *loop;
 	struct loop_timer notice, expire;
-	/* records in the state directory that the run is ending */
+	/* the work item that records STATE_ENDING in the state directory */
 	struct work ending;
 	struct backend *backend;
 	struct fs *fs;
@@ -58,7 +58,7 @@ struct mount_run {
 	struct state *state;
 	struct session *session;
 	/* Only kxfs capture uses the members up to METRICS_ERR. */
-	sem_t over; /* posted by the signal that ends the capture */
+	sem_t over; /* posted when a signal ends the capture */
 	struct loop_timer metrics_timer;
 	struct work metrics;
 	int metrics_err;     /* result of the last write */
@@ -83,7 +83,10 @@ static void clear(struct mount_run *r)
 	free(r->home);
 }
 
-/* Jobs run in the working directory; inside the mount, they would keep it busy forever. */
+/*
+ * Jobs run in the working directory. Refuse a directory inside the mount, because the jobs would
+ * keep the mount busy forever.
+ */
 static int check_work_dir(struct mount_run *r, char **why)
 {
 	r->work_dir = getcwd(NULL, 0);
@@ -180,8 +183,8 @@ static int choose_state(const struct mount_run *r, char **ret, char **why)
 
 /*
  * If the disk is read-only, make the mount read-only, too, so that users still see the files. But
- * refuse a capture, and a passed descriptor, whose mount kxfs can't make read-only. If the disk is
- * full, mount normally, so that users can free space by removing jobs.
+ * refuse a capture. Also refuse a passed descriptor, because kxfs can't make its mount read-only.
+ * If the disk is full, mount normally, so that users can free space by removing jobs.
  */
 static int heed_flaw(struct mount_run *r, char **why)
 {
@@ -252,9 +255,9 @@ static void on_expired(void *tree, const char *file, const char *digest)
 }
 
 /*
- * rm -r of the whole mount follows the order of this table. When it removes jobs/, the jobs are
- * cancelled and move to history/. So history/ comes first: rm has finished with it by then, and the
- * jobs remain.
+ * rm -r of the whole mount removes the directories in the order of this table. Its removal of jobs/
+ * cancels the jobs, and kxfs moves them to history/. history/ comes before jobs/, so that rm does
+ * not remove these jobs from history/.
  */
 static void make_root(struct mount_run *r)
 {
@@ -541,7 +544,10 @@ static bool end(struct mount_run *r)
 	return stopped && idle;
 }
 
-/* Run what follows the fork: in the child, or in the only process in the foreground. */
+/*
+ * Do everything that follows the fork. This runs in the child; in the foreground, in the only
+ * process.
+ */
 static int live(struct mount_run *r, char **why)
 {
 	int err;

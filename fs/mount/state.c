@@ -24,7 +24,10 @@
 /* how long to wait until a killed process releases the lock */
 #define DEAD_MS 5000
 
-/* The number changes with the format of the state directory, and with the helpers' protocol. */
+/*
+ * Increase the number in VERSION_TEXT when the format of the state directory, or the protocol of
+ * kxfs's helper processes, changes.
+ */
 #define VERSION_FILE "version"
 #define VERSION_TEXT "kxfs state 5\n"
 #define VERSION_MAX  64
@@ -38,8 +41,9 @@ struct state {
 	char *dir;
 	char *mountpoint;
 	/*
-	 * Locks on the directory and on STATE/lock: somebody may remove STATE/lock, but other
-	 * machines that share the file system see only locks of files.
+	 * kxfs locks both the directory and STATE/lock. The lock of the directory protects it even
+	 * if somebody removes STATE/lock. But other machines that share the file system see only
+	 * the lock of the file.
 	 */
 	int dir_fd, lock_fd;
 	int flaw; /* -EROFS, -ENOSPC or -EDQUOT if writes fail, else 0 */
@@ -94,7 +98,10 @@ int state_default(const char *key, char **ret, char **ret_text)
 	return 0;
 }
 
-/* Return DIR's canonical path, malloc'ed; its end need not exist. NULL and errno on failure. */
+/*
+ * Return DIR's canonical path, malloc'ed. The last components of DIR need not exist. On failure
+ * return NULL and set errno.
+ */
 static char *canonical(const char *dir)
 {
 	cleanup_free char *head = text_copy(dir);
@@ -184,8 +191,8 @@ static int read_holder(const struct state *s, struct holder *ret)
 }
 
 /*
- * True if the holder is ending: STATE/lock shows this phase, or the process no longer has its
- * mount. kxfs can check that only in its own pid namespace.
+ * True if the holder is ending: STATE/lock shows this phase, or the holder's mount is gone. kxfs
+ * can check the mount only if the holder is in the same pid namespace.
  */
 static bool is_ending(const struct holder *h)
 {
@@ -228,7 +235,10 @@ static int refuse_held(const struct state *s, const struct holder *h, char **ret
 
 /* --- the directory's contents --- */
 
-/* True if there is only lost+found, and what a kxfs that was killed at its first start left. */
+/*
+ * True if the directory is empty. Ignore lost+found, and files that remain if kxfs was killed at
+ * its first start.
+ */
 static bool is_empty(const struct state *s)
 {
 	static const char *const made[] = {".",	       "..",	 LOCK_FILE,
@@ -249,9 +259,10 @@ static bool is_empty(const struct state *s)
 }
 
 /*
- * Check that the directory belongs to this user, and is empty or of this version. Refuse another
- * version, whose jobs may still run there, and a directory with another purpose, such as $HOME.
- * Until this has returned 0, kxfs changes nothing in the directory, not even its permissions.
+ * Check that the directory belongs to this user, and is empty or has the version VERSION_TEXT.
+ * Refuse a directory of another version of kxfs, because jobs of that version may still run there.
+ * Refuse a directory with another purpose, such as $HOME. Until this has returned 0, kxfs changes
+ * nothing in the directory, not even its permissions.
  */
 static int check_ours(const struct state *s, char **ret_text)
 {
@@ -296,7 +307,10 @@ static int check_ours(const struct state *s, char **ret_text)
 		      path, path, (int)strlen(VERSION_TEXT) - 1, VERSION_TEXT, path);
 }
 
-/* True if a mount is still useful: users can read files, and free space by removing some. */
+/*
+ * True if a mount is useful despite ERR: users can still read files, or free space by removing
+ * files.
+ */
 static bool is_disk_flaw(int err)
 {
 	return err == -EROFS || err == -ENOSPC || err == -EDQUOT;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds and opens the state directory. kxfs accepts a directory only if it belongs to this user,
- * has this version (STATE/version) or is empty, and is not used by another mount. kxfs changes
- * nothing in a directory that it refuses. It locks the directory and STATE/lock with flock(), so
- * the kernel releases the locks when the process ends. The text of STATE/lock is for people, and
- * for processes that wait for the lock. STATE/ready exists while the mount or kxfs capture is up;
- * probes check it.
+ * Finds and opens the state directory. kxfs accepts a directory only if it belongs to this user and
+ * no other mount uses it. The directory must be empty, or STATE/version must have the version that
+ * this kxfs uses. kxfs changes nothing in a directory that it refuses. It locks the directory and
+ * STATE/lock with flock(), so the kernel releases the locks when the process ends. The text of
+ * STATE/lock is for people, and for processes that wait for the lock. STATE/ready exists while the
+ * mount or kxfs capture is up; probes check it.
  */
 #pragma once
 
@@ -22,8 +22,8 @@ struct state;
 int state_check(const char *dir, char **ret_text);
 
 /*
- * Set *RET to the default for KEY, such as $XDG_STATE_HOME/kxfs/KEY, malloc'ed. Return 0, or a
- * negative errno with a message in *RET_TEXT.
+ * Set *RET to the path of the default state directory with the name KEY (backend_key), such as
+ * $XDG_STATE_HOME/kxfs/KEY, malloc'ed. Return 0, or a negative errno with a message in *RET_TEXT.
  */
 int state_default(const char *key, char **ret, char **ret_text);
 

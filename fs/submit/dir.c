@@ -299,8 +299,9 @@ static void dir_rename_over(void *data, int err)
 }
 
 /*
- * Launch NEW contents under the new name, and return true. If a process is writing the file, or a
- * launch is in progress, return false: then the writer's close gets the result.
+ * If the new name is a submitting name, and the file has NEW contents (upload.h), launch them under
+ * the new name, free C, and return true. Otherwise return false. Also return false if a process is
+ * writing the file, or a launch is in progress: then the writer's close gets the result.
  */
 static bool dir_rename_launches(struct dir_change *c)
 {
@@ -322,13 +323,17 @@ static void dir_renamed(void *data, int err)
 	if (!err)
 		launch_renamed(c->s, c->upload, c->newname, c->process, c->ticket);
 	/*
-	 * a writer may have closed the scratch file during the rename; nothing has launched it yet
+	 * If the old name does not submit, a writer may have closed the file under that name during
+	 * the rename. Then nothing has launched the contents yet.
 	 */
 	if (err || spec_name_submits(c->name) || !dir_rename_launches(c))
 		dir_rename_over(c, err);
 }
 
-/* The bytes are in memory, so their state is known. Launch and rename, or only rename. */
+/*
+ * Called when the bytes are in memory, so their state is not FOUND any more. If the contents must
+ * be launched, launch and rename; otherwise only rename.
+ */
 static void dir_rename_go(void *data, int err)
 {
 	struct dir_change *c = data;

@@ -33,8 +33,8 @@ struct open_file {
 	bool writable;
 	struct upload_writer writer; /* in the upload's list, if WRITABLE */
 	struct file_owner owner;
-	/* the thread that wrote last; its process, or that process's parent (file_check_end) */
-	pid_t wrote_tid;
+	pid_t wrote_tid; /* the thread that wrote last; 0 if unknown */
+	/* the process of that thread; after file_check_end perhaps the parent of this process */
 	pid_t wrote;
 	bool looked; /* true if file_look has run */
 	struct holders holders;
@@ -78,7 +78,10 @@ static bool is_writable(const struct fuse_file_info *fi)
 	return (fi->flags & O_ACCMODE) != O_RDONLY;
 }
 
-/* Save a change through H soon. If H has contents of its own, its close saves them. */
+/*
+ * Called after a change through H. Save the change soon, unless H has contents of its own: then the
+ * close of H saves them.
+ */
 static void file_changed(struct open_file *h)
 {
 	if (!h->writer.content)
@@ -292,7 +295,10 @@ static void file_on_read(struct fs *fs, fuse_req_t req, struct node *node, size_
 		       upload_read(h->upload, h->writable ? &h->writer : NULL, buf, size, off));
 }
 
-/* Before the first change through H, by thread TID: check whether /proc shows H's writer. */
+/*
+ * Called before the first change through H, which thread TID makes. Check whether /proc shows the
+ * process that writes.
+ */
 static void file_look(struct open_file *h, pid_t tid, uint64_t ino)
 {
 	struct submit *s = h->s;
@@ -427,7 +433,10 @@ static const struct node_class file_class = {
 
 struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u)
 {
-	/* the tag is not the name: a renamed file keeps its node, and another may get the name */
+	/*
+	 * The tag is not the name: a renamed file keeps its node, and another file may get the old
+	 * name.
+	 */
 	char *tag cleanup_free = text_print("%ju", (uintmax_t)upload_id(u));
 	unsigned taken = upload_taken(u);
 	bool fresh;

@@ -145,7 +145,10 @@ static void launch_on_text(void *data, int err)
 	launch_finish(l);
 }
 
-/* True if the file still shows what was launched, and has or gets a submitting name. */
+/*
+ * True if the file still shows the launched contents, and has a submitting name, or gets one by the
+ * rename that waits for this launch.
+ */
 static bool launch_is_shown(const struct launch *l)
 {
 	char name[NAME_MAX + 1];
@@ -155,7 +158,7 @@ static bool launch_is_shown(const struct launch *l)
 	return submits && upload_shown(l->upload) == l->version;
 }
 
-/* In dryrun/, replace the file's contents by the manifest. */
+/* Called with the backend's result. In dryrun/, replace the file's contents by the manifest. */
 static void launch_on_reply(void *data, const struct backend_result *r)
 {
 	struct launch *l = data;
@@ -266,7 +269,7 @@ static void launch_saved(void *data, int err)
 
 /* --- making a launch --- */
 
-/* Make a launch of U, which is open, as NAME, with a copy of W's contents (upload_copy). */
+/* Make a launch of a copy of W's contents (upload_copy) under the name NAME. U must be open. */
 static struct launch *launch_new(struct submit *s, struct upload *u, const struct upload_writer *w,
 				 const char *name, struct file_owner owner)
 {
@@ -400,7 +403,10 @@ void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 		if (!err)
 			l = launch_new(s, u, w, name, owner);
 	}
-	/* A later close of W must not submit this again: another writer may have closed by then. */
+	/*
+	 * A later close of W must not submit the same contents again, because another writer may
+	 * have closed the file by then.
+	 */
 	if (submits)
 		upload_submitted(u, w, l ? l->number : 0);
 	if (err)
@@ -471,9 +477,9 @@ static void launch_show_loss(struct submit *s, const struct name_loss *loss, pid
 }
 
 /*
- * PROCESS takes a file from its writers with the request TICKET. Return the process whose own
- * handles keep the file: PROCESS while the request waits; else 0, because PROCESS may have opened
- * the file again.
+ * PROCESS takes a file from its writers with the request TICKET. Return the process whose writers
+ * don't lose the file. While the request waits, this is PROCESS. Afterwards return 0, because
+ * PROCESS may have opened the file again.
  */
 static pid_t launch_keeper(const struct submit *s, pid_t process, uint64_t ticket)
 {

@@ -91,7 +91,7 @@ static bool end(struct name *n, uint64_t number)
 	return true;
 }
 
-/* Take ownership of the reference to U. */
+/* Make U the file of N. Take ownership of the reference to U. */
 static void attach(struct names *all, struct name *n, struct upload *u)
 {
 	n->file = u;
@@ -101,9 +101,9 @@ static void attach(struct names *all, struct name *n, struct upload *u)
 }
 
 /*
- * Take N's file from its writers, except those that PROCESS has opened. The caller then changes the
- * name under the same lock. Otherwise a close in between would succeed, but kxfs would never launch
- * its contents.
+ * Take N's file from its writers, except those that PROCESS has opened. The caller must change the
+ * name before it releases the lock. Otherwise the close of a writer could succeed before the change
+ * of the name, but kxfs would never launch the writer's contents.
  */
 static void displace(struct names *all, struct name *n, pid_t process, struct name_loss *ret)
 {

@@ -5,8 +5,8 @@
  * (upload.h).
  *
  * Launches are numbered in the order of their start. A late result of an older launch never
- * replaces a newer one. A result belongs to the name under which the contents were launched, even
- * if the file has been renamed since.
+ * replaces the result of a newer launch. A result belongs to the name under which the contents were
+ * launched, even if the file has been renamed since.
  */
 #pragma once
 
@@ -23,7 +23,10 @@
 
 enum submit_name { SUBMIT_NAME_FILE, SUBMIT_NAME_JOB, SUBMIT_NAME_ERROR };
 
-/* Return 0 if users may make a file NAME; -EINVAL, -ENAMETOOLONG, or -EPERM for a result's name. */
+/*
+ * Return 0 if users may make a file NAME. Return -EINVAL or -ENAMETOOLONG if NAME is invalid, or
+ * -EPERM if NAME is the name of a result (.job, .error).
+ */
 int submit_name_check(const char *name);
 /* Return the kind of NAME: a file, BASE.job or BASE.error. Set RET_BASE to BASE, if any. */
 enum submit_name submit_name_kind(const char *name, char ret_base[NAME_MAX + 1]);
@@ -69,7 +72,7 @@ bool names_of(struct names *all, const struct upload *u, char ret[NAME_MAX + 1])
  * file. This is reported only if the file had a submitting name.
  */
 struct name_loss {
-	pid_t writer; /* -1 if unknown; 0 if no writer has lost the file */
+	pid_t writer; /* the writer's process; -1 if unknown; 0 if no writer has lost the file */
 	/* number of a launch (names_begin) for the NAME.error that explains the loss */
 	uint64_t number;
 	char name[NAME_MAX + 1];
@@ -90,9 +93,12 @@ bool names_expire(struct names *all, struct upload *u, uint64_t version);
 
 /* Start a launch of NAME, and return its number. One of the next three functions must end it. */
 uint64_t names_begin(struct names *all, const char *name);
-/* End launch NUMBER, which was accepted. Remove NAME.error, unless a newer one has ended. */
+/* End launch NUMBER, which was accepted. Remove NAME.error, unless a newer launch has ended. */
 void names_accepted(struct names *all, const char *name, uint64_t number);
-/* End launch NUMBER, which was refused. ERROR becomes NAME.error, unless a newer one has ended. */
+/*
+ * End launch NUMBER, which was refused. Make ERROR the text of NAME.error, unless a newer launch
+ * has ended.
+ */
 void names_refused(struct names *all, const char *name, uint64_t number, const char *error,
 		   struct file_owner owner);
 /* End a launch of NAME that has no result. */

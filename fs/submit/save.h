@@ -23,7 +23,7 @@ struct submit {
 	const char *name; /* "submit" or "dryrun" */
 	bool dry;	  /* true for dryrun/ */
 	struct file_owner us;
-	char *dir; /* STATE/submit */
+	char *dir; /* STATE/submit or STATE/dryrun */
 	int dir_fd;
 	struct lock lock;
 	struct uploads *files;
@@ -42,7 +42,7 @@ typedef void (*save_fn)(void *data, int err);
 enum save_what {
 	SAVE_BYTES, /* write the file's changes to disk */
 	SAVE_SYNC,  /* SAVE_BYTES, then sync the file */
-	/* if the file is open, read its bytes; FOUND contents become LAUNCHED or NEW */
+	/* read the bytes of an open file; change the state FOUND to LAUNCHED or NEW */
 	SAVE_LOAD,
 	SAVE_RENAME, /* rename the file on disk to TEXT, or remove it if TEXT is NULL */
 	SAVE_TEXT,   /* replace the file's contents on disk by TEXT */

@@ -32,7 +32,8 @@ struct uploads {
 /* The contents that a file shows, or that one handle has. Under the lock. */
 struct content {
 	/*
-	 * one for the file, one for each handle; contents with several references must not change
+	 * one if the file shows the contents, one for each handle that has them; contents with
+	 * several references must not change
 	 */
 	unsigned refs;
 	char *bytes;
@@ -59,7 +60,8 @@ enum upload_name { UPLOAD_UNNAMED, UPLOAD_SCRATCH, UPLOAD_SUBMITS };
  *	          | no name                                   |
  *	CHANGED   | the disk lacks a change                   | a save is queued: REQUESTED
  *	REQUESTED | the disk lacks a change, a save is queued | the save begins: SAVING
- *	SAVING    | the save is running                       | done: SAVED; else: CHANGED
+ *	SAVING    | the save is running                       | done: SAVED
+ *	          |                                           | a change, or an error: CHANGED
  */
 enum upload_disk { UPLOAD_SAVED, UPLOAD_CHANGED, UPLOAD_REQUESTED, UPLOAD_SAVING };
 
@@ -76,7 +78,7 @@ struct upload {
 	bool loaded; /* false if SHOWN has only its size */
 	/* the contents that changed last, if a handle has them; NULL if SHOWN changed last */
 	const struct content *latest;
-	uint64_t charged; /* part of all->scratch */
+	uint64_t charged; /* how many bytes of this file all->scratch counts */
 	struct attr attr;
 	struct upload_writer *writers;
 	enum upload_disk disk;
@@ -206,7 +208,10 @@ static struct content *content_to_change(struct upload *u, struct upload_writer 
 	return c;
 }
 
-/* The bytes of C have changed; clear a flaw that no longer applies. */
+/*
+ * Called when the bytes of C have changed. Give C a new version, and clear a flaw that no longer
+ * applies.
+ */
 static void changed(struct upload *u, struct content *c)
 {
 	c->version = ++u->all->versions;
@@ -263,7 +268,10 @@ void upload_set_name(struct upload *u, const char *name)
 		   : spec_name_submits(name) ? UPLOAD_SUBMITS
 					     : UPLOAD_SCRATCH;
 	charge(u);
-	/* U gets a submitting name: give unsubmitted changes contents of their own. */
+	/*
+	 * If U gets a submitting name, each writer with unsubmitted changes gets contents of its
+	 * own.
+	 */
 	DL_FOREACH(u->writers, w)
 		if (u->named == UPLOAD_SUBMITS && w->dirty && !w->content) {
 			w->content = u->shown;
@@ -429,12 +437,14 @@ int upload_write(struct upload *u, struct upload_writer *w, const char *buf, siz
 
 	lock_scope(u->all->lock);
 	err = check_bounds(u, w, end);
-	c = content_to_change(u, w, err);
 	w->dirty = true;
 	if (err) {
+		/* Don't copy contents for which there is no space. What the file shows remains. */
+		c = u->named == UPLOAD_SUBMITS ? content_to_change(u, w, true) : content_of(u, w);
 		c->flaw = -err;
 		return err;
 	}
+	c = content_to_change(u, w, false);
 	if (end > c->size)
 		content_resize(u->all, c, end);
 	if (size)
@@ -582,7 +592,7 @@ void upload_stat(struct upload *u, const struct upload_writer *w, struct stat *s
 	st->st_ctim = spec_time_spec(u->attr.ctime);
 }
 
-/* A member of the group GID may give files to this group. */
+/* True if the user of this process is in the group GID, and so may give files to this group. */
 static bool is_our_group(gid_t gid)
 {
 	gid_t groups[256];
@@ -847,7 +857,10 @@ int upload_load(struct upload *u, uint64_t *ret_version, char digest[UPLOAD_DIGE
 	return 0;
 }
 
-/* True if U has a name. The queue keeps the order of changes, so U then has one on disk, too. */
+/*
+ * True if U has a name. Then U has a name on disk, too, because the queue keeps the order of
+ * changes.
+ */
 static bool is_named(struct upload *u)
 {
 	lock_scope(u->all->lock);

@@ -16,16 +16,17 @@
  * A file outlives its name. Each change of the contents gives them a new version. A launch belongs
  * to one version, so a late result does not apply to newer bytes.
  *
- * A process takes a file from its writers if it removes or replaces the file, or renames it to a
- * name that does not submit. Then the writers' closes fail, and kxfs launches nothing that they
- * wrote.
+ * A writer is a handle that is open for writing. A process takes a file from its writers if it
+ * removes or replaces the file, or renames it to a name that does not submit. Then the closes of
+ * these writers fail, and kxfs launches nothing that was written through them.
  *
  * The contents that a file shows have a state. Any change makes them NEW. A rename to a submitting
  * name launches only NEW contents.
  *
  *	state     | the contents                           | next
  *	NEW       | were not launched, or were refused     | launch: LAUNCHING
- *	FOUND     | were on disk at the start of the mount | loaded: LAUNCHED if recorded, else NEW
+ *	FOUND     | were on disk at the start of the mount | loaded, were launched: LAUNCHED
+ *	          |                                        | loaded, were not launched: NEW
  *	LAUNCHING | are being launched                     | accepted: LAUNCHED; refused: NEW
  *	LAUNCHED  | were launched; dryrun/: are a manifest |
  */
@@ -61,7 +62,7 @@ struct upload_writer {
 	bool unseen;
 	bool dirty; /* true if there are unsubmitted changes */
 	bool lost;  /* true if another process has taken the file */
-	/* true if a launch was accepted: no more writes */
+	/* true if a launch was accepted; then only an UNSEEN writer may write (upload_may_write) */
 	bool spent;
 	uint64_t launch; /* number of the launch whose result is pending, or 0 */
 	/* NULL if the handle uses the contents that the file shows */
@@ -83,7 +84,10 @@ void uploads_free(struct uploads *all);
 /* Return a new empty file. Call this under the lock. */
 struct upload *upload_new(struct uploads *all, const char *name, mode_t mode,
 			  struct file_owner owner);
-/* Return a file found on disk, whose contents are in STATE. Call this before the mount is up. */
+/*
+ * Return a file that was found on disk. STATE is the state of its contents. Call this before the
+ * mount is up.
+ */
 struct upload *upload_found(struct uploads *all, const char *name, const struct stat *st,
 			    enum content_state state);
 struct upload *upload_ref(struct upload *u);
@@ -121,7 +125,7 @@ void upload_copy(struct upload *u, const struct upload_writer *w, char **ret, si
 		 uint64_t *ret_version);
 /*
  * Return why the contents are incomplete, as a positive errno; 0 if they are complete. ECANCELED
- * means that a signal ended the writer. EINVAL means that a signal may have ended the writer, and
+ * means that a signal ended the writing process. EINVAL means that a signal may have ended it, and
  * the contents do not end like a complete document. Both remain until the next write. Other errnos
  * mean that a write failed, and remain until the file is emptied.
  */
@@ -160,9 +164,8 @@ void upload_set_owner(struct upload *u, struct file_owner owner);
 /* --- writers --- */
 
 /*
- * Return how often another process has taken U from its writers (upload_displace). If this changes
- * between a lookup and the open, the handle must not write: its process expects a launch under the
- * old name.
+ * Return how often U was taken from its writers (upload_displace). If this number changes between a
+ * lookup and the open, the handle must not write: its process expects a launch under the old name.
  */
 unsigned upload_taken(struct upload *u);
 /*
@@ -177,7 +180,10 @@ void upload_remove_writer(struct upload *u, struct upload_writer *w);
 bool upload_has_writers(struct upload *u);
 /* Return how many writers of U, not counting W, were opened by PROCESS. */
 size_t upload_others(struct upload *u, const struct upload_writer *w, pid_t process);
-/* Record that /proc does not show W's opener. STRANGE: it is in another pid namespace. */
+/*
+ * Record that /proc does not show W's opener. STRANGE is true if the opener is in another pid
+ * namespace.
+ */
 void upload_set_unseen(struct upload *u, struct upload_writer *w, bool strange);
 /* True if W has unsubmitted changes, and has not lost the file. */
 bool upload_is_dirty(struct upload *u, const struct upload_writer *w);
@@ -189,9 +195,15 @@ bool upload_is_dirty(struct upload *u, const struct upload_writer *w);
 bool upload_may_write(struct upload *u, const struct upload_writer *w);
 /* True if W has lost the file, and has unsubmitted changes. */
 bool upload_is_lost(struct upload *u, const struct upload_writer *w);
-/* Record that W has submitted its contents as launch LAUNCH; 0 if nothing was submitted. */
+/*
+ * Record that W has no unsubmitted changes. LAUNCH is the number of the launch of its contents,
+ * or 0 if nothing was launched.
+ */
 void upload_submitted(struct upload *u, struct upload_writer *w, uint64_t launch);
-/* Record the end of LAUNCH. If ACCEPTED is true, its writer can't write any more. */
+/*
+ * Record the end of LAUNCH. If ACCEPTED is true, its writer may not write any more, unless /proc
+ * does not show it (upload_may_write).
+ */
 void upload_concluded(struct upload *u, uint64_t launch, bool accepted);
 
 /* --- the disk; on the pool, in the order of the queue --- */
@@ -224,5 +236,8 @@ bool upload_is_idle(const struct upload *u);
  * that has thereby lost unsubmitted changes: -1 if it is unknown, 0 if there is none.
  */
 pid_t upload_displace(struct upload *u, pid_t process);
-/* Set U's name, or NULL. A file with a name that does not submit counts as a scratch file. */
+/*
+ * Record that U has the name NAME, or no name if NAME is NULL. A file with a name that does not
+ * submit counts as a scratch file.
+ */
 void upload_set_name(struct upload *u, const char *name);

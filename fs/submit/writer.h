@@ -78,7 +78,7 @@ struct holders {
 	uint64_t who[HOLDERS_MAX];
 	size_t n;
 	bool written;
-	bool crowded; /* true if more processes have the file open */
+	bool crowded; /* true if WHO was full when another process came */
 };
 
 static inline size_t holders_find(const struct holders *h, uint64_t who)
@@ -100,7 +100,7 @@ static inline void holders_add(struct holders *h, uint64_t who)
 		h->who[h->n++] = who;
 }
 
-/* Record that WHO writes; 0 if the process is unknown. */
+/* Record that the process WHO writes. WHO is 0 if the process is unknown. */
 static inline void holders_wrote(struct holders *h, uint64_t who)
 {
 	h->written = true;

@@ -12,7 +12,7 @@
 #include "spec/base/time.h"
 #include "spec/job/status.h"
 
-/* the most bytes buffered for a slow reader, beyond the lines up to SYNC */
+/* the most bytes to buffer for a slow reader, in addition to the size of the lines up to SYNC */
 #define CHANGES_MAX (1u << 20)
 
 #define CHANGES_TARGET ".kxfs/.live/changes"
@@ -99,7 +99,10 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 	if (off < c->base || off > c->base + c->len)
 		return -ESPIPE;
 	c->head = off - c->base;
-	/* Free read bytes only in large chunks, because shells read byte by byte. */
+	/*
+	 * Free bytes after the reader got them, but only in large chunks, because shells read byte
+	 * by byte.
+	 */
 	if (c->head >= 65536 && c->head >= c->len / 2) {
 		c->len -= c->head;
 		c->base += c->head;
@@ -116,7 +119,7 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 	return (ssize_t)size;
 }
 
-/* True if the change needs a line; in history/ no change does. */
+/* True if the change needs a line. A change within history/ needs none. */
 static bool changes_differ(const struct spec_job *old, const struct spec_job *job)
 {
 	bool was = old && !old->history, is = job && !job->history;
@@ -154,7 +157,8 @@ bool changes_job_event(struct stream *s, const struct spec_job *old, const struc
 	}
 	changes_add_lost(c);
 	/*
-	 * If a new job has taken the id, report the old id as gone, and the job under its new id.
+	 * If a new job has taken the id of this job, this job has a new id. Report the old id as
+	 * gone, and this job under its new id.
 	 */
 	renamed = old && !old->history && job && !streq(old->id, job->id);
 	if (renamed)

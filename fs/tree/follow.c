@@ -116,8 +116,8 @@ static int follow_begin(struct tail_follow *f, enum follow_state state, uint64_t
 }
 
 /*
- * Return the key of R's log after the log KEY, or of R's first log if KEY is NULL; NULL if it does
- * not exist yet. *LAST becomes true if R gets no more attempts.
+ * Return the key of the log that follows the log KEY of R. If KEY is NULL, return the key of R's
+ * first log. Return NULL if there is no such log yet. Set *LAST to true if R gets no more attempts.
  */
 static const char *follow_next_key(const struct spec_replica *r, const char *key, bool *last)
 {

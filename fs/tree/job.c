@@ -83,7 +83,7 @@ static void replica_state(const struct spec_job *job, const struct spec_replica 
 	*ret_len = strlen(*ret);
 }
 
-/* for example: kubectl exec -it $(cat .../pod) -- sh */
+/* The text of `pod`, as used in: kubectl exec -it $(cat .../pod) -- sh */
 static void replica_pod(const struct spec_job *job, const struct spec_replica *r, char **ret,
 			size_t *ret_len)
 {
@@ -127,7 +127,7 @@ static const struct node_entry_def replica_table[] = {
 	{0},
 };
 
-/* True if R's first log will begin. `log` exists already, so that `tail -f` works early. */
+/* True if R's first log is yet to begin. `log` exists already, so that `tail -f` works early. */
 static bool replica_log_is_due(const struct spec_replica *r)
 {
 	return !r->finished && (r->n_logs == 0 || *r->logs[0].container);
@@ -217,7 +217,7 @@ static bool job_has_appdef(void *ref, struct node *dir)
 	return job && job->has_appdef;
 }
 
-/* Local jobs and jobs in history/ have no `events`. Nor has any job if the cluster refuses. */
+/* False for a local job, for a job in history/, and if the cluster refuses to list events. */
 static bool job_has_events(void *ref, struct node *dir)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(dir);

@@ -26,8 +26,8 @@ struct node *job_node(struct fs *fs, struct node *dir, const struct spec_job *jo
 /*
  * The blocking files `wait` (only of a job) and `follow` (job_live.c). They are in the directory
  * .live/, which is not listed, so that `cat *`, grep -r, cp -r and tar over a job don't block. The
- * directory live/ lists links to these files. Unlisted links are beside the other files, such as
- * jobs/ID/wait.
+ * directory live/ lists links to these files. A job's directory also has links to them that are not
+ * listed, such as jobs/ID/wait.
  */
 extern const struct node_class live_link_class;
 extern const struct node_dir_class live_files_class; /* the directory .live/ */

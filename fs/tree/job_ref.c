@@ -114,8 +114,8 @@ void job_ref_remove(struct fs *fs, fuse_req_t req, struct node *dir, const char 
 
 	if (!err) {
 		/*
-		 * The kernel now fails all lookups in a removed directory, although it still
-		 * exists. So the next lookup of the name must make a new node.
+		 * If NAME is a directory, it still exists, but the kernel now fails all lookups in
+		 * its node. So the next lookup of NAME must make a new node.
 		 */
 		node_forget_name(fs, node);
 		node_put(fs, node);

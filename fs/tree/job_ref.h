@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A struct job_ref is the object (fs/vfs/node.h) of all nodes in a job's directory, and of the
- * directory itself. A replica's directory has its own. The job's uid keeps a node with its job even
- * if another job gets the id later. FUSE thread.
+ * A struct job_ref is the object (fs/vfs/node.h) of a job's directory, and of all nodes in it. The
+ * directory of a replica has a struct job_ref of its own. A struct job_ref identifies its job by
+ * the uid, because another job may get the same id later. FUSE thread.
  */
 #pragma once
 
@@ -35,7 +35,7 @@ struct node *job_ref_get(struct fs *fs, struct node *dir, const struct node_clas
 			 const char *tag, const struct job_ref *ref, const char *replica);
 void job_ref_free(struct node *node);
 
-/* True if JOB has the uid UID, or had it while JOB was held. */
+/* True if UID is JOB's uid, or was JOB's uid while JOB was held (not launched yet). */
 bool job_ref_is_of(const char *uid, const struct spec_job *job);
 
 /* Return a reference to the current snapshot of NODE's job; NULL if the job was removed. */

@@ -51,7 +51,7 @@ JOB_RENDER(job_render_status, spec_status_yaml)
 JOB_RENDER(job_render_json, spec_status_json)
 JOB_RENDER(job_render_usage, spec_status_usage)
 
-/* Not kept, because the advice in `why` also depends on what this mount may do. */
+/* Not cached, because the advice in `why` also depends on what this mount may do. */
 static int job_render_why(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(node);
@@ -80,7 +80,7 @@ static int job_backend_text(struct fs *fs, struct node *node, char **ret, size_t
 	return err;
 }
 
-/* *RET_CHANGED, the last event's time, becomes the mtime: events don't change the job. */
+/* *RET_CHANGED, the last event's time, becomes the mtime, because events don't change the job. */
 static int job_events(const struct node *node, char **ret, size_t *ret_len, int64_t *ret_changed)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(node);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files list and list.jsonl, in the root for jobs/ and in history/. Their texts are cached. An
- * open renders a text again only if a job has changed, or an age in the text is out of date.
- * Rendering 100 000 jobs takes seconds; meanwhile other requests are served. FUSE thread.
+ * The files list and list.jsonl. Those in the root list jobs/, those in history/ list history/.
+ * Their texts are cached. An open renders a text again only if a job has changed, or an age in the
+ * text is out of date. Rendering 100 000 jobs takes seconds; meanwhile other requests are served.
+ * FUSE thread.
  */
 #include <pthread.h>
 
@@ -27,7 +28,10 @@ struct list_text {
 
 struct list_file {
 	struct list_text now;
-	/* held while rendering, without the session lock; a struct lock forbids rendering */
+	/*
+	 * held while rendering, when this thread has released the session lock; not a struct lock,
+	 * because its holder must not render
+	 */
 	pthread_mutex_t rendering;
 	struct spec_list *list; /* under RENDERING */
 };

@@ -63,7 +63,7 @@ struct ahead {
 	bool closed;
 };
 
-/* Make a reader of LOG, which it owns, for an open file. FUSE thread. */
+/* Make the reader of LOG for an open file. Take ownership of the reference to LOG. FUSE thread. */
 static struct ahead *ahead_new(struct tree *t, struct log *log)
 {
 	struct ahead *a = new0(struct ahead);
@@ -130,9 +130,9 @@ static bool ahead_take_step(struct ahead *a, uint64_t *ret_at, size_t *ret_n)
 }
 
 /*
- * End a step that requested N bytes and got GOT. If GOT is N, enter NEXT. Otherwise enter FILL_NONE
- * and return false: the log has no more bytes now, or GOT is an error, which the reader's own read
- * returns.
+ * End a step that requested N bytes and got GOT. If GOT is N, enter NEXT and return true. Otherwise
+ * enter FILL_NONE and return false: the log has no more bytes now, or GOT is an error. The reader
+ * gets this error from its own read.
  */
 static bool ahead_end_step(struct ahead *a, size_t n, ssize_t got, enum fill next)
 {
@@ -199,8 +199,8 @@ static void ahead_want(struct ahead *a)
 
 /*
  * True if the ring has the SIZE bytes at OFF. If a thread is reading them now, wait. If the work is
- * only queued, return false, and let it begin after these bytes: all threads of the pool may be
- * waiting for a slow disk.
+ * only queued, return false, because all threads of the pool may be waiting for a slow disk. The
+ * caller then reads these bytes itself, so let the work begin after them.
  */
 static bool ahead_has(struct ahead *a, size_t size, uint64_t off)
 {
@@ -323,7 +323,7 @@ static void log_handle_free(struct handle *h)
 	free(lh);
 }
 
-/* True if LN's log has begun, and its output was not dropped. Set LN's key if it is new. */
+/* True if LN's log has begun, and its output was not dropped. If LN has no key yet, set it. */
 static bool log_file_begun(struct log_node *ln, const struct spec_job *job)
 {
 	const struct spec_replica *r;
@@ -366,7 +366,10 @@ static int log_file_find(struct node *node, struct ahead **ret)
 	return 0;
 }
 
-/* Succeed even without a log, so that `rm -r` can remove its name. An open returns the error. */
+/*
+ * Succeed even if the log can't be read, so that `rm -r` can remove the file. An open returns the
+ * error.
+ */
 static int log_file_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
 	struct log_node *ln = container_of(node, struct log_node, node);
@@ -506,7 +509,8 @@ struct node *log_node_get(struct fs *fs, struct node *dir, const char *name, con
 		return log_node_new(fs, dir, form == LOG_PLAIN ? "log@first" : "stamped@first", key,
 				    false, form);
 	/*
-	 * The key makes `log` a new file at each attempt; the old attempt's inode does not change.
+	 * The tag contains the key, so `log` is a new file at each attempt, and the inode of an
+	 * older attempt does not change.
 	 */
 	tag = text_print("%s@%s", name, key);
 	return log_node_new(fs, dir, tag, key, false, form);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The files queues/NAME/status: what the cluster reports about a queue, and how many jobs of this
- * mount are in it. The mtime is the last change of one of these.
+ * mount are in it. The mtime is the last change of the queue or of its jobs.
  */
 #include "fs/tree/tree.h"
 

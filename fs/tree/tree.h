@@ -24,11 +24,14 @@
 typedef void (*rendered_fn)(const struct spec_job *job, char **ret, size_t *ret_len);
 
 /*
- * The text of a snapshot that was rendered last (job_text.c), because a reader usually requests the
- * size of a file before opening it. FUSE thread.
+ * A cache of the text that was rendered last (job_text.c). A reader usually requests the size of a
+ * file before opening it, and both need the text. FUSE thread.
  */
 struct rendered {
-	/* NULL if there is no text; the reference prevents another snapshot at the same address */
+	/*
+	 * the rendered snapshot; NULL if there is no text; while there is this reference, no other
+	 * snapshot gets the same address
+	 */
 	const struct spec_job *job;
 	rendered_fn fn;
 	char *text;
@@ -42,7 +45,10 @@ struct tree {
 	struct backend *backend;
 	const char *submitter; /* user@host of the mount */
 	struct rendered rendered;
-	/* which jobs -o cancel allows to end: of this state directory, of this user, all others */
+	/*
+	 * true if -o cancel allows this mount to end: jobs that were submitted through this state
+	 * directory; other jobs of this user; all other jobs
+	 */
 	bool may_end_own, may_end_mine, may_end_others;
 	bool read_only;	  /* true if the whole mount is read-only */
 	bool logged_loss; /* true if job_ref_state_is_gone has logged; FUSE thread */
@@ -80,13 +86,13 @@ extern const struct list_class list_jobs_table, list_jobs_json, list_history_tab
 	list_history_json;
 extern const struct node_class queues_class;	   /* queues.c */
 extern const struct node_class changes_link_class; /* the link `changes` */
-extern const struct node_dir_class live_class;	   /* the directory live/ with another link */
-/* the file to which the links lead */
+extern const struct node_dir_class live_class;	   /* live/ with the link live/changes */
+/* the file .kxfs/.live/changes, to which both links lead */
 extern const struct node_class changes_class;
 /* If S is an open `changes`, append the change from OLD to JOB and return true. I/O thread. */
 bool changes_job_event(struct stream *s, const struct spec_job *old, const struct spec_job *job);
 extern const struct node_dir_class control_class; /* the directory .kxfs/ */
-/* a message if kxfs has its own pid namespace; also for kxfs doctor */
+/* text for .kxfs/info and kxfs doctor if kxfs has a pid namespace of its own */
 #define CONTROL_OTHER_NAMESPACE                                                                    \
 	"not seen: the processes that write to submit/ are in a different pid namespace, so each " \
 	"time they close a file there, it may be launched (see kxfs-submit(7)). To fix this, set " \

@@ -14,7 +14,10 @@ struct node_table {
 	struct node *root;
 };
 
-/* Two keys may get the same number. Only programs like find -samefile compare numbers. */
+/*
+ * Two keys may get the same inode number. Only programs such as find -samefile compare inode
+ * numbers.
+ */
 static uint64_t node_hash(const char *key)
 {
 	const uint64_t h = spec_fnv1a(SPEC_FNV1A_INIT, key, strlen(key));
@@ -262,7 +265,10 @@ static void node_give_bare(struct fs *fs, struct node *node, struct fuse_entry_p
 {
 	memset(e, 0, sizeof(*e));
 	node_stat(fs, node, &e->attr);
-	/* The kernel uses this size. If it shrank, mappings in processes would be truncated. */
+	/*
+	 * The kernel uses this size, so repeat the last one. With a smaller size, the kernel would
+	 * truncate mappings of the file.
+	 */
 	e->attr.st_size = node->size;
 	node_give(fs, node, e);
 	e->attr_timeout = 0;

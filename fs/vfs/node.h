@@ -60,8 +60,8 @@ struct node_class {
 	bool costly;
 	/*
 	 * True if the attributes are read from disk. Then even a lookup returns only the type and
-	 * the inode number. The kernel does one lookup in a directory at a time, so a hanging disk
-	 * would block all.
+	 * the inode number. The kernel does one lookup in a directory at a time. So a lookup that
+	 * waits for a hanging disk would block all other lookups in the directory.
 	 */
 	bool on_disk;
 
@@ -164,13 +164,13 @@ void node_set_times(struct stat *st, int64_t mtime, int64_t ctime);
 /*
  * Fill E with the answer to a lookup or create of NODE, and count the lookup. If the reply can't be
  * sent, the caller undoes the count with node_forget(..., 1). The caller keeps its own reference.
- * Return 0 or a negative errno, which counts nothing.
+ * Return 0, or a negative errno without counting the lookup.
  */
 int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 /*
  * Like node_entry, for a directory listing. Omit the attributes of a costly node. Let the kernel
- * cache those of a directory even if the node is live, because a process that lists usually needs
- * them next. Exception: a directory of a live class.
+ * cache the attributes of a directory even if the node is live, but not if its class is live: a
+ * process that lists usually needs the attributes next.
  */
 int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 

@@ -65,7 +65,7 @@ struct park {
 	size_t count[PARK_N_KINDS];
 	bool ticking;
 	bool ended; /* true after park_end */
-	bool over;
+	bool over;  /* true after park_stop: the thread must end */
 };
 
 struct park *park_new(void)
@@ -289,8 +289,9 @@ static bool park_insert(struct park *park, struct parked *p)
 }
 
 /*
- * Park REQ as P. The caller has set TICKS, UNIQUE and FD. Return 0 if REQ was answered immediately,
- * but the ticket of a held REQ, because its handler must claim it.
+ * Park REQ as P, and return the ticket. The caller has set TICKS, UNIQUE and FD. If REQ was
+ * answered immediately, return 0. But for a held REQ always return the ticket, because its handler
+ * must claim it.
  */
 static uint64_t park_one(struct park *park, struct parked *p, fuse_req_t req, enum park_kind kind)
 {

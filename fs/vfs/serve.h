@@ -28,7 +28,10 @@ void serve_free(struct serve *s); /* after serve_finish; NULL is allowed */
 int serve_run(struct serve *s, struct fuse_session *se);
 /* Wait until all handlers have returned. */
 void serve_finish(struct serve *s);
-/* Make serving threads check if the session must end; repeat until serve_run ends. Any thread. */
+/*
+ * Make the serving threads check if the session must end. Call this repeatedly until serve_run has
+ * returned. Any thread.
+ */
 void serve_wake(struct serve *s);
 
 /*

@@ -19,9 +19,9 @@ struct stream_class {
 	/*
 	 * Return how many bytes are available at OFF, at most SIZE; 0 at the end of the file. If
 	 * RET is not NULL, set *RET to their address, which is valid until the next call for S. On
-	 * failure return a negative errno: -EAGAIN if no byte is available yet; -EINPROGRESS if the
-	 * class does not know yet. In the second case the class holds S (stream_hold) until it
-	 * knows.
+	 * failure return a negative errno. Return -EAGAIN if no byte is available yet. Return
+	 * -EINPROGRESS if the class is still finding out whether bytes are available. Meanwhile
+	 * the class holds S (stream_hold).
 	 */
 	ssize_t (*read)(struct stream *s, const char **ret, size_t size, uint64_t off);
 	void (*stop)(struct stream *s);
@@ -43,7 +43,7 @@ struct stream {
 
 /* The caller sets the members after struct stream, then calls stream_open. FUSE thread. */
 struct stream *stream_new(struct fs *fs, const struct stream_class *class);
-/* Answer the open request REQ; its file then reads from S. FUSE thread. */
+/* Answer the open request REQ. Later reads of this open file read from S. FUSE thread. */
 void stream_open(struct stream *s, fuse_req_t req, struct fuse_file_info *fi);
 
 /* Call FN for each stream; FN must not close any. I/O thread. */

@@ -45,7 +45,10 @@ struct spec_listed_run {
 int spec_object_listed_run(const char *json, size_t len, const char *container,
 			   struct spec_listed_run *ret);
 
-/* Set *RET to the annotation kxfs/appdef, malloc'ed. -ENOENT: there is none. -EINVAL: no object. */
+/*
+ * Set *RET to the annotation kxfs/appdef, malloc'ed. Return 0. -ENOENT: there is none. -EINVAL: the
+ * text is not an object.
+ */
 int spec_object_appdef(const char *json, size_t len, char **ret, size_t *ret_len);
 
 /* Set *RET to YAML without managedFields, malloc'ed. -EINVAL: the text is not an object. */
@@ -72,8 +75,8 @@ struct spec_event {
 };
 
 /*
- * Parse an event from a splitter, but not its object, which is copied: only its brackets have been
- * checked. Return 0, or -EINVAL if the event is malformed or its type unknown.
+ * Parse an event from a splitter. Copy its object without parsing it: the splitter has checked only
+ * the object's brackets. Return 0, or -EINVAL if the event is malformed or its type unknown.
  */
 int spec_event_parse(const char *json, size_t len, struct spec_event *ret);
 void spec_event_clear(struct spec_event *e);

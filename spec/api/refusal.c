@@ -147,8 +147,8 @@ static int forbidden(struct reply *r)
 		return put(r, -EACCES, "namespace %s is being deleted and accepts no new objects",
 			   r->asked->namespace);
 	/*
-	 * A message about the user's rights contains " cannot ", one of an admission plugin does
-	 * not.
+	 * A message about the user's rights contains " cannot ". A message of an admission plugin
+	 * does not.
 	 */
 	if (*r->message && !has(r, " cannot ") && strcmp(r->reason, "Forbidden") == 0)
 		return put_failed(r, -EACCES, "forbidden");
@@ -249,8 +249,8 @@ static int not_found(struct reply *r)
 			   "administrator to install it.",
 			   resource, product);
 	/*
-	 * Sent by the kubelet. The API server knows the pod; else it would not have asked the
-	 * kubelet.
+	 * The kubelet has sent this reply. The API server knows the pod: otherwise it would not
+	 * have asked the kubelet.
 	 */
 	if (strcmp(kind, "pods/log") == 0)
 		return put(r, -EAGAIN,
@@ -387,7 +387,7 @@ bool spec_reply_did_nothing(int status, const char *body, size_t len)
 		return true;
 	if (status / 100 == 2)
 		return false;
-	/* The API server's reply for an API that it does not serve. */
+	/* This is the API server's reply for an API that it does not serve. */
 	if (status == 404 && len == strlen(NOT_SERVED) && memcmp(body, NOT_SERVED, len) == 0)
 		return true;
 	if (spec_value_parse_map(body, len, &o) < 0 || !streq(spec_read_text(o, "kind"), "Status"))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A state machine that reads the bytes in one pass. It has the expected syntax (the state), the
- * place (a stack of levels), and whether the current bytes are copied to the output.
+ * A state machine that reads the bytes in one pass. The state is the syntax that is expected next.
+ * A stack of levels has the maps and lists that contain the current byte. COPYING shows whether the
+ * current byte is copied to the output.
  *
  *   state         what comes next                    and then
  *   TOP           the "{" of a document              KEY_OR_END
@@ -17,14 +18,14 @@
  *   WITHIN        a value in brackets that is kept   as after a value
  *                 or dropped as a whole
  *   NEXT          "," or the bracket that closes     KEY or VALUE, or as after a value
- *   DONE          only white space: a LIST is over   (an error)
+ *   DONE          white space after a LIST           (anything else is an error)
  *
  * After a value, the next state is NEXT within a level, else DONE in a LIST and TOP in a watch.
  *
  * The splitter reads a level member by member only if it keeps some members and drops others. So
- * the depth of the tables bounds the number of levels. Most bytes are in values that are kept or
- * dropped as a whole (WITHIN), where only brackets and quotes matter. The rest of an object with an
- * error is skipped in the same way.
+ * the depth of the tables (struct spec_pick) bounds the number of levels. Most bytes are in values
+ * that are kept or dropped as a whole (WITHIN), where only brackets and quotes matter. The rest of
+ * an object with an error is skipped in the same way.
  */
 #include "spec/api/split.h"
 
@@ -100,14 +101,14 @@ struct spec_split {
 	const char *run; /* input that is still to be copied to OUT */
 	size_t run_len;
 	const char *comma;	/* the comma before the current member, in the input */
-	struct where value;	/* of the current value */
-	unsigned captured_at;	/* depth of the level with the copied value */
-	enum position captured; /* of the copied value */
+	struct where value;	/* position of the current value */
+	unsigned captured_at;	/* value of DEPTH outside the copied value */
+	enum position captured; /* position of the copied value */
 	char *out;		/* the copied bytes; NUL-terminated unless empty */
 	size_t out_len, out_room;
 	/* offset in OUT at which the current member begins, with the comma before it */
 	size_t key_at;
-	/* error in the copied value, or 0; after an error, the rest of it is not copied */
+	/* error in the copied value, or 0. After an error, the rest of the value is not copied. */
 	int wrong;
 
 	bool has_items, has_metadata;
@@ -184,7 +185,7 @@ static void copy(struct spec_split *s, const char *bytes, size_t n)
 	s->run_len = s->wrong ? 0 : n;
 }
 
-/* OUT has the metadata of a list. */
+/* OUT has the metadata of a LIST. Store its resourceVersion and the token of the next page. */
 static int take_metadata(struct spec_split *s)
 {
 	cleanup_free struct spec_value *o = NULL;
@@ -238,7 +239,9 @@ static int deliver_short(struct spec_split *s)
 	return s->fn(s->data, text, len, s->wrong);
 }
 
-/* OUT has a complete value. */
+/*
+ * OUT has a complete value. Pass it to FN or, if it is the metadata of a LIST, store its contents.
+ */
 static int deliver(struct spec_split *s)
 {
 	int err;
@@ -301,7 +304,7 @@ static struct where member(const struct spec_split *s, const struct where *in)
 	}
 }
 
-/* The level of the value was already removed from the stack. */
+/* A value is complete. If it was a map or a list, its level was already removed from the stack. */
 static int value_done(struct spec_split *s)
 {
 	s->state = NEXT;

@@ -18,7 +18,10 @@
 #define TEXT_TAIL 300
 
 #define SUGGEST_MAX 64
-/* Shorter texts occur in too many words. */
+/*
+ * Suggest a word that merely contains the searched text only if the text has at least this length.
+ * Shorter texts occur in too many words.
+ */
 #define PART_MIN 4
 
 static void clear(struct spec_error *x)
@@ -64,7 +67,10 @@ static bool is_before(const struct spec_error *a, const struct spec_error *b)
 	return a->line != b->line ? a->line < b->line : a->column < b->column;
 }
 
-/* Take ownership of NEW, and free it if it is a duplicate. If the list is full, drop the last. */
+/*
+ * Take ownership of NEW. Free it if the list has an equal error. If the list is full, drop and
+ * count the error that comes last, which may be NEW.
+ */
 static void insert(struct spec_errors *e, struct spec_error *new)
 {
 	size_t at;

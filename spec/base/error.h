@@ -18,7 +18,10 @@ struct spec_errors {
 	struct spec_error *v;
 	size_t n;
 	size_t dropped; /* number of errors that are not in V */
-	/* 0; -EFBIG if any error is -EFBIG (a bound was exceeded); otherwise -EINVAL. */
+	/*
+	 * 0 if there is no error. -EFBIG if any error is -EFBIG (a bound was exceeded). Otherwise
+	 * -EINVAL.
+	 */
 	int err;
 };
 
@@ -30,8 +33,8 @@ void spec_errors_clear(struct spec_errors *e);
 void spec_errors_drop(struct spec_errors *e);
 
 /*
- * Add an error, unless the list has an equal one. ERR is -EINVAL or -EFBIG. Return ERR. If there
- * are SPEC_MAX_ERRORS already, only count the error that comes last.
+ * Add an error, unless the list has an equal one. ERR is -EINVAL or -EFBIG. Return ERR. The list
+ * keeps the first SPEC_MAX_ERRORS errors of the document, and only counts the others.
  */
 int spec_errors_add(struct spec_errors *e, int err, unsigned line, unsigned column,
 		    const char *path, const char *fmt, ...) printf_like(6, 7);
@@ -51,8 +54,8 @@ char *spec_errors_text(const struct spec_errors *e, const char *file);
 void spec_errors_key(FILE *out, const char *key, bool first);
 
 /*
- * Return the word in WORDS, which ends with NULL, that is most similar to WORD: the edit distance
- * is at most 1 + length/4. Otherwise return the first word that contains WORD, or NULL.
+ * Return the word in WORDS that is most similar to WORD, if the edit distance is at most 1 +
+ * length/4. Otherwise return the first word that contains WORD, or NULL. WORDS ends with NULL.
  */
 const char *spec_suggest(const char *word, const char *const *words);
 /* Return "; did you mean X?" with the result of spec_suggest, else OTHERWISE. malloc'ed. */

@@ -65,7 +65,8 @@ void key_table_remove(struct key_table *t, const void *item)
 	assert(t->slots[gap] == item);
 	t->n--;
 	/*
-	 * A search would now end at the gap. Fill the gap with an item whose search would pass it.
+	 * A search would now end at the gap. If the search for a later item would pass the gap,
+	 * move this item into the gap.
 	 */
 	for (size_t i = (gap + 1) & mask; t->slots[i]; i = (i + 1) & mask) {
 		const size_t from = home(t, t->key(t->slots[i]));

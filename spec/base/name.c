@@ -9,7 +9,10 @@
 #include "spec/base/mem.h"
 #include "spec/base/utf8.h"
 
-/* Without vowels, y and 8, so that a suffix does not look like a word. The letters come first. */
+/*
+ * The digits of a suffix. There are no vowels, y and 8, so that a suffix does not look like a word.
+ * The letters come first, because a suffix must begin with one.
+ */
 static const char suffix_alphabet[] = "bcdfghjklmnpqrstvwxz012345679";
 
 #define MAX_OBJECT_NAME 253

@@ -12,10 +12,16 @@
 /* Write the suffix that TorchX's make_unique makes from V; "" for 0. */
 void spec_name_suffix(uint64_t v, char ret[SPEC_SUFFIX_MAX]);
 
-/* True if TEXT can be a suffix of 12 to 14 characters, as nearly all suffixes of 64-bit numbers. */
+/*
+ * True if TEXT can be a suffix of 12 to 14 characters. Nearly all suffixes of random 64-bit numbers
+ * have this length.
+ */
 bool spec_name_is_suffix(const char *text);
 
-/* Return APP's normal form, a dash (unless a part is empty), and the suffix of V. malloc'ed. */
+/*
+ * Join the normal form of APP and the suffix of V with a dash. If one of them is empty, omit the
+ * dash. malloc'ed.
+ */
 char *spec_name_job(const char *app, uint64_t v);
 
 /* Write a version 4 UUID made from 16 RANDOM bytes. */
@@ -43,7 +49,8 @@ bool spec_name_is_file(const char *name);
 char *spec_name_replica_dir(const char *role, unsigned k);
 
 /*
- * True if TORCHX_JOB_ID in an AppDef is a handle of contrib/torchx. kxfs keeps only such a value.
+ * True if JOB_ID is a handle of contrib/torchx. kxfs keeps TORCHX_JOB_ID of an AppDef only if it is
+ * such a handle.
  */
 bool spec_name_is_handle(const char *job_id);
 
@@ -63,8 +70,8 @@ bool spec_name_submits(const char *name);
 bool spec_label_is_valid(const char *value);
 
 /*
- * Return a valid label value, malloc'ed: replace invalid characters by ".", strip all but letters
- * and digits from both ends, and cut the rest.
+ * Return VALUE as a valid label value, malloc'ed. Replace each invalid character by ".", strip all
+ * but letters and digits from both ends, and keep at most 63 characters.
  */
 char *spec_label_clean(const char *value);
 

@@ -59,7 +59,8 @@ static void nest_byte(struct spec_nest *n, char c)
 }
 
 /*
- * Do nothing and return false if W may close the outermost bracket, exceed MAX or has a backslash.
+ * Continue the scan with the eight bytes of W. If W may close the outermost bracket or exceed MAX,
+ * or has a backslash, do nothing and return false.
  */
 static bool nest_word(struct spec_nest *n, size_t max, uint64_t w)
 {
@@ -69,7 +70,10 @@ static bool nest_word(struct spec_nest *n, size_t max, uint64_t w)
 		return false;
 	if (n->string && !quotes)
 		return true;
-	/* A byte is within a string if the number of quotes before it is odd. */
+	/*
+	 * A byte is within a string if the number of quotes before it is odd. If W begins within a
+	 * string, the number must be even.
+	 */
 	within = (sums(quotes) ^ EACH(n->string)) & EACH(1);
 	w |= EACH(0x20); /* turns [ into { and ] into } */
 	open = sums(equal(w, '{') & ~within) >> 56;

@@ -25,7 +25,10 @@ static inline struct timespec spec_time_spec(int64_t ns)
  */
 size_t spec_time_parse(const char *text, size_t len, int64_t *ret_ns);
 
-/* Parse a duration: digits with s, m, h or d, or seconds. A too long one becomes INT64_MAX. */
+/*
+ * Parse a duration: digits, then s, m, h, d, or nothing for seconds. Return false if TEXT is
+ * malformed. If the duration is too long, *RET_SECONDS is INT64_MAX.
+ */
 bool spec_time_span_parse(const char *text, int64_t *ret_seconds);
 /* Write a duration with the largest unit that divides it: "90s", "4h", "2d". */
 void spec_time_span_text(int64_t seconds, char ret[24]);

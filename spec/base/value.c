@@ -361,7 +361,7 @@ int64_t spec_read_time(const struct spec_value *o, const char *key)
 	const char *text = spec_read_text(o, key);
 	int64_t ns;
 
-	/* Only some times of an object have a fraction. */
+	/* Drop the fraction, because only some times of an object have one. */
 	if (!*text || spec_time_parse(text, strlen(text), &ns) != strlen(text))
 		return 0;
 	return ns > 0 && ns < INT64_MAX ? ns - ns % NS_PER_S : 0;

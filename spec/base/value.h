@@ -37,7 +37,10 @@ struct spec_value {
  */
 int spec_value_parse(const char *json, size_t len, struct spec_value **ret);
 
-/* Also return -EINVAL if the value is not a map, or LEN exceeds SPEC_MAX_WATCHED. */
+/*
+ * Like spec_value_parse, but also return -EINVAL if the value is not a map, or LEN exceeds
+ * SPEC_MAX_WATCHED.
+ */
 int spec_value_parse_map(const char *json, size_t len, struct spec_value **ret);
 
 /* --- members --- */

@@ -21,9 +21,12 @@ struct spec_words spec_words_pull(const char *message);
 bool spec_words_is_pull(const char *reason);
 /* Return how long a container waits for its restart ("back-off 2m40s ..."), in ns, or 0. */
 int64_t spec_words_backoff(const char *message);
-/* True if the scheduler has no capacity for a pod of a gang of which enough pods are running. */
+/* True if enough pods of a gang are running, but the scheduler has no capacity for one more pod. */
 bool spec_words_is_beside_gang(const char *message);
-/* True if MESSAGE only means that the pod has a node, and is not bound to it yet. */
+/*
+ * True if MESSAGE only means that the scheduler has chosen a node for the pod, but has not bound
+ * the pod to it yet.
+ */
 bool spec_words_is_passing(const char *message);
 /* Return the program that could not start; empty if MESSAGE names none. */
 struct spec_words spec_words_program(const char *message);

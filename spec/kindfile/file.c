@@ -16,7 +16,10 @@
 #define FORMAT	  "kxfs-kind/1"
 #define MAX_ROWS  64 /* items in a list */
 #define MAX_PARTS 4
-/* Bytes. The splitter (spec/api/split.h), which drops ignored members, keeps longer names. */
+/*
+ * The longest name that may be ignored, in bytes. The splitter (spec/api/split.h) can't drop
+ * members with longer names.
+ */
 #define MAX_IGNORED 31
 #define SPEC	    ".spec."
 #define STATUS	    ".status."
@@ -50,8 +53,8 @@ struct kindfile_place {
 };
 
 /*
- * A key that a map may have. The last row has no NAME: its SET reads all other keys. If SET is
- * NULL, another key is an error.
+ * A key that a map may have. The last row of a table has no NAME. Its SET reads all keys that have
+ * no row of their own. If SET is NULL, such a key is an error.
  */
 struct kindfile_key {
 	const char *name;
@@ -233,7 +236,10 @@ static void set_value(const struct kindfile_place *p, void *field)
 
 /* --- rows --- */
 
-/* Add a test to FIELD, a struct kind_tests: the key at P is tested, the value lists what passes. */
+/*
+ * Add a test to FIELD, a struct kind_tests. The key at P is a path or "phase". The value at P lists
+ * the texts that pass the test.
+ */
 static void set_test(const struct kindfile_place *p, void *field)
 {
 	static const struct kindfile_key any = {.set = set_text, .size = sizeof(const char *)};
@@ -252,7 +258,7 @@ static void set_test(const struct kindfile_place *p, void *field)
 	tests->first = test;
 }
 
-/* The keys of the tests of roles and pods are paths. */
+/* In the tests of roles and pods, each key is a path. */
 static const struct kindfile_key test_keys[] = {{.set = set_test}};
 
 static const struct kindfile_key state_test_keys[] = {
@@ -487,7 +493,10 @@ static const struct spec_template *make_templates(struct spec_kind_file *f)
 	return arena_own(&f->arena, t);
 }
 
-/* The member at the path V: a copy of an object omits it, if it has the VALUE (or any, if NULL). */
+/*
+ * Return the member at the path V, for a list of members that a copy of an object omits. If VALUE
+ * is not NULL, a copy omits the member only if it has this value.
+ */
 static struct spec_member member_of(struct spec_kind_file *f, const struct value *v,
 				    const char *value)
 {
@@ -500,7 +509,10 @@ static struct spec_member member_of(struct spec_kind_file *f, const struct value
 	return (struct spec_member){at, v->last, value};
 }
 
-/* List what a copy of an object omits: members in the file, and members that ctl may have set. */
+/*
+ * List the members that a copy of an object omits: those that the kind file lists, and those that
+ * the file ctl of a job may have set.
+ */
 static const struct spec_member *make_members(struct spec_kind_file *f)
 {
 	struct spec_member *v = new0_n(struct spec_member, f->added.n + 3), *m = v;
@@ -514,7 +526,7 @@ static const struct spec_member *make_members(struct spec_kind_file *f)
 	return arena_own(&f->arena, v);
 }
 
-/* List what the splitter keeps; NULL if it keeps all. */
+/* List the members that the splitter (spec/api/split.h) keeps. Return NULL if it keeps all. */
 static const struct spec_pick *make_pick(struct spec_kind_file *f)
 {
 	struct spec_pick *status, *pick;
@@ -574,7 +586,7 @@ static void finish(struct spec_kind_file *f)
 int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *built,
 			struct spec_kind **ret, struct spec_errors *e)
 {
-	/* For ready manifests of a kind without C code. */
+	/* Used if the kind has no C code. kxfs then accepts only ready manifests of this kind. */
 	static const struct spec_option options[] = {POD_NO_ANNOTATIONS_OPTION, {0}};
 	static const struct spec_kind none = {.options = options,
 					      .scheduler = "",

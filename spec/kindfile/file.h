@@ -43,7 +43,7 @@ struct kind_role {
 /* A row of "pods": its values determine the replica of a pod. */
 struct kind_pod {
 	struct kind_tests tests;
-	struct values first; /* lowest index of a replica */
+	struct values first; /* INDEX of the first replica; 0 if not set */
 	struct values role, index, copy, copies, attempt, failures, main;
 	bool trim; /* remove the controller's name from ROLE */
 };
@@ -53,13 +53,13 @@ struct kind_state;
 
 /* A state that a row of "states" may use. */
 struct kind_word {
-	const char *shown; /* the default for users */
+	const char *shown; /* the default of kind_state.shown */
 	/* Sets the reason and message of V, a job in this state; NULL if it has neither. */
 	void (*explain)(const struct kindfile_reading *r, const struct kind_state *state,
 			struct spec_job_view *v);
 	/*
-	 * The rows for jobs in this state; an empty row ends the list. NAME is the state's name in
-	 * the kind file. If the first row does not apply, the second row does.
+	 * Rows of the kind's table of phases. NAME is the state's name in the kind file. kxfs uses
+	 * the first row that applies. An empty row ends the list.
 	 */
 	struct spec_phase rows[3];
 };
@@ -71,10 +71,16 @@ extern const struct kind_word kind_words[];
 struct kind_state {
 	struct kind_tests tests;
 	const struct kind_word *is;
-	/* The word for users. If NULL: the tested condition or phase, else the word of IS. */
+	/*
+	 * The phase that users see. If NULL, it is the condition or the phase that the row tests.
+	 * If the row tests neither, it is SHOWN of IS.
+	 */
 	const char *shown;
-	bool firm;
-	/* Reasons, or parts of messages (with a blank), that explain more than the pods. */
+	bool firm; /* as in spec_job_view */
+	/*
+	 * The job's reason and message explain more than its pods if the reason is one of these
+	 * texts, or if the message contains one of them that has a blank.
+	 */
 	struct texts exact;
 };
 
@@ -82,11 +88,11 @@ struct kind_state {
 struct kind_part {
 	struct spec_part part;
 	/*
-	 * Where a pod has the uid of the part's owner. With OWNER_UID and NAMED, the pods show
-	 * everything, and the mount does not watch the part.
+	 * The values in a pod that have the uid of the part's owner. If OWNER_UID and NAMED are
+	 * set, pods have all that kxfs needs, so the mount does not watch the part.
 	 */
 	struct values owner_uid;
-	struct values named; /* values of a pod: joined by dashes, the part's name */
+	struct values named; /* values in a pod; joined by dashes, they are the part's name */
 };
 
 /* How a kind counts attempts. */
@@ -119,5 +125,8 @@ struct spec_kind_file {
 	struct values ignored, added;
 };
 
-/* The initial READER of a spec_kind_file. Its functions find the file by READER's address. */
+/*
+ * The initial READER of a spec_kind_file. Its functions compute the address of the spec_kind_file
+ * from the address of READER.
+ */
 extern const struct spec_reader kind_file_reader;

@@ -100,7 +100,9 @@ static const char *next(const char *step)
 	return step + strlen(step) + 1;
 }
 
-/* Return the value at the path V without its last key, or NULL. The value may lack that key. */
+/*
+ * Return the map that should have the last key of the path V, or NULL. The map may lack this key.
+ */
 static const struct spec_value *parent(const struct value *v, const struct spec_value *o)
 {
 	for (const char *step = v->steps; step != v->last; step = next(step))

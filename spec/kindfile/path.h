@@ -22,13 +22,13 @@ struct value {
 	enum { FROM_CONSTANT, FROM_PATH, FROM_KEY, FROM_NAME } from;
 	const char *text; /* as written in the kind file */
 	/*
-	 * The keys of a path, each with its NUL, and the last of them. Labels and annotations are
-	 * paths, too.
+	 * STEPS has the keys of a path, each with its NUL. LAST is the last of these keys. Labels
+	 * and annotations are paths, too.
 	 */
 	const char *steps, *last;
 };
 
-/* Alternatives: the first that an object has counts. */
+/* Alternative values. kxfs uses the first one that an object has. */
 struct values {
 	struct value *v;
 	size_t n;

@@ -34,7 +34,10 @@ static bool has(const struct texts *texts, const char *text)
 	return false;
 }
 
-/* True if ANY contains TEXT, or "*" if the value is not empty (THERE). */
+/*
+ * True if ANY contains TEXT. Also true if ANY contains "*" and the value is not empty. THERE is
+ * true if the value is not empty.
+ */
 static bool is_any(const struct texts *any, const char *text, bool there)
 {
 	return has(any, text) || (there && has(any, "*"));
@@ -95,7 +98,7 @@ static void name_task(const struct spec_kind_file *f, const char *name, int i, i
 		*c = (char)tolower((unsigned char)*c);
 }
 
-/* Append the tasks of ITEM, a role, to the N tasks in *TASKS. Return their number. */
+/* Append the tasks of ITEM, a role, to the N tasks in *TASKS. Return the new number of tasks. */
 static size_t add_tasks(const struct spec_kind_file *f, const struct kind_role *role,
 			const struct spec_value *item, struct spec_task_source **tasks, size_t n)
 {
@@ -187,9 +190,9 @@ static const char *phase_of(const struct kindfile_reading *r, const struct kind_
 {
 	const char *phase = value_text(&r->file->phase, r->object);
 
-	/* Go clients create objects with an empty status. */
 	if (!state && (*phase || r->file->phase.text))
 		return phase;
+	/* Clients in Go create objects with an empty status, which has no phase yet. */
 	if (!state)
 		return r->status && r->status->n > 0 ? "Unknown" : "";
 	if (state->shown)
@@ -202,7 +205,7 @@ static const char *phase_of(const struct kindfile_reading *r, const struct kind_
 	return state->is->shown;
 }
 
-/* True if the reason or the message in V explains more than the pods. */
+/* True if the reason or the message in V explains more than the job's pods (kind_state.exact). */
 static bool is_exact(const struct kind_state *state, const struct spec_job_view *v)
 {
 	for (size_t i = 0; i < state->exact.n; i++) {
@@ -230,7 +233,9 @@ static void explain_end(const struct kindfile_reading *r, const struct kind_stat
 		spec_read_copy(&v->message, values_text(&r->file->message, r->object),
 			       READ_MAX_MESSAGE);
 	v->vague = !is_exact(state, v);
-	/* A pod failure policy acts on the end of a pod, which explains more. */
+	/*
+	 * A pod failure policy reacts to the end of a pod. This end explains more than the policy.
+	 */
 	v->exact = !v->vague && !streq(v->reason, SPEC_REASON_FAILURE_POLICY);
 }
 
@@ -339,7 +344,7 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 
 /* --- pods --- */
 
-/* True if the name of POD's controller is the values NAMED of POD, joined by dashes. */
+/* True if POD's controller has the name that the values NAMED of POD form, joined by dashes. */
 static bool is_named(const struct kind_part *part, const struct spec_value *pod)
 {
 	cleanup_free char *name = text_copy("");
@@ -404,7 +409,7 @@ static void read_pod(const struct spec_reader *reader, const struct spec_value *
 	const struct kind_pod *row = row_of(f, object);
 	const char *role = values_text(&row->role, object);
 	const char *container = row->main.n ? values_text(&row->main, object) : role;
-	cleanup_free char *main = spec_name_norm(container); /* a label may have the role's name */
+	cleanup_free char *main = spec_name_norm(container); /* containers have normalized names */
 	int index = values_number(&row->index, object, -1);
 	int first = values_number(&row->first, object, 0);
 	cleanup_free char *trimmed = NULL;
@@ -417,7 +422,10 @@ static void read_pod(const struct spec_reader *reader, const struct spec_value *
 	}
 	name_task(f, role, values_number(&row->copy, object, 0),
 		  values_number(&row->copies, object, 1), task, sizeof(task));
-	/* Pods of all Jobs have the same row, but only those of Indexed Jobs have an index. */
+	/*
+	 * One row may apply to the pods of all batch Jobs. Only those of Indexed Jobs have an
+	 * index.
+	 */
 	v->index = index < first ? UINT32_MAX : (unsigned)(index - first);
 	v->failures = (unsigned)values_number(&row->failures, object, 0);
 	v->retry = row->attempt.n ? (unsigned)values_number(&row->attempt, object, 0)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Removes fields from a manifest before kxfs submits it: always those that the server and kxfs set.
- * If the object was in a cluster, also those that controllers and webhooks set, because a copy with
- * them could fail. For example, Kueue does not admit a copy with the annotations of an earlier
- * admission (FailedToStart: "conflict for annotations"). Volcano refuses a claim whose name it has
- * chosen.
+ * Removes fields from a manifest before kxfs submits it. kxfs always removes the fields that the
+ * server or kxfs sets. If the object was in a cluster, kxfs also removes the fields that
+ * controllers and webhooks set, because a copy with these fields could fail. For example, Kueue
+ * does not admit a copy with the annotations of an earlier admission (FailedToStart: "conflict for
+ * annotations"). Volcano refuses a copy with the name of a claim that Volcano created for the
+ * original job.
  *
- * Kueue adds node selectors and tolerations of a flavor. kxfs removes them from an AppWrapper,
- * where they are in a list of their own. In other objects, a user may have written them, so they
- * remain.
+ * Kueue adds node selectors and tolerations of a flavor. In an AppWrapper, they are in a separate
+ * list, so kxfs removes them. In other objects, a user may have written them, so kxfs keeps them.
  */
 #include "spec/kinds/ready_manifest.h"
 
@@ -64,14 +64,17 @@ static const struct added table[] = {
 			 "deletionGracePeriodSeconds", "ownerReferences"},
 	},
 	{
-		/* The server sets some at a user's deletion, controllers set the others. */
+		/*
+		 * The server sets the first two when a user deletes the object. Controllers set the
+		 * others.
+		 */
 		.where = LIVE,
 		.at = "metadata.finalizers",
 		.keys = {"foregroundDeletion", "orphan", "workload.codeflare.dev/finalizer",
 			 "ray.io/rayjob-finalizer"},
 	},
 	{
-		/* manifest.c */
+		/* kxfs itself (manifest.c) */
 		.where = ANY,
 		.at = ANNOTATIONS,
 		.keys = {"kxfs/appdef", "kxfs/appdef-sha256", "kxfs/submission", "kxfs/submitter"},
@@ -132,7 +135,10 @@ static const struct added table[] = {
 			 SPEC_KUEUE_GROUP "/multikueue-worker-workload-pod"},
 	},
 	{
-		/* The same, and podSetUpdates (admissionchecks/provisioning/controller.go). */
+		/*
+		 * Kueue's getPodSetsInfoFromStatus, and its podSetUpdates
+		 * (admissionchecks/provisioning/controller.go)
+		 */
 		.where = POD,
 		.at = ANNOTATIONS,
 		.keys = {WORKLOAD, SPEC_KUEUE_GROUP "/workload-slice-name",
@@ -167,7 +173,10 @@ static const struct added table[] = {
 	},
 };
 
-/* True if ITEM is the text KEY, or a map whose name (else manager) is KEY. */
+/*
+ * True if ITEM is the text KEY, or a map with the name KEY. The name of a map is its member "name"
+ * or, if it has none, "manager".
+ */
 static bool is_called(struct json_object *item, const char *key)
 {
 	struct json_object *map = json_object_is_type(item, json_type_object) ? item : NULL;
@@ -210,7 +219,7 @@ static bool has(struct json_object *o, const char *at, const char *key)
 	return json_object_is_type(map, json_type_object) && json_object_object_get(map, key);
 }
 
-/* True if ITEM has the fields of WHERE. */
+/* True if WHERE applies to ITEM. */
 static bool fits(struct json_object *item, enum where where)
 {
 	return (where == POD && (has(item, LABELS, PODSET) || has(item, ANNOTATIONS, WORKLOAD))) ||

@@ -17,7 +17,7 @@
 
 /* --- reading --- */
 
-/* The controller's default, without the annotation. */
+/* The number of retries if the annotation is missing. */
 #define DEFAULT_RETRIES 3
 
 static const struct spec_phase phases[] = {
@@ -74,7 +74,9 @@ static int64_t changed(const struct spec_value *status)
 	/* A finished job releases its quota. During cleanup, other conditions still change. */
 	if (quota && streq(spec_read_text(quota, "reason"), phase))
 		return spec_read_time(quota, "lastTransitionTime");
-	/* This phase begins a minute after the failure, whose time no condition has. */
+	/*
+	 * These phases begin a minute after a pod failed. No condition has the time of the failure.
+	 */
 	if ((streq(phase, "Failed") || streq(phase, "Resetting")) &&
 	    streq(spec_read_text(unhealthy, "reason"), "FoundFailedPods"))
 		return 0;

@@ -75,7 +75,7 @@ static struct json_object *indexed_job(struct spec_pods *p, size_t index, int64_
 	return ret;
 }
 
-/* Make the object of P's build without its spec. */
+/* Make the object of P's build, but not its spec. */
 static struct json_object *indexed_object(struct spec_pods *p)
 {
 	const struct spec_build *b = p->build;
@@ -198,8 +198,8 @@ static int jobset_build(struct spec_build *b)
 }
 
 /*
- * Read what the kind file can't express: how often the Jobs of a JobSet retry single pods. A JobSet
- * that may be restarted as a whole retries no replica by itself.
+ * Read what the kind file can't express: how often the Jobs of a JobSet retry single pods. If the
+ * JobSet may be restarted as a whole, kxfs counts only these restarts as retries.
  */
 static void jobset_hook(const struct spec_value *object, struct spec_job_view *v)
 {
@@ -237,8 +237,9 @@ const struct spec_kind spec_jobset = {
 /* --- batch Job --- */
 
 /*
- * Kinds for AppDefs that a batch Job can't run. A batch Job has one role, its pods have no DNS
- * names, and it can't restart all pods together. But every cluster serves it.
+ * What to use instead for an AppDef that a batch Job can't run. A batch Job has only one role, its
+ * pods have no DNS names, and it can't restart all pods together. Its advantage is that every
+ * cluster serves it.
  */
 #define ELSEWHERE "the scheduler jobset or volcano"
 
@@ -253,8 +254,8 @@ static const struct spec_option job_options[] = {
 };
 
 /*
- * Two names must fit a label: APP-SUFFIX-K, the host name, and ROLE, the container's name. The Job
- * controller shortens the names of pods.
+ * Two names must fit a label. The host name is APP-SUFFIX-K, and the container's name is ROLE. The
+ * names of pods may be longer, because the Job controller shortens them.
  */
 static size_t job_pod_name_len(size_t app, size_t role, size_t k, size_t last)
 {

@@ -46,10 +46,13 @@ const struct spec_kind *spec_kind_of_scheduler(const struct spec_kinds *kinds,
 const struct spec_kind *spec_kind_of_option(const char *name);
 /* Return the first of the N KINDS that makes objects from AppDefs, else KINDS[0]. N is not 0. */
 const struct spec_kind *spec_kind_default(const struct spec_kind *const *kinds, size_t n);
-/* Return the rules for an AppDef for KIND; if NULL, for any kind or a local job. */
+/*
+ * Return the rules for reading an AppDef for KIND. If KIND is NULL, the AppDef may be for any kind
+ * or for a local job.
+ */
 void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kind,
 			 const char *home);
-/* Name the jobs of a mount of SOURCE for users (static): "Volcano jobs". */
+/* Return what messages call the jobs of a mount of SOURCE (static): "Volcano jobs". */
 const char *spec_kinds_text(const struct spec_kinds *kinds, const char *source);
 
 /*

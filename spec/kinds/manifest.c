@@ -13,8 +13,8 @@
  *   right.c           the rights that a mount uses
  *
  * spec/pods has what several kinds share. All functions are pure. A build (struct spec_build)
- * belongs to the call that makes a manifest. An error from a kind has only a path. The position in
- * the document is found from the path at the end.
+ * belongs to the call that makes a manifest. Kinds report an error with the path of a field. At the
+ * end, kxfs finds the position of this field in the document.
  */
 #include "spec/kinds/manifest.h"
 
@@ -51,7 +51,10 @@ static void build_clear(struct spec_build *b)
 	json_object_put(b->object);
 }
 
-/* Refuse an object of SIZE bytes (at least, unless EXACT). APP is NULL for a ready manifest. */
+/*
+ * Refuse an object because of its SIZE in bytes. If EXACT is false, SIZE is a lower bound. APP is
+ * NULL for a ready manifest.
+ */
 static int refuse_size(const struct spec_app *app, uint64_t size, bool exact, struct spec_errors *e)
 {
 	const char *least = exact ? "" : "at least ";
@@ -74,7 +77,10 @@ static int refuse_size(const struct spec_app *app, uint64_t size, bool exact, st
 		(unsigned long long)replicas);
 }
 
-/* Make the object of B's app. Merge the job's run options into OPTIONS, those of the mount. */
+/*
+ * Make the object of B's app. OPTIONS has the run options of the mount. Merge those of the job into
+ * OPTIONS.
+ */
 static int build_app(struct spec_build *b, struct spec_options *options)
 {
 	const struct spec_app *app = b->app;
@@ -189,7 +195,10 @@ static const struct spec_kind *refuse_all(struct spec_errors *e)
 	return NULL;
 }
 
-/* Return the manifest ROOT's kind. If the mount lacks it, add an error; return another or NULL. */
+/*
+ * Return the kind of the manifest ROOT. If the mount does not show this kind, add an error, and
+ * return one of the mount's kinds or NULL.
+ */
 static const struct spec_kind *choose_ready(const struct spec_yaml *root,
 					    const struct spec_manifest_request *rq,
 					    struct spec_errors *e)
@@ -207,7 +216,10 @@ static const struct spec_kind *choose_ready(const struct spec_yaml *root,
 	return kinds[0];
 }
 
-/* Return the kind of object for ROOT. After an error, which is added to E, it may be NULL. */
+/*
+ * Return the kind of the object to make from ROOT. If there is an error, add it to E. The result
+ * may then be NULL.
+ */
 static const struct spec_kind *choose_kind(const struct spec_yaml *root,
 					   const struct spec_manifest_request *rq,
 					   struct spec_errors *e)
@@ -260,7 +272,7 @@ static int make(const struct spec_yaml *root, const char *text, size_t len,
 	for (size_t i = 0; i < rq->n_options; i++) {
 		const struct spec_option *o = spec_option_find(kind->options, rq->options[i].key);
 
-		/* On a mount of several kinds, an option may be for other kinds. */
+		/* On a mount of several kinds, ignore the options that this kind lacks. */
 		if (rq->kind || (o && !o->refusal))
 			spec_options_set(options, rq->options[i].key, rq->options[i].value, e);
 	}

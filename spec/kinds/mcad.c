@@ -25,7 +25,7 @@ static const struct spec_phase phases[] = {
 	{0},
 };
 
-/* The reason if MCAD can't create the pods, perhaps with a full stop. */
+/* The reason that MCAD reports if it can't create the pods. A full stop may follow. */
 #define UNMADE "ItemCreationFailure"
 
 /* What a condition means for a waiting job. */
@@ -170,8 +170,8 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 		last = trouble;
 	} else if (streq(state, "Failed") && n > 0 && is_unmade(spec_read_at(list, n - 1))) {
 		/*
-		 * MCAD never appends two such conditions in a row, so this one may be from an
-		 * earlier attempt. The job still waits.
+		 * This condition may be from an earlier attempt, because MCAD never appends two
+		 * such conditions in a row. The job still waits.
 		 */
 		state = "Pending";
 	}

@@ -111,8 +111,8 @@ static const char *suffix_of(const char *name)
 }
 
 /*
- * Return NAME with a new suffix from V (malloc'ed), which replaces a random suffix of NAME. A
- * replaced suffix does not become longer, so that names which contain NAME still fit.
+ * Return NAME with a new random suffix from V (malloc'ed). If NAME already has a random suffix,
+ * replace it by one that is not longer, so that names which contain NAME still fit.
  */
 static char *renamed(const char *name, uint64_t v)
 {
@@ -193,8 +193,9 @@ struct renamed_object {
 };
 
 /*
- * ITEM is a part of the renamed object. If it does not have the new name in its own, the old job
- * has an object of the same name: add an error. Skip pod templates, which have no apiVersion.
+ * ITEM is a part of the renamed object. If ITEM's name does not contain the new name, the old job
+ * has an object with the same name as ITEM: add an error. Skip pod templates, which have no
+ * apiVersion.
  */
 static void check_wrapped(struct json_object *item, const void *data)
 {
@@ -211,8 +212,8 @@ static void check_wrapped(struct json_object *item, const void *data)
 }
 
 /*
- * Rename B's object: replace the random suffix or add one. If the old object still exists and
- * contains an object that the new one also contains, add an error with -EEXIST.
+ * Rename B's object: replace the random suffix or add one. If the old object still exists, both may
+ * contain an object of the same name. Then add an error with -EEXIST.
  */
 static void rename_object(struct spec_build *b)
 {

@@ -116,7 +116,7 @@ static bool is_for(const struct right_row *row, const struct spec_kind *const *k
 /* Return what ctl can't do without the right to patch jobs of KIND, or NULL. */
 static const char *cost_of_patch(const struct spec_kind *kind)
 {
-	/* Commands control Volcano's jobs. */
+	/* ctl controls Volcano's jobs by creating Commands, so it does not patch the jobs. */
 	if (!kind->control || kind->scheduling_api)
 		return NULL;
 	return kind->control->known & 1u << SPEC_TERMINATE
@@ -124,7 +124,7 @@ static const char *cost_of_patch(const struct spec_kind *kind)
 		       : "ctl can't suspend or resume jobs";
 }
 
-/* Append RIGHT to the *M rights in V, for RESOURCE in the group of API. */
+/* Append RIGHT to the *M rights in V, for RESOURCE in the API group of API ("batch/v1"). */
 static void add(struct spec_right *v, size_t *m, struct spec_right right, const char *api,
 		const char *resource)
 {

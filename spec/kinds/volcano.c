@@ -74,7 +74,10 @@ static const char *action_of_success(const struct spec_value *policies)
 	return "";
 }
 
-/* True if Volcano does not complete the job after TASK. The job's POLICIES are the default. */
+/*
+ * True if Volcano does something other than complete the job when TASK has succeeded. The policies
+ * of TASK take precedence over POLICIES, those of the job.
+ */
 static bool acts_on_success(const struct spec_value *task, const struct spec_value *policies)
 {
 	const char *action = action_of_success(spec_read_list(task, "policies"));
@@ -143,7 +146,7 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 		read_task(task, &(*ret_tasks)[i]);
 	}
 	/*
-	 * DEFAULT_ATTEMPTS is probably from Volcano's webhook, not from the user. Then use it only
+	 * DEFAULT_ATTEMPTS is probably from Volcano's webhook, not from the user. It matters only
 	 * if a policy restarts the job.
 	 */
 	if (attempts > 0 && (v->restarts || attempts != DEFAULT_ATTEMPTS))
@@ -182,7 +185,7 @@ const struct spec_reader spec_volcano_reader = {
 	.of_kind = "Job",
 	.pod = read_pod,
 	.phases = phases,
-	/* pkg/controllers/job/state/running.go */
+	/* See Volcano's pkg/controllers/job/state/running.go. */
 	.no_more = "Volcano does not retry a job if all its pods end before Volcano handles the "
 		   "failed pod.",
 };
@@ -198,7 +201,7 @@ static const char *const commands[SPEC_N_ACTIONS] = {
 	[SPEC_TERMINATE] = "TerminateJob",
 };
 
-/* The actions that Volcano obeys; none in other phases. */
+/* The actions that Volcano obeys in a phase. It obeys none in other phases. */
 static const struct {
 	const char *phase;
 	unsigned actions;
@@ -217,7 +220,10 @@ static unsigned in_phase(const char *phase)
 	return 0;
 }
 
-/* Return the actions for which JOB lacks an attempt. Volcano would fail the job. */
+/*
+ * Return the actions that need another attempt although JOB has none left. Volcano would fail the
+ * job instead of obeying them.
+ */
 static unsigned in_vain(const struct spec_job_view *job)
 {
 	bool last = job->retry_limit && job->retries + 1 >= job->retry_limit;
@@ -318,8 +324,8 @@ static enum spec_control_outcome outcome(enum spec_action action,
 const struct spec_control spec_volcano_control = {
 	.known = BIT(SPEC_SUSPEND) | BIT(SPEC_RESUME) | BIT(SPEC_RESTART) | BIT(SPEC_TERMINATE),
 	/*
-	 * Volcano deletes a Command before it acts. In between, kxfs could create the Command
-	 * again, and Volcano would restart the job twice.
+	 * Volcano deletes a Command before it acts. If kxfs created the Command again after that,
+	 * Volcano would restart the job twice.
 	 */
 	.once = BIT(SPEC_RESTART),
 	.actions = accepted,
@@ -376,7 +382,10 @@ static void volcano_clear(struct volcano *v)
 	free(v->rank0_env);
 }
 
-/* Pods are named APP-SUFFIX-ROLE-K-0. Volcano's webhook computes with the task's index, not 0. */
+/*
+ * Pods are named APP-SUFFIX-ROLE-K-0. When Volcano's webhook computes the length, it uses the
+ * task's index instead of 0.
+ */
 static size_t pod_name_len(size_t app, size_t role, size_t k, size_t last)
 {
 	return app + 1 + (SPEC_SUFFIX_MAX - 1) + 1 + role + 1 + spec_pods_digits(k) + 1 +
@@ -389,7 +398,10 @@ static void start(struct volcano *v)
 	struct spec_pods *p = &v->pods;
 	cleanup_free char *name = spec_name_norm(b->app->roles[0].name);
 
-	/* Volcano's variable with a task's hosts: its name in upper case, "_" for dashes. */
+	/*
+	 * The variable in which Volcano lists the hosts of a task. It contains the task's name in
+	 * upper case, with "_" for dashes.
+	 */
 	v->rank0_env = text_print("VC_%s_0_HOSTS", name);
 	for (char *at = v->rank0_env; *at; at++)
 		*at = *at == '-' ? '_' : (char)toupper((unsigned char)*at);

@@ -37,7 +37,10 @@ struct spec_template {
 	const char *pods, *pod;
 };
 
-/* Member KEY of the map at AT, if it has VALUE or if VALUE is NULL. AT is NULL in the last row. */
+/*
+ * A member of an object: KEY in the map at the path AT. If VALUE is not NULL, the member must have
+ * this value. AT is NULL in the last row of a list.
+ */
 struct spec_member {
 	const char *at, *key, *value;
 };
@@ -58,7 +61,7 @@ struct spec_kind {
 	const char *plural; /* of the resource, in URLs */
 	/* A label selector of all pods of the kind's jobs; "" selects all pods. */
 	const char *pod_selector;
-	/* Another selector of all these pods, which may match further pods; or NULL. */
+	/* A second selector that also matches all these pods, and perhaps others; or NULL. */
 	const char *pods_also;
 	const struct spec_template *templates; /* or NULL; POD is NULL in the last row */
 	/* The path, in the object, of a map of labels that all of its pods get, or NULL. */
@@ -83,8 +86,8 @@ struct spec_kind {
 	int (*build)(struct spec_build *b);
 	const struct spec_reader *reader;
 	const struct spec_control *control; /* or NULL */
-	/* For spec/pods/suspend.h: paths below spec, or NULL. */
-	const char *suspend; /* true suspends the job */
+	/* SUSPEND and TERMINATE are paths below spec, or NULL (spec/pods/suspend.h). */
+	const char *suspend; /* setting it to true suspends the job */
 	/* Setting TERMINATE to TERMINATE_TO, a number or a word, ends the job. */
 	const char *terminate, *terminate_to;
 	/* Called when an object's status was read, for what a kind file can't express; or NULL. */

@@ -84,7 +84,7 @@ static bool is_type(const char *key, struct json_object *value)
 	       streq(json_object_get_string(value), wanted);
 }
 
-/* An overlay has only members of a pod. TorchX ignores others silently. */
+/* Refuse members of OVERLAY that a pod does not have. TorchX silently ignores them. */
 static int check_top(struct json_object *overlay, const char *path, struct spec_errors *e)
 {
 	static const char *const known[] = {"metadata", "spec", NULL};
@@ -146,7 +146,10 @@ int spec_overlay_find(struct json_object *metadata, const char *path, struct jso
 		*ret_path = take_ptr(inner);
 	} else if (json_object_object_get_ex(found, FORMAT_KEY, NULL) ||
 		   json_object_object_length(found) == 0) {
-		/* With FORMAT_KEY, a map has overlays by kind of object, here none for pods. */
+		/*
+		 * If a map has FORMAT_KEY, its other keys are kinds of objects. Pods are not among
+		 * them.
+		 */
 		return 0;
 	} else {
 		overlay = found;
@@ -174,7 +177,10 @@ static void refuse(struct merge *m, const struct overlay_place *at, const char *
 static void merge_into(struct merge *m, const struct overlay_place *at, struct json_object *map,
 		       struct json_object *overlay);
 
-/* Return OVER merged into BASE, a field's value in the pod, or NULL. */
+/*
+ * Merge OVER into BASE, the pod's value of a field (or NULL), and return the result. Return NULL
+ * after an error.
+ */
 static struct json_object *merge_value(struct merge *m, const struct overlay_place *at,
 				       struct json_object *base, struct json_object *over)
 {
@@ -207,7 +213,10 @@ static struct json_object *merge_value(struct merge *m, const struct overlay_pla
 	return json_object_get(over);
 }
 
-/* Return the index of the last item of LIST (as in TorchX), or SIZE_MAX, whose KEY is ITEM's. */
+/*
+ * Return the index of the item in LIST whose KEY has the same value as ITEM's, or SIZE_MAX. If
+ * there are several, return the last one, as in TorchX.
+ */
 static size_t find_item(struct json_object *list, const char *key, struct json_object *item)
 {
 	struct json_object *wanted, *value;
@@ -318,7 +327,9 @@ static void merge_into(struct merge *m, const struct overlay_place *at, struct j
 	}
 }
 
-/* Replace POD's FIELD by a copy of its own. If FIELD is not a map, add an error. */
+/*
+ * Replace POD's FIELD by a copy that no other object shares. If FIELD is not a map, add an error.
+ */
 static void own_map(struct merge *m, const struct overlay_place *at, struct json_object *pod,
 		    const char *field)
 {

@@ -31,7 +31,7 @@ int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, .
 	return spec_errors_add(b->errors, -EINVAL, 0, 0, path, "%s", text);
 }
 
-/* Add an error and return -EINVAL if CONTROLLER does not have role INDEX's retry policy. */
+/* Add an error and return -EINVAL if CONTROLLER does not support the retry policy of role INDEX. */
 static int check_retries(struct spec_build *b, size_t index, const char *controller)
 {
 	const struct spec_role *role = &b->app->roles[index];
@@ -413,9 +413,9 @@ static struct json_object *make_command(struct spec_pod_role *r, const struct sp
 }
 
 /*
- * Return the environment variables in this order: the one that others refer to, the user's,
- * TorchX's, the kind's. If the user sets a variable of TorchX, TorchX's value replaces it, unless
- * it is a TORCHX_JOB_ID with a handle of TorchX's scheduler "kxfs".
+ * Return the environment variables in this order: spec_pods.number, to which others refer; the
+ * user's; TorchX's; the kind's. If the user sets a variable of TorchX, TorchX's value replaces it.
+ * The exception is a TORCHX_JOB_ID that begins with "kxfs://".
  */
 static struct json_object *make_env(struct spec_pod_role *r, bool rank0,
 				    const struct spec_macros *m)
@@ -476,7 +476,10 @@ static struct json_object *make_spec(struct spec_pod_role *r, bool rank0, const 
 	return ret;
 }
 
-/* Return a copy of VALUE with expanded macros in texts, not in keys. It may share parts. */
+/*
+ * Return a copy of VALUE, and expand macros in its texts, but not in its keys. The copy may share
+ * parts with VALUE.
+ */
 static struct json_object *expand_all(struct json_object *value, const struct spec_macros *m)
 {
 	struct json_object *ret;
@@ -618,7 +621,7 @@ uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_a
 
 	for (size_t i = 0; i < app->n_roles; i++) {
 		const struct spec_role *r = &app->roles[i];
-		/* at least, besides the texts from the AppDef */
+		/* a lower bound for all but the texts from the AppDef */
 		uint64_t bytes = 500;
 
 		bytes += strlen(r->image) + strlen(r->entrypoint);

@@ -8,7 +8,7 @@
 
 #define POD_TORCHX_VERSION "0.7.0" /* kxfs reproduces the manifests of this version */
 
-/* The run options of kinds that support all that concerns pods. */
+/* The run options for pods. Kinds that support all of them use this list. */
 #define POD_OPTIONS                                                                                \
 	{.name = "service_account",                                                                \
 	 .type = SPEC_OPTION_NAME,                                                                 \
@@ -42,8 +42,9 @@ int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, .
 	printf_like(3, 4);
 
 /*
- * Choose the job's name, and check it and the retry policies for CONTROLLER, which makes a Service
- * with this name. So the name must begin with a letter. Return 0, or -EINVAL after adding errors.
+ * Choose the job's name. CONTROLLER makes a Service with this name, so check that it begins with a
+ * letter. Also check that CONTROLLER supports the retry policies. Return 0, or -EINVAL after adding
+ * errors.
  */
 int spec_build_begin(struct spec_build *b, const char *controller);
 
@@ -73,12 +74,15 @@ struct spec_pods {
 	struct json_object *labels;
 	struct json_object *annotations;
 	struct json_object *job_id; /* the variable TORCHX_JOB_ID */
-	/* RANK0_HOST: in all pods if REPLICA_ID is set, else only in the pod of rank 0. */
+	/*
+	 * The variable RANK0_HOST. It is in all pods if REPLICA_ID is set, otherwise only in the
+	 * pod of rank 0.
+	 */
 	struct json_object *rank0;
-	struct json_object *number; /* the variable in REPLICA_ID, or NULL */
+	struct json_object *number; /* the variable that REPLICA_ID refers to, or NULL */
 };
 
-/* Make what the kind does not set. The build's id must be set. */
+/* Set the members that the kind does not set. The build's id must be set. */
 void spec_pods_init(struct spec_pods *p);
 void spec_pods_clear(struct spec_pods *p);
 

@@ -99,7 +99,10 @@ static bool is_resource(const char *name)
 	       slash[1] && spec_label_is_valid(slash + 1);
 }
 
-/* KEY is a device, whose count is a limit. Return what cpu or memMB requests of it, or 0. */
+/*
+ * KEY is a device, and its count is a limit. Return the amount of KEY that the role's cpu or memMB
+ * requests, or 0.
+ */
 static double requested(const struct spec_pod_role *r, const char *key)
 {
 	const struct spec_resource *have = &r->role->resource;

@@ -21,7 +21,7 @@ static bool is_over(const struct spec_job_view *job)
 	return job->over || job->meta.deleted;
 }
 
-/* True if Kueue manages JOB, so that its Workload shows whether it is suspended. */
+/* True if Kueue manages JOB. The Workload then shows whether JOB is suspended. */
 static bool in_queue(const struct spec_control_job *job)
 {
 	return *job->view->queue || job->kueue->workload;
@@ -42,7 +42,10 @@ static bool is_out_for_good(const struct spec_control_job *job)
 	return in_queue(job) && workload && *spec_workload_put_out(workload);
 }
 
-/* True if JOB, which has a Workload, waits without quota. Only then, Kueue allows another queue. */
+/*
+ * True if JOB, which has a Workload, waits without quota. Kueue lets only such a job change its
+ * queue.
+ */
 static bool is_waiting(const struct spec_control_job *job)
 {
 	const struct spec_workload_view *workload = job->kueue->workload;
@@ -53,7 +56,7 @@ static bool is_waiting(const struct spec_control_job *job)
 	       (view->suspends || !*view->phase);
 }
 
-/* True if Kueue would act on the label that ACTION sets. JOB has a Workload. */
+/* True if Kueue would apply a change of the label that ACTION sets. JOB has a Workload. */
 static bool takes_label(const struct spec_control_job *job, enum spec_action action)
 {
 	bool waits = is_waiting(job);
@@ -131,9 +134,9 @@ static int refusal(const struct spec_control_job *job, enum spec_action action,
 }
 
 /*
- * Make a JSON merge patch for the object META. If KEY is NULL, JSON is the change of spec;
- * otherwise, it is the value of the label KEY. The server refuses the patch if VERSION, unless it
- * is "", is not the object's resourceVersion.
+ * Make a JSON merge patch for the object META. If KEY is NULL, the patch changes spec to JSON.
+ * Otherwise, it sets the label KEY to JSON. If VERSION is not "", the server refuses the patch
+ * unless VERSION is the object's resourceVersion.
  */
 static void patch(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		  const char *api_version, const char *plural, const struct spec_meta *meta,
@@ -185,7 +188,10 @@ static void request(const struct spec_control_asked *asked, struct spec_control_
 	cleanup_free char *value = named ? text_print("\"%s\"", named) : NULL;
 
 	*ret = (struct spec_control_request){0};
-	/* A job in a missing queue would wait forever. Kueue ignores a missing class. */
+	/*
+	 * First check that the queue or class exists: a job in a missing queue would wait forever,
+	 * and Kueue ignores a missing class.
+	 */
 	if (asked->action == SPEC_QUEUE) {
 		patch_job(ret, asked, SPEC_KUEUE_QUEUE, value);
 		ret->needed = text_print("/apis/%s/namespaces/%s/localqueues/%s", asked->kueue,
@@ -229,7 +235,9 @@ static bool follows_label(const struct spec_workload_view *workload, enum spec_a
 	return streq(action == SPEC_QUEUE ? workload->queue : workload->priority_class, wanted);
 }
 
-/* In a queue, a job counts as resumed when its Workload is active, before it has quota. */
+/*
+ * A job in a queue has obeyed SPEC_RESUME when its Workload is active, even if it has no quota yet.
+ */
 static enum spec_control_outcome outcome(enum spec_action action,
 					 const struct spec_control_mark *before,
 					 const struct spec_control_job *now)
@@ -239,7 +247,10 @@ static enum spec_control_outcome outcome(enum spec_action action,
 
 	if (action == SPEC_TERMINATE && strncmp(now->view->phase, "Terminat", 8) == 0)
 		return SPEC_CONTROL_OBEYED;
-	/* The server accepts the patch only for a suspended job, so this one ended later. */
+	/*
+	 * The server accepts the patch only while the job is suspended. So the job has resumed, and
+	 * ended after that.
+	 */
 	if (action == SPEC_RESUME && now->view->over && !in_queue(now) && !is_asked(now))
 		return SPEC_CONTROL_OBEYED;
 	if (is_over(now->view) || (action == SPEC_TERMINATE && now->view->suspends))

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes and reads the objects in an AppWrapper, with TorchX's names if these would work. */
+/*
+ * Makes and reads the objects in an AppWrapper. Their names are TorchX's, unless these would fail.
+ */
 #include "spec/pods/wrap.h"
 
 #include <ctype.h>
@@ -12,9 +14,9 @@
 #define DEFAULT_PORT 29500 /* if no role has a port */
 #define MAX_SUFFIX   ((int64_t)14)
 #define MIN_SUFFIX   ((int64_t)8) /* 3e11 different suffixes */
-/* Characters for name and suffix, even with many roles. */
+/* The least space for name and suffix, in characters, even if there are many roles. */
 #define MIN_ROOM ((int64_t)24)
-/* Characters of a name that suffixes need, besides one for each role. */
+/* The space in a name for the suffixes of roles, in characters, besides one for each role. */
 #define NAME_RESERVE 7
 
 static void wrap_clear(struct wrap *w)
@@ -46,7 +48,10 @@ static size_t count_chars(const char *s)
 	return n;
 }
 
-/* Make a random suffix of N characters. One random number may yield fewer than 14. */
+/*
+ * Make a random suffix of N characters. Use both random numbers, because one may yield fewer than
+ * 14 characters.
+ */
 static void make_suffix(const uint64_t random[2], size_t n, char ret[MAX_SUFFIX + 1])
 {
 	char more[SPEC_SUFFIX_MAX];
@@ -102,7 +107,10 @@ static char *hosts_env(const char *role)
 	return ret;
 }
 
-/* Return replica K's pod name: TorchX's in role 0. Other roles add their index to be unique. */
+/*
+ * Return the name of replica K's pod. In role 0, it is TorchX's name. Other roles add their index,
+ * so that names are unique.
+ */
 static struct json_object *pod_name(struct wrap *w, size_t role, unsigned k)
 {
 	if (role == 0)
@@ -221,7 +229,7 @@ static int add_pods(struct wrap *w, size_t index)
 
 	if (err)
 		return err;
-	/* The hosts of rank 0, and of the role's replica 0. */
+	/* The variables with the hosts of rank 0, and of replica 0 of this role. */
 	r.more_env = spec_tree_list(2);
 	spec_tree_append(r.more_env, hosts_variable(w, w->rank0_env, 0));
 	if (!streq(own, w->rank0_env))
@@ -298,8 +306,8 @@ int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_obj
 /* --- reading --- */
 
 /*
- * Return the key of a pod in its job: "ROLE.REPLICA" from TorchX's labels (in KEY), since TorchX's
- * pod names lack the role; otherwise its name.
+ * Return a key that is unique in the job. It is "ROLE.REPLICA" from TorchX's labels, stored in KEY,
+ * because TorchX's pod names lack the role. Without these labels, it is the pod's name.
  */
 static const char *key_of(const struct spec_value *object, char *key, size_t size)
 {

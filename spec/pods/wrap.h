@@ -42,8 +42,8 @@ struct wrap {
 int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_object *, bool is_pod),
 	       struct json_object *(*object)(struct wrap *w));
 /*
- * Implement spec_reader.job. Each item of LIST has an object under KEY. Each pod is a task, but not
- * pods in other objects, such as a Job. Also set V's app and HIDDEN.
+ * Implement spec_reader.job. Each item of LIST has an object under KEY. Each object that is a pod
+ * is a task. Pods in other objects, such as a Job, are not tasks. Also set V's app and HIDDEN.
  */
 size_t wrap_tasks(const struct spec_value *list, const char *key, struct spec_job_view *v,
 		  struct spec_task_source **ret_tasks);

@@ -104,7 +104,10 @@ printf_like(2, 3) static struct spec_cause
 
 /* --- events --- */
 
-/* Return the newest event with REASON about the object UID, except noise, or NULL. */
+/*
+ * Return the newest event with REASON about the object UID, or NULL. Ignore events that healthy
+ * jobs have, too (spec_event_view_is_noise).
+ */
 static const struct spec_event_view *newest(const struct facts *f, const char *uid,
 					    const char *reason)
 {
@@ -320,7 +323,9 @@ const char *spec_cause_probe(const struct spec_pod_view *pod, const struct spec_
 
 /* --- volumes --- */
 
-/* Return the waiting replica whose existing pod E is about, or NULL. */
+/*
+ * Return the replica of the pod that E is about, if the pod exists and the replica waits, or NULL.
+ */
 static const struct spec_replica *replica_of(const struct facts *f, const struct spec_event_view *e)
 {
 	for (size_t i = 0; i < f->pods.n; i++) {
@@ -476,7 +481,10 @@ static double queue_limit(const struct spec_queue_view *q, const char *name)
 	return q ? spec_amount_value(spec_amounts_get(&q->capability, "", name)) : -1;
 }
 
-/* Print what queue Q has of the resource NAME: ", and the queue has 1 of its 4 free". */
+/*
+ * Print how much the queue Q has of the resource NAME, for a job that needs NEED: ", and the queue
+ * has 1 of its 4 free".
+ */
 static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char *name, double need)
 {
 	double all = queue_limit(q, name);
@@ -485,7 +493,9 @@ static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char
 
 	if (all < 0)
 		return;
-	/* If enough seems to be free, jobs that start soon will use it: print only the limit. */
+	/*
+	 * If enough seems to be free, jobs that start soon will use it. Then print only the limit.
+	 */
 	if (need > all || left >= need) {
 		fputs(", and the queue's limit is ", out);
 		spec_amount_print(out, name, all);
@@ -598,7 +608,10 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 		return spec_kueue_cause(job, view, ctx);
 	if (spec_state_is_final(job->state) || job->state == SPEC_UNKNOWN || job->history)
 		return ret;
-	/* A failed replica may be from an earlier attempt, so Kueue's reason takes precedence. */
+	/*
+	 * Kueue's reason takes precedence over a failed replica, which may be from an earlier
+	 * attempt.
+	 */
 	if (*view->phase && (*spec_kueue_queue(view, ctx) || ctx->kueue.workload))
 		ret = spec_kueue_cause(job, view, ctx);
 	/* A failure explains more than what other replicas wait for. */

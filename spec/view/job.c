@@ -150,7 +150,10 @@ int spec_job_view_parse(const struct spec_reader *reader, const char *json, size
 		v->suspends |= p->asked;
 		v->over |= !p->asked && (p->ending || spec_state_is_final(p->state));
 	}
-	/* A controller that limits attempts counts the last failure, too. No retry followed it. */
+	/*
+	 * A controller that limits attempts also counts the last failure, although no retry
+	 * followed it.
+	 */
 	if (v->retry_limit > 0)
 		v->retries = min_of(v->retries, v->retry_limit - 1);
 	*ret = take_ptr(v);

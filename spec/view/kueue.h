@@ -57,7 +57,7 @@ struct spec_workload_view {
 		/* Never: the job's pods have a class, or Kueue is too old. */
 		SPEC_PRIORITY_FIXED,
 		SPEC_PRIORITY_WAITING, /* until the Workload has quota */
-		SPEC_PRIORITY_ANY,
+		SPEC_PRIORITY_ANY,     /* always */
 	} takes_priority;
 	bool active; /* spec.active; false if the Workload is deactivated */
 	struct spec_condition_view conditions[SPEC_WORKLOAD_N_CONDITIONS];
@@ -65,7 +65,7 @@ struct spec_workload_view {
 	size_t n_checks;
 	unsigned evictions; /* for any reason */
 	unsigned requeued;  /* evictions because its pods were not ready in time */
-	int64_t requeue_at; /* when Kueue retries at the earliest, or 0 */
+	int64_t requeue_at; /* the earliest time at which Kueue retries, or 0 */
 };
 
 /*
@@ -98,7 +98,7 @@ struct spec_cluster_queue_view {
 	char *strategy; /* BestEffortFIFO, StrictFIFO */
 	char *cohort;
 	struct spec_condition_view active;
-	/* NOMINAL is its own quota. LIMIT is how much more it may borrow. */
+	/* NOMINAL is the queue's own quota. LIMIT is how much it may borrow in addition. */
 	struct spec_amounts nominal, limit;
 	struct spec_amounts borrowed;
 };

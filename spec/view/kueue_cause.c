@@ -166,7 +166,7 @@ static const struct kueue_meaning *put_eviction(struct kueue_text *m)
 {
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
 	const struct kueue_meaning *means = meaning_of(evicted_meanings, e->reason);
-	/* requeueState.count counts only this reason. */
+	/* Kueue's requeueState.count counts only evictions with this reason. */
 	unsigned requeued = streq(e->reason, "PodsReadyTimeout") ? m->w->requeued : 0;
 
 	m->pods |= means->adds == PODS;
@@ -272,7 +272,10 @@ static void inactive(struct kueue_text *m)
 
 /* --- the conditions --- */
 
-/* True if W is finished. A deleted job's Workload (OwnerNotFound) does not count. */
+/*
+ * True if W is finished. False for the reason OwnerNotFound, which Kueue sets if the job was
+ * deleted.
+ */
 static bool is_finished(const struct spec_workload_view *w)
 {
 	const struct spec_condition_view *finished = &w->conditions[SPEC_WORKLOAD_FINISHED];
@@ -301,7 +304,7 @@ static void deactivated(struct kueue_text *m)
 	const struct kueue_meaning *means = meaning_of(off_meanings, reason);
 
 	m->stops = true;
-	/* Without a reason, a user has deactivated the Workload. */
+	/* If there is no reason, a user has deactivated the Workload. */
 	if (!*reason) {
 		set(m, "Deactivated", WHEN_ACTIVE);
 		fprintf(m->out, "its Workload %s was deactivated", m->w->meta.name);

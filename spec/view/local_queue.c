@@ -11,7 +11,7 @@
 
 #define MAX_AMOUNTS 1024
 #define MAX_PLACES  100000
-#define NAMES_MAX   500 /* bytes; add no name after this many */
+#define NAMES_MAX   500 /* bytes; kxfs adds no name after this many */
 #define TEXT_DEPTH  2	/* YAML in block style: the queue, its list of amounts */
 
 /* --- amounts --- */
@@ -58,7 +58,7 @@ struct spec_local_queue *spec_local_queue_read(const struct spec_value *object)
 	spec_read_copy_word(&q->cluster_queue, spec, "clusterQueue");
 	spec_read_copy_word(&q->stop_policy, spec, "stopPolicy");
 	spec_condition_read(&q->active, status, "Active");
-	/* the name in v1beta1 */
+	/* v1beta1 calls this field flavorUsage. */
 	read_amounts(&q->used, used ? used : spec_read_list(status, "flavorUsage"), "total");
 	read_amounts(&q->reserved, spec_read_list(status, "flavorsReservation"), "total");
 	q->pending = (unsigned)spec_read_int(status, "pendingWorkloads", 0);
@@ -106,7 +106,7 @@ int spec_cluster_queue_view_parse(const char *json, size_t len,
 	status = spec_read_map(o, "status");
 	groups = spec_read_list(spec, "resourceGroups");
 	cohort = spec_read_text(spec, "cohortName");
-	/* The name in v1beta1. */
+	/* v1beta1 calls this field cohort. */
 	cohort = *cohort ? cohort : spec_read_text(spec, "cohort");
 	spec_read_copy(&v->cohort, cohort, READ_MAX_WORD);
 	spec_read_copy_word(&v->stop_policy, spec, "stopPolicy");
@@ -132,8 +132,8 @@ bool spec_queue_is_stopped(const char *policy)
 }
 
 /*
- * Return "Open", or why Q admits no jobs. Set *RET_BY to the kind of the queue that an
- * administrator has stopped, Q or its ClusterQueue, or to "".
+ * Return "Open", or why Q admits no jobs. If an administrator has stopped Q or its ClusterQueue,
+ * set *RET_BY to the kind of the stopped queue, otherwise to "".
  */
 static const char *state_of(const struct spec_local_queue *q,
 			    const struct spec_cluster_queue_view *cluster, const char **ret_by)

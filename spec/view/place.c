@@ -16,8 +16,9 @@ static int compare(int64_t a, int64_t b)
 }
 
 /*
- * Compare by replica, then by age. Creation times are whole seconds. In the same second, pods with
- * fewer retries are older, then pods that are gone or being deleted.
+ * Compare by replica, then by age. Creation times are whole seconds. Within a second, pods with
+ * fewer retries are older. Among pods with the same retries, those that are gone or being deleted
+ * are older.
  */
 static int by_age(const void *a, const void *b)
 {
@@ -101,7 +102,7 @@ static struct known_log *known_of(const struct spec_job_view *view, const struct
 	return ret;
 }
 
-/* True if a replica can take another pod. POD is its newest pod, or NULL. */
+/* True if a further pod may belong to a replica. POD is the replica's newest pod, or NULL. */
 static bool is_free(const struct spec_pod_view *pod)
 {
 	return !pod || pod->gone || spec_pod_state(pod) == SPEC_FAILED;

@@ -17,7 +17,10 @@
 #define MAX_CONTAINERS 64
 #define MICRO	       1e6
 #define MAX_FIGURE     1e15 /* larger amounts are implausible */
-/* The end of this container is unknown, and so is its exit code: the kubelet reports 137. */
+/*
+ * The reason of a container whose end is unknown to the kubelet. Its exit code is unknown, too,
+ * although the kubelet reports 137.
+ */
 #define UNKNOWN_END "ContainerStatusUnknown"
 
 void spec_pod_view_free(struct spec_pod_view *v)
@@ -147,8 +150,8 @@ static void read_words(struct spec_container_view *c, const struct spec_value *o
 
 /*
  * Set the last output of the failed program in C. MESSAGE is the end of its output (at most 4096
- * bytes) or of an error file. Ignore the end of a JSON object without an error: the log explains
- * more.
+ * bytes) or of an error file. If MESSAGE ends like a JSON object and contains no error, ignore it:
+ * the log explains more.
  */
 static void read_last_words(struct spec_container_view *c, const char *message)
 {
@@ -223,7 +226,7 @@ static void read_containers(struct spec_pod_view *v, const struct spec_value *st
 
 /* --- the pod --- */
 
-/* True if O, a pod's spec or a container, allows restarts. */
+/* True if the restart policy of O, a pod's spec or a container, allows restarts. */
 static bool is_rerun(const struct spec_value *o)
 {
 	const char *policy = spec_read_text(o, "restartPolicy");
@@ -231,7 +234,10 @@ static bool is_rerun(const struct spec_value *o)
 	return *policy && !streq(policy, "Never");
 }
 
-/* True if a container may restart. The server has set the pod's policy, if it was missing. */
+/*
+ * True if a container may restart. A pod always has a policy, because the server sets a missing
+ * one.
+ */
 static bool reruns(const struct spec_value *spec)
 {
 	static const char *const keys[] = {"initContainers", "containers"};
@@ -259,7 +265,7 @@ static bool main_reruns(const struct spec_pod_view *v, const struct spec_value *
 	return is_rerun(*spec_read_text(main, "restartPolicy") ? main : spec);
 }
 
-/* Return the amount NAME in MAP times BY; -1 if missing or invalid. */
+/* Return the amount NAME in MAP, multiplied by BY; -1 if the amount is missing or invalid. */
 static int64_t amount(const struct spec_value *map, const char *name, double by)
 {
 	double value = spec_amount_value(spec_read_text(map, name)) * by;
@@ -282,7 +288,7 @@ static int64_t count_gpus(const struct spec_value *limits)
 	return n;
 }
 
-/* The server has set a missing request to the limit. */
+/* Return CONTAINER's requests. If a request was missing, the server has set it to the limit. */
 static struct spec_request request(const struct spec_value *container)
 {
 	const struct spec_value *resources = spec_read_map(container, "resources");
@@ -485,7 +491,7 @@ const struct spec_pick spec_pod_pick[] = {
 	{0},
 };
 
-/* Return the uid of POD's owner; NULL if POD does not belong to R's kind. */
+/* Return the uid of POD's owner, or NULL if POD does not belong to R's kind (spec_reader.owner). */
 static const char *owner_of(const struct spec_reader *r, const struct spec_value *pod,
 			    bool *ret_part)
 {
@@ -502,7 +508,7 @@ static const char *owner_of(const struct spec_reader *r, const struct spec_value
 static const struct spec_reader *find_reader(const struct spec_pod_readers *readers,
 					     const struct spec_value *pod, struct spec_pod_view *v)
 {
-	/* of the job that is known to own this pod, or NULL */
+	/* the reader that FIND returns for the pod itself, or NULL */
 	const struct spec_reader *own =
 		readers->find ? readers->find(readers->data, v->meta.uid) : NULL;
 	const struct spec_reader *ret = NULL;
@@ -570,12 +576,15 @@ int spec_pod_view_parse(const struct spec_pod_readers *readers, const char *json
 void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view *before)
 {
 	/*
-	 * The time of the deletion request is computed from the grace period, which the kubelet
-	 * shortens when the pod has ended. Keep the earlier time.
+	 * meta.deleted is computed from the grace period. The kubelet shortens this period when the
+	 * pod has ended. So the earlier time is correct.
 	 */
 	if (before->meta.deleted && before->meta.deleted < now->meta.deleted)
 		now->meta.deleted = before->meta.deleted;
-	/* Times are whole seconds, so they don't show whether the pod ended before the request. */
+	/*
+	 * Times are whole seconds, so NOW does not show whether the pod ended before the deletion
+	 * request.
+	 */
 	now->ended |= before->ended;
 	now->sample = before->sample;
 }

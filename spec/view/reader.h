@@ -10,7 +10,7 @@ struct spec_task_source {
 	const char *name;
 	/* The TorchX role if this task is one replica of a role, otherwise "". */
 	const char *role;
-	unsigned replica;  /* id of the replica */
+	unsigned replica;  /* id of the replica in its role */
 	unsigned replicas; /* number of pods */
 	unsigned minimum;
 	int time_limit; /* seconds for each pod, or 0 */
@@ -74,9 +74,11 @@ struct spec_reader {
 	/* The controller of the pods: the beginning of its apiVersion ("batch/"), and its kind. */
 	const char *of_group, *of_kind;
 	/*
-	 * Returns the uid of POD's job, or of an object between the job and POD; then it sets
-	 * *RET_PART to true. Returns NULL if POD does not belong to this kind. If OWNER is NULL,
-	 * the job is POD's controller, which must match OF_GROUP and OF_KIND.
+	 * Returns the uid of POD's job, or of an object between the job and POD. Sets *RET_PART to
+	 * true if the uid may be that of such an object. Returns NULL if POD does not belong to
+	 * this kind.
+	 *
+	 * If OWNER is NULL, the job is POD's controller, which must match OF_GROUP and OF_KIND.
 	 */
 	const char *(*owner)(const struct spec_reader *reader, const struct spec_value *pod,
 			     bool *ret_part);

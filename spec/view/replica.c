@@ -23,7 +23,7 @@
 
 /* --- its state --- */
 
-/* Return the number of retries, of the job or of this replica, before POD; 0 if unknown. */
+/* Return how often the job, or only this replica, was retried before POD; 0 if unknown. */
 static unsigned retry_of(const struct spec_pod_view *pod, const struct spec_job_view *job)
 {
 	if (!job->began)
@@ -54,7 +54,9 @@ static bool has_failed_before(const struct spec_pod_view *pod, const struct spec
 	return job->used_up && c && c->last_exit_code > 0 && spec_pod_was_stopped(pod);
 }
 
-/* C was restarted after a failure, and later stopped. True if it failed again before that. */
+/*
+ * C was restarted after a failure, and stopped later. True if C failed again before it was stopped.
+ */
 static bool has_failed_again(const struct spec_container_view *c)
 {
 	return streq(c->reason, "OOMKilled") ||
@@ -219,7 +221,10 @@ static void add_log(struct spec_replica *r, const struct spec_pod_view *pod,
 static void add_logs(struct spec_replica *r, const struct spec_pod_view *pod,
 		     const struct spec_container_view *c)
 {
-	/* No log before the first run. Later, the restart count is that of the last run. */
+	/*
+	 * A container that has never run has no log. Between two runs, the restart count is that of
+	 * the last run.
+	 */
 	if (c->state == SPEC_WAITING && c->last_exit_code < 0)
 		return;
 	/* C could not be started, so it has printed nothing. */
@@ -237,7 +242,7 @@ static unsigned restarts_of(const struct spec_pod_view *pod)
 	return c ? c->restarts : 0;
 }
 
-/* Return the number of earlier attempts, including those whose pods are forgotten. */
+/* Return the number of earlier attempts, including those whose pods kxfs no longer has. */
 static unsigned attempt_of(struct spec_placed_pods pods, const struct spec_job_view *job,
 			   const struct spec_replica *before)
 {
@@ -299,8 +304,8 @@ static void fill_usage(struct spec_replica *r, const struct spec_pod_view *pod,
 /* --- all steps together --- */
 
 /*
- * True if STATE is R's last state. The server may report the end of the job before those of its
- * pods, so a state that is not final is the last one only after the job has left the cluster.
+ * True if STATE is R's last state. The server may report the end of the job before the ends of its
+ * pods. So a state that is not final can be the last one only after the job has left the cluster.
  */
 static bool is_end(enum spec_state state, const struct spec_job_view *job,
 		   const struct spec_standing *standing)
@@ -315,15 +320,15 @@ static int64_t first_of(int64_t a, int64_t b, int64_t c)
 	return a ? a : b ? b : c;
 }
 
-/* True if the replica had a pod, or had finished without one. */
+/* True if BEFORE shows that the replica had a pod, or that it ended without one. */
 static bool was_reported(const struct spec_replica *before)
 {
 	return before && (before->n_logs > 0 || *before->pod || before->finished);
 }
 
 /*
- * Fill R, which has no pod. Copy its end from the last snapshot, if it had ended. Set no end while
- * the server may still report a pod of R, because R's output is incomplete until then.
+ * Fill R, which has no pod. If R had ended in the last snapshot, copy its end. Otherwise, set no
+ * end while the server may still report a pod of R, because R's output is incomplete until then.
  */
 static void fill_without(struct spec_replica *r, const struct spec_standing *standing,
 			 const struct spec_replica *before)
@@ -380,7 +385,7 @@ static void fill_from(struct spec_replica *r, struct spec_placed_pods pods,
 	explain(r, pod);
 }
 
-/* True if POD has neither run its program nor failed to start it. */
+/* True if POD's program has not run. False if it has run or failed to start. */
 static bool is_unused(const struct spec_pod_view *pod)
 {
 	const struct spec_container_view *c = spec_pod_main(pod);
@@ -389,8 +394,8 @@ static bool is_unused(const struct spec_pod_view *pod)
 }
 
 /*
- * True if the newest pod was never used, because the replica had ended in the attempt before.
- * Volcano creates the pods of another attempt before it notices that none is left
+ * True if the newest pod never ran because the replica had already ended in the previous attempt.
+ * Volcano creates the pods of a further attempt before it notices that no attempt is left
  * (pkg/controllers/job/state/restarting.go), and then kills them.
  */
 static bool has_ended_before(struct spec_placed_pods pods, const struct spec_standing *standing,

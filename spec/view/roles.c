@@ -29,7 +29,10 @@ static bool is_replica(const struct spec_task_source *task)
 	return *task->role && task->replicas == 1;
 }
 
-/* Put roles of one task first, then the replicas of TorchX roles, by role and id. */
+/*
+ * Put tasks that are roles first, in the object's order. Then put tasks that are replicas of a
+ * TorchX role, by role and id.
+ */
 static int by_role(const void *a, const void *b)
 {
 	const struct placed *x = a, *y = b;
@@ -202,7 +205,7 @@ void roles_clear(struct spec_job_view *v)
 struct roles_claim {
 	const char *name;
 	size_t position;		 /* sort key */
-	const struct spec_task_view *of; /* in the object, or NULL */
+	const struct spec_task_view *of; /* the task in the object, or NULL */
 	const struct spec_pod_view *pod; /* or NULL */
 	unsigned replicas;
 };
@@ -304,7 +307,7 @@ static size_t list_claims(const struct spec_job_view *view, const struct spec_po
 	return m;
 }
 
-/* Merge the claims for each role, and sort them by position. Return their number. */
+/* Merge the claims of each role into one, and sort the results by position. Return their number. */
 static size_t merge_claims(const struct spec_job_view *view, struct roles_claim *v, size_t n)
 {
 	size_t m = 0;

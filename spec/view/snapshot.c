@@ -11,7 +11,7 @@
 
 /* --- roles and replicas --- */
 
-/* Return the replica NAME of BEFORE (or NULL). Its index is usually I. */
+/* Return the replica NAME of BEFORE (or NULL). I is the index that it usually has. */
 static const struct spec_replica *before_of(const struct spec_job *before, size_t i,
 					    const char *name)
 {
@@ -88,9 +88,9 @@ static void fill_roles(struct spec_job *job, const struct spec_job_view *view)
 /* --- retries --- */
 
 /*
- * Count the retries of a job whose object lacks restarts of containers. After the job's end, the
- * object also counts pods that the controller has deleted. So then count the failed pods that
- * another pod followed.
+ * Count the retries of a job whose object does not count restarts of containers. After the job's
+ * end, the object's count of failed pods includes pods that the controller has deleted. From then
+ * on, count only failed pods that another pod followed.
  */
 static unsigned recount(const struct spec_job_view *view, struct spec_placed_pods pods,
 			const struct spec_standing *standing, const struct spec_job *before)
@@ -223,9 +223,12 @@ static void add_unseen(struct spec_job *job, const struct spec_job_view *view,
 	const struct spec_transitions *c = &view->conditions;
 	struct spec_transitions *t = &job->transitions;
 	const struct spec_transition last = t->v[t->n - 1];
-	/* of LAST in C; C's length if C lacks it */
+	/* index of LAST in C; C's length if C lacks it */
 	size_t place = 0;
-	/* If no phase was known, all are newer. Their times, in seconds, may be equal. */
+	/*
+	 * If the last transition has no phase, all phases in C are newer, even if their times
+	 * (whole seconds) are equal to its time.
+	 */
 	bool newer = !*last.phase;
 
 	while (place < c->n && !streq(c->v[place].phase, last.phase))
@@ -239,7 +242,10 @@ static void add_unseen(struct spec_job *job, const struct spec_job_view *view,
 	}
 }
 
-/* Record when each phase began: when kxfs saw this, else the time in the object. */
+/*
+ * Record when each phase began: the time in the object or, without one, the time when kxfs noticed
+ * the phase.
+ */
 static void fill_transitions(struct spec_job *job, const struct spec_job_view *view,
 			     const struct spec_view_context *ctx)
 {
@@ -253,7 +259,7 @@ static void fill_transitions(struct spec_job *job, const struct spec_job_view *v
 	else
 		spec_transitions_add(t, SPEC_SUBMITTED, "", job->created);
 	add_unseen(job, view, ctx->reader);
-	/* The phase has not changed, so pods have changed the state. */
+	/* The phase is the same as before, so pods have changed the state. */
 	if (streq(t->v[t->n - 1].phase, job->phase))
 		time = job->finished ? job->finished : ctx->now;
 	else if (!seen && c->n && streq(c->v[c->n - 1].phase, job->phase))
@@ -264,8 +270,8 @@ static void fill_transitions(struct spec_job *job, const struct spec_job_view *v
 /* --- probes --- */
 
 /*
- * If the kubelet ended a replica because a probe failed, keep the message of this event. The server
- * deletes events after an hour.
+ * If the kubelet ended a replica because a probe failed, set the replica's reason and message from
+ * the event. The server deletes events after an hour. After that, use the last snapshot.
  */
 static void blame_probes(struct spec_job *job, struct spec_placed_pods pods,
 			 const struct spec_view_context *ctx)
@@ -291,8 +297,8 @@ static void blame_probes(struct spec_job *job, struct spec_placed_pods pods,
 }
 
 /*
- * True if JOB has failed and pods may still show why, because their events come from another watch.
- * False while the cache is stale: nobody knows when events will arrive.
+ * True if JOB has failed, but its pods may explain the failure later: another watch reports them.
+ * False while the cache is stale, because nobody knows when events will arrive.
  */
 static bool is_unexplained(const struct spec_job *job, const struct spec_job_view *view,
 			   const struct spec_standing *standing,
@@ -305,7 +311,7 @@ static bool is_unexplained(const struct spec_job *job, const struct spec_job_vie
 	       !spec_job_first_failed(job, NULL) && !spec_job_is_over(job);
 }
 
-/* Set the last words of the replica that failed first. */
+/* Set the last output of the replica that failed first. */
 static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
 			    const struct spec_job *before)
 {
@@ -337,8 +343,8 @@ static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
 }
 
 /*
- * Set the reason why the job's pods do not run. Keep it while Kueue does not let the job run: Kueue
- * may have evicted the job for this reason.
+ * Set the reason why the job's pods do not run. While Kueue does not let the job run, keep the
+ * reason from the last snapshot: Kueue may have evicted the job for it.
  */
 static void fill_obstacle(struct spec_job *job, const struct spec_view_context *ctx)
 {
@@ -352,7 +358,9 @@ static void fill_obstacle(struct spec_job *job, const struct spec_view_context *
 
 /* --- all steps together --- */
 
-/* Use the last snapshot if Kueue has deleted the Workload before the job. */
+/*
+ * Set what Kueue's objects show. If Kueue has already deleted the Workload, use the last snapshot.
+ */
 static void fill_kueue(struct spec_job *job, const struct spec_view_context *ctx)
 {
 	const struct spec_workload_view *w = ctx->kueue.workload;

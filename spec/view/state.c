@@ -13,8 +13,8 @@ static const struct spec_phase *phase_of(const struct spec_job_view *view,
 					 const struct spec_view_context *ctx)
 {
 	/*
-	 * Kueue suspends each waiting job that it manages. So a user has suspended a job with a
-	 * Workload only if the Workload is deactivated.
+	 * Kueue itself suspends the jobs that wait in its queues. So if a job has a Workload, a
+	 * user has suspended the job only if the Workload is deactivated.
 	 */
 	bool asked = ctx->kueue.workload ? spec_kueue_is_off(ctx) : view->asked;
 
@@ -91,7 +91,10 @@ struct spec_standing spec_standing_of(const struct spec_job_view *view,
 		s.ended = before->finished;
 	else
 		s.ended = final && view->changed ? view->changed : ctx->now;
-	/* If the end is reported late, the job is over when all pods have ended for good. */
+	/*
+	 * For a controller that reports the end late, the job is over when all pods have ended and
+	 * the controller will not restart the job.
+	 */
 	if (ctx->reader->pods_decide != SPEC_PODS_DECIDE_END || !s.phase ||
 	    s.phase->state != SPEC_RUNNING || view->hidden || !count_ends(pods, view, &ends) ||
 	    goes_on(view, &ends, ctx))
@@ -137,7 +140,8 @@ static bool any_loops(const struct spec_job *job)
 
 /*
  * True if the job has succeeded because all replicas have. The controller reports this slightly
- * later. False if it may do something else, or has begun to create the pods again.
+ * later. False if the controller may do something else first, or has begun to create the pods
+ * again.
  */
 static bool have_succeeded(const struct spec_job *job, const struct spec_job_view *view,
 			   struct spec_placed_pods pods, const struct spec_standing *s,
@@ -237,9 +241,9 @@ struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_j
 	const struct spec_phase *phase = standing->phase;
 	const struct spec_job *before = ctx->before;
 	/*
-	 * A published final state does not change. A job published as removed remains CANCELLED,
-	 * although it may have ended unseen. A published end remains while the phase is not final,
-	 * such as Terminating. A suspended job has not ended, unless it is being removed.
+	 * Keep a published final state while the phase is not final, such as Terminating. A job
+	 * that was published as removed remains CANCELLED with any phase, although it may have
+	 * ended before its removal. A suspended job has not ended, unless it is being removed.
 	 */
 	bool settled = (ctx->history || standing->ending) && before &&
 		       spec_state_is_final(before->state) &&

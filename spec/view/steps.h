@@ -56,9 +56,15 @@ const struct spec_container_view *spec_pod_main(const struct spec_pod_view *pod)
 bool spec_pod_is_lost(const struct spec_pod_view *pod);
 /* True if C, a container of POD, has failed and will be restarted. */
 bool spec_pod_loops(const struct spec_pod_view *pod, const struct spec_container_view *c);
-/* Return POD's state without regard to its job, from its phase or from newer containers. */
+/*
+ * Return POD's state without regard to its job. If the containers' status is newer than POD's
+ * phase, it determines the state.
+ */
 enum spec_state spec_pod_state(const struct spec_pod_view *pod);
-/* True if POD's phase is final. Controllers wait for this, too. */
+/*
+ * True if POD's phase is final. Until then, the job's controller does not regard POD as ended,
+ * either.
+ */
 bool spec_pod_is_settled(const struct spec_pod_view *pod);
 /* True if a deletion, not its program, ended POD. */
 bool spec_pod_was_stopped(const struct spec_pod_view *pod);
@@ -83,7 +89,10 @@ struct spec_placed_pods spec_place_pods(const struct spec_job_view *view,
 bool spec_kueue_is_off(const struct spec_view_context *ctx);
 /* Return the queue in the job's object, else in the Workload (borrowed), or "". */
 const char *spec_kueue_queue(const struct spec_job_view *view, const struct spec_view_context *ctx);
-/* Return the ClusterQueue that has quota for the job, else its LocalQueue's, or "" (borrowed). */
+/*
+ * Return the ClusterQueue where the job has quota. If it has none, return the ClusterQueue of its
+ * LocalQueue, or "" (borrowed).
+ */
 const char *spec_kueue_cluster_queue(const struct spec_view_context *ctx);
 /* True if Kueue has admitted the job and has not evicted it since. */
 bool spec_kueue_lets_run(const struct spec_view_context *ctx);
@@ -110,7 +119,7 @@ const char *spec_cause_probe(const struct spec_pod_view *pod, const struct spec_
 
 /* --- state.c --- */
 
-/* What decides how replicas are filled in. Plain data. */
+/* What kxfs determines about a job before it fills in the replicas. Plain data. */
 struct spec_standing {
 	const struct spec_phase *phase; /* row of the object's phase, or NULL */
 	/* True if nothing restarts unless a user requests it. */
@@ -122,7 +131,7 @@ struct spec_standing {
 	bool failed;
 	bool pods_late; /* as in spec_view_context */
 	bool unseen;	/* kxfs may not know all pods */
-	/* When the job ended. Also the end of replicas whose own end has no known time. */
+	/* When the job ended. A replica whose own end has no known time gets this time, too. */
 	int64_t ended;
 };
 

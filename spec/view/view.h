@@ -20,7 +20,7 @@ struct spec_queue_view;
 struct spec_workload_view; /* these two: see kueue.h */
 struct spec_cluster_queue_view;
 
-/* `why` reports an object as missing if it does not appear within this time (ns). */
+/* How long (ns) an object may take to appear. After that, `why` reports it as missing. */
 #define SPEC_SETTLE_NS INT64_C(5000000000)
 
 /* The metadata of an object. Plain data. */
@@ -67,7 +67,10 @@ struct spec_sample {
 struct spec_pod_view {
 	struct spec_meta meta;
 	char *task; /* task in the job's object; "" if there is only one */
-	/* Index in the task, SPEC_INDEX_NONE, or UINT32_MAX if pods have no numbers. */
+	/*
+	 * The pod's index in its task, or SPEC_INDEX_NONE. UINT32_MAX if the task's pods have no
+	 * numbers.
+	 */
 	unsigned index;
 	/* The attempt of the job that created the pod, from 0; or SPEC_RETRY_UNKNOWN. */
 	unsigned retry;
@@ -84,8 +87,8 @@ struct spec_pod_view {
 	int64_t lost;	  /* since when its node has not responded, or 0 */
 	bool reruns;	  /* a container that has ended may be restarted */
 	bool main_reruns; /* the main container may be restarted after a failure */
-	bool ended;	  /* kxfs saw its end before its deletion was requested */
-	/* OPEN: parse the pod again when its job is known. */
+	bool ended;	  /* it is known to have ended before a deletion request */
+	/* SPEC_OWNER_OPEN: the owner is only a guess. Parse the pod again when its job is known. */
 	enum { SPEC_OWNER_FOUND, SPEC_OWNER_OPEN } owner;
 	bool gone; /* the pod was deleted; set by backend/kube */
 	/* SUCCEEDED or FAILED if all containers have ended for good; otherwise UNKNOWN. */
@@ -106,7 +109,10 @@ struct spec_task_view {
 	bool grows;	  /* there may be more replicas than the object requests */
 };
 
-/* A role. Plain data. If TorchX made the job, each replica is a task, else each task is a role. */
+/*
+ * A role. Plain data. If TorchX made the job, each task is one replica of a role. Otherwise, each
+ * task is a role.
+ */
 struct spec_role_view {
 	char *name;
 	char *dir; /* replica K has the directory DIR-K; unique */
@@ -140,7 +146,7 @@ struct spec_job_view {
 	/* True if REASON and MESSAGE only mean that pods failed. The pods then explain more. */
 	bool vague;
 	bool exact;	 /* REASON and MESSAGE explain more than the pods */
-	bool uncounted;	 /* nothing counts some of the retries */
+	bool uncounted;	 /* some retries are not counted anywhere */
 	bool used_up;	 /* the job ended because no retries were left */
 	bool has_appdef; /* see spec_object_appdef */
 	bool restarts;	 /* the controller may retry the job or parts of it */
@@ -154,14 +160,20 @@ struct spec_job_view {
 	bool suspends; /* its phase means suspended or suspending */
 	bool over;     /* its phase means ended or ending */
 	bool firm;     /* the phase decides between PENDING and RUNNING */
-	/* True if another object suspends and resumes the job, and may recreate it. */
+	/*
+	 * True if the job has an owner that suspends and resumes it. The owner may also recreate
+	 * it.
+	 */
 	bool owned;
 	bool hidden;	 /* some pods may not be in the snapshot */
 	bool from_pods;	 /* only pods name the roles */
 	bool grows;	 /* as in spec_task_view, for any task */
 	int generation;	 /* changes with the spec; 0 if unknown */
 	int64_t changed; /* when the phase last changed */
-	/* Older pods belong to an earlier attempt. 0 if pods record their attempt. */
+	/*
+	 * When the current attempt began. Older pods belong to an earlier attempt. 0 if pods record
+	 * their attempt.
+	 */
 	int64_t began;
 	struct spec_transitions conditions; /* phases in the object, with times */
 	struct spec_role_view *roles;
@@ -195,12 +207,12 @@ struct spec_pod_readers {
 
 /*
  * Parse a pod with the reader of its job. Until FIND knows the owner, use the first reader that
- * matches it. OWNER is then SPEC_OWNER_OPEN if further readers match, or if the owner is an object
- * between job and pod.
+ * matches the pod. The member owner is then SPEC_OWNER_OPEN if further readers match, or if the
+ * pod's owner is an object between job and pod.
  *
- * If no reader matches, use the only reader. If there are several, set meta.owner_uid to "". If the
- * pod has no controller but FIND knows the pod, meta.owner_uid is the pod's own uid. Return 0, or
- * -EINVAL if JSON is not a pod.
+ * If no reader matches the pod and there is only one reader, use it. If there are several, set
+ * meta.owner_uid to "". A pod without a controller may still be known to FIND. Then set
+ * meta.owner_uid to the pod's own uid. Return 0, or -EINVAL if JSON is not a pod.
  */
 int spec_pod_view_parse(const struct spec_pod_readers *readers, const char *json, size_t len,
 			struct spec_pod_view **ret);
@@ -232,12 +244,15 @@ extern const struct spec_pick spec_metrics_pick[];
 
 /* What Kueue's objects show about a job. Plain data. */
 struct spec_kueue_facts {
-	/* True if the user may watch Workloads. If so and WORKLOAD is NULL, the job has none. */
+	/*
+	 * True if the user may watch Workloads. Then the job has no Workload if WORKLOAD is NULL.
+	 * False if kxfs can't find out whether the job has one.
+	 */
 	bool known;
 	const struct spec_workload_view *workload;	     /* or NULL */
 	const struct spec_cluster_queue_view *cluster_queue; /* of the job's queue, or NULL */
 	unsigned position;				     /* from 1; 0 if unknown */
-	bool away;   /* the server's last reply: it can't reach Kueue */
+	bool away;   /* the server last replied that it can't reach Kueue */
 	bool absent; /* the server does not serve Kueue's API */
 };
 

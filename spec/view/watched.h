@@ -63,7 +63,10 @@ bool spec_event_view_same(const struct spec_event_view *a, const struct spec_eve
 bool spec_event_view_explains(const struct spec_event_view *v);
 /* True if V reports that a controller could not create pods. */
 bool spec_event_view_is_refusal(const struct spec_event_view *v);
-/* Return -1 if a pod's volume can't be mounted, 1 if V shows mounted volumes, otherwise 0. */
+/*
+ * Return -1 if V reports that a pod's volume can't be mounted, 1 if V shows that volumes are
+ * mounted, otherwise 0.
+ */
 int spec_event_view_mounts(const struct spec_event_view *v);
 /* True if V last occurred before BEGAN (ns, the server's clock). */
 bool spec_event_view_is_old(const struct spec_event_view *v, int64_t began);

@@ -5,7 +5,7 @@
 #include "spec/view/kueue.h"
 #include "spec/view/steps.h"
 
-/* Prefix of a reason: an admission check or a limit, not a user, has deactivated the job. */
+/* Prefix of the reason if an admission check or a limit, not a user, has deactivated the job. */
 #define OFF_BY "DeactivatedDueTo"
 
 #define MAX_CHECKS 16 /* further ones are ignored */
@@ -69,8 +69,8 @@ static void read_checks(struct spec_workload_view *v, const struct spec_value *l
 
 /*
  * Read the priority and its class. In v1beta2, the Workload refers to the class. In v1beta1, it has
- * the class's name and kind, "" without a class. Kueue 0.14 has only v1beta1. It applies a change
- * of the class until it admits the job, but adds no class to a Workload without one.
+ * the class's name and kind, or "" without a class. Kueue 0.14, which has only v1beta1, applies a
+ * change of the class until it admits the job. But it adds no class to a Workload without one.
  */
 static void read_priority(struct spec_workload_view *v, const struct spec_value *spec)
 {
@@ -97,7 +97,7 @@ static bool is_plain(const char *word)
 	return *word && strlen(word) <= READ_MAX_WORD && !strpbrk(word, "=,");
 }
 
-/* Read the flavors of all resources. List a flavor of several pod sets once. */
+/* Read the flavors of all resources. If several pod sets use the same flavor, list it once. */
 static void read_flavors(struct spec_workload_view *v, const struct spec_value *assignments)
 {
 	cleanup_free char *all = text_copy(",");
@@ -160,8 +160,8 @@ int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_
 /*
  * True if Kueue does not requeue the job although the Workload is active. After a limit or an
  * admission check has deactivated a job, Kueue requeues the job only if the condition Requeued is
- * true. But in this case, Kueue never sets it to true (pkg/cache/queue/cluster_queue.go,
- * pkg/controller/core/workload_controller.go).
+ * true. But after such a deactivation, Kueue never sets Requeued to true
+ * (pkg/cache/queue/cluster_queue.go, pkg/controller/core/workload_controller.go).
  */
 static bool is_left_out(const struct spec_workload_view *w)
 {

@@ -380,6 +380,32 @@ static void test_scratch_is_shared(void **state)
 	unmade(f, u);
 }
 
+/*
+ * A file gets a name that does not submit while its writer has it open. A write of another process
+ * that does not fit keeps the contents, but they are not launched.
+ */
+static void test_scratch_without_space(void **state)
+{
+	struct fixture *f = *state;
+	struct upload *u = made(f, "x.yaml");
+	struct upload_writer a = {0}, b = {0};
+
+	upload_add_writer(u, &a, 1, 0, false);
+	assert_int_equal(upload_write(u, &a, "one", 3, 0), 0);
+	assert_true(upload_show(u, &a));
+	lock_take(&f->lock);
+	upload_set_name(u, "x.bak");
+	lock_drop(&f->lock);
+	upload_add_writer(u, &b, 2, 0, false);
+	assert_int_equal(upload_write(u, &b, "x", 1, SPEC_MAX_SCRATCH), -ENOSPC);
+	assert_bytes(u, "one");
+	assert_seen(u, &a, "one");
+	assert_int_equal(upload_flaw(u, NULL), ENOSPC);
+	upload_remove_writer(u, &a);
+	upload_remove_writer(u, &b);
+	unmade(f, u);
+}
+
 static void test_launch(void **state)
 {
 	struct fixture *f = *state;
@@ -496,6 +522,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_replace, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_own_contents, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_scratch_is_shared, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_scratch_without_space, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_launch, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_state, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_displaced, setup, teardown),
