@@ -201,8 +201,6 @@ static int local_text(struct backend *b, const struct spec_job *job, enum backen
 	cleanup(spec_record_freep) struct spec_record *rec = NULL;
 	cleanup(spec_head_freep) struct spec_head *head = NULL;
 	const char *key = spec_job_key(job), *state_dir = b->config.state_dir;
-	cleanup_free char *text = NULL;
-	size_t len = 0;
 	int err;
 
 	if (which != BACKEND_MANIFEST)
@@ -213,9 +211,8 @@ static int local_text(struct backend *b, const struct spec_job *job, enum backen
 					head->more->parts[RECORD_PLAN], &rec);
 	if (err)
 		return err;
-	/* If the document can't be read, make the manifest without it. */
-	(void)record_file_read_rest(state_dir, key, false, &text, &len);
-	spec_record_yaml(rec, head->file, text ? text : "", len, ret, ret_len);
+	local_record_read_app(state_dir, b->config.home, rec);
+	spec_record_yaml(rec, head->file, ret, ret_len);
 	return 0;
 }
 

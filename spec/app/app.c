@@ -122,13 +122,15 @@ static void read_args(struct app_reader *r, const struct app_path *path,
 static void read_env(struct app_reader *r, const struct app_path *path,
 		     const struct spec_yaml *node, void *member)
 {
-	app_read_text_map(r, path, node, member);
-	if (node->type != SPEC_YAML_MAP)
+	struct spec_map *map = member;
+
+	if (!app_is(r, path, node, SPEC_YAML_MAP, "write NAME: VALUE"))
 		return;
 	for (size_t i = 0; i < node->n; i += 2) {
-		const struct spec_yaml *key = node->v[i];
+		const struct spec_yaml *key = node->v[i], *value = node->v[i + 1];
 		struct app_path at = {.up = path, .key = key->text};
 		const char *s = key->text;
+		struct spec_pair *pair;
 
 		if (!*s)
 			app_error(r, &at, key, "the name of a variable must not be empty");
@@ -140,6 +142,10 @@ static void read_env(struct app_reader *r, const struct app_path *path,
 			app_error(r, &at, key,
 				  "the name of a variable may contain only printable "
 				  "ASCII characters");
+		if (!app_is(r, &at, value, SPEC_YAML_SCALAR, ""))
+			continue;
+		pair = app_add(&map->v, &map->n, sizeof(*pair));
+		*pair = (struct spec_pair){text_copy(key->text), text_copy(value->text)};
 	}
 }
 

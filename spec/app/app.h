@@ -6,9 +6,9 @@
  * the manual.
  *
  * app_document.c makes a YAML tree from a file. app.c, app_value.c, mount.c and named_resource.c
- * read a spec_app from the tree. run_options.h reads run options, and hold.h the conditions for
- * launching a job. macro.c expands macros. This folder does not depend on spec/kinds/: callers pass
- * the schedulers with their rules and options.
+ * read a spec_app from the tree, and app_json.c writes it. run_options.h reads run options, and
+ * hold.h the conditions for launching a job. macro.c expands macros. This folder does not depend on
+ * spec/kinds/: callers pass the schedulers with their rules and options.
  */
 #pragma once
 
@@ -135,6 +135,9 @@ int spec_app_read(const struct spec_yaml *root, const struct spec_app_rules *rul
 void spec_resource_clear(struct spec_resource *r);
 void spec_app_free(struct spec_app *app);
 define_cleanup(spec_app_freep, struct spec_app *, spec_app_free)
+
+/* Return the checked AppDef with all defaults filled in, as JSON text, malloc'ed. */
+char *spec_app_json(const struct spec_app *app);
 
 const char *spec_retry_name(enum spec_retry retry);
 

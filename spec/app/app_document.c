@@ -4,7 +4,8 @@
  *
  * The output of `torchx run --dryrun --json` is a map with "app" (the AppDef), "scheduler", "cfg"
  * (the run options; null if not set) and "request" (what TorchX would have sent). Unknown keys are
- * not an error, since later versions of TorchX may add some.
+ * not an error, since later versions of TorchX may add some. A local job's manifest.yaml also has
+ * "app", whose AppDef keeps its scheduler and options.
  */
 #include "spec/app/app.h"
 
@@ -28,8 +29,10 @@ static bool is_dry_run(const struct spec_yaml *root)
 	const struct spec_yaml *app =
 		root->type == SPEC_YAML_MAP ? spec_yaml_get(root, "app") : NULL;
 
+	/* unwrap() moves these into the AppDef. */
 	return app && app->type == SPEC_YAML_MAP && !find(root, "roles") &&
-	       !find(root, "apiVersion") && !find(app, "scheduler") && !find(app, "scheduler_args");
+	       !find(root, "apiVersion") && !(find(root, "scheduler") && find(app, "scheduler")) &&
+	       !(find(root, "cfg") && find(app, "scheduler_args"));
 }
 
 /* Move the entry with the value FROM->v[I] to the map TO, and change its key to KEY. */

@@ -204,25 +204,6 @@ void app_read_name(struct app_reader *r, const struct app_path *path, const stru
 		app_read_word(r, path, node, member);
 }
 
-void app_read_text_map(struct app_reader *r, const struct app_path *path,
-		       const struct spec_yaml *node, void *member)
-{
-	struct spec_map *map = member;
-
-	if (!app_is(r, path, node, SPEC_YAML_MAP, "write NAME: VALUE"))
-		return;
-	for (size_t i = 0; i < node->n; i += 2) {
-		struct app_path at = {.up = path, .key = node->v[i]->text};
-		struct spec_pair *pair;
-
-		if (!app_is(r, &at, node->v[i + 1], SPEC_YAML_SCALAR, ""))
-			continue;
-		pair = app_add(&map->v, &map->n, sizeof(*pair));
-		pair->key = text_copy(node->v[i]->text);
-		pair->value = text_copy(node->v[i + 1]->text);
-	}
-}
-
 /* If TEXT is a number in a form that kxfs refuses, return why. Otherwise return NULL. */
 static const char *why_not(const char *text)
 {

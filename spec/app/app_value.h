@@ -69,9 +69,6 @@ void app_read_object(struct app_reader *r, const struct app_path *path,
 /* *MEMBER is a double. */
 void app_read_number(struct app_reader *r, const struct app_path *path,
 		     const struct spec_yaml *node, void *member);
-/* Read a map of text to text; *MEMBER is a struct spec_map. */
-void app_read_text_map(struct app_reader *r, const struct app_path *path,
-		       const struct spec_yaml *node, void *member);
 
 /* Read a whole number from MIN to MAX into *RET. Return false if an error was added. */
 bool app_int(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,

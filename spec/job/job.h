@@ -188,6 +188,8 @@ struct spec_job {
 	bool unexplained; /* the job has failed, and its pods may still show why */
 	bool suspended;	  /* the state is final, but the job may resume and print more */
 	bool dropped;	  /* local: the output was removed to free space */
+	/* the controller ends an attempt whose pods do not start within some minutes */
+	bool impatient;
 	/* bit sets (1u << enum spec_action) */
 	uint8_t actions; /* accepted by ctl now */
 	uint8_t pending; /* in a cluster: requested, without a visible effect yet */

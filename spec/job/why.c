@@ -455,6 +455,15 @@ static void put_pull(FILE *out, const struct spec_replica *r)
 	put_words(out, image);
 }
 
+/* End a sentence about a replica that waits, with the attempt's time limit, if any. */
+static void put_abandoning(FILE *out, const struct spec_job *job)
+{
+	fputs(job->impatient ? ", if this happens soon: the current attempt times out after "
+			       "some minutes."
+			     : ".",
+	      out);
+}
+
 static void put_unschedulable(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
 	const struct spec_words claim = spec_words_claim(r->message);
@@ -464,7 +473,8 @@ static void put_unschedulable(FILE *out, const struct spec_job *job, const struc
 		put_words(out, claim);
 		fputs(" in namespace ", out);
 		put_clean(out, job->namespace);
-		fputs(". It starts automatically when the claim exists.", out);
+		fputs(". It starts automatically when the claim exists", out);
+		put_abandoning(out, job);
 		return;
 	}
 	if (spec_words_is_beside_gang(r->message)) {
@@ -492,7 +502,8 @@ static void put_waiting(FILE *out, const struct spec_job *job, const struct spec
 	} else if (streq(r->reason, "CreateContainerConfigError")) {
 		fputs(" can't start: ", out);
 		put_end(out, r->message);
-		fputs(" The replica starts automatically when this problem is fixed.", out);
+		fputs(" The replica starts automatically when this problem is fixed", out);
+		put_abandoning(out, job);
 	} else {
 		put_trouble(out, " can't start yet", r);
 	}

@@ -365,15 +365,35 @@ static const struct kindfile_key ctl_keys[] = {
 
 /* --- the object and its parts --- */
 
+static void set_api(const struct kindfile_place *p, void *field)
+{
+	const char *api = text_at(p), *slash = api ? strchr(api, '/') : NULL;
+
+	if (!api)
+		return;
+	set_text(p, field);
+	if (slash ? !slash[1] || strchr(slash + 1, '/') : !streq(api, "v1"))
+		bad(p, "must %s", texts[AN_API].text);
+}
+
+static void set_object_api(const struct kindfile_place *p, void *field)
+{
+	const char *const *api = field;
+
+	set_api(p, field);
+	if (*api && streq(*api, "v1"))
+		bad(p, "objects of the core group can't be jobs");
+}
+
 static const struct kindfile_key object_keys[] = {
-	KEY("api", struct spec_kind, api_version, set_text, .rule = AN_API, .needed = true),
+	KEY("api", struct spec_kind, api_version, set_object_api, .rule = AN_API, .needed = true),
 	KEY("kind", struct spec_kind, kind, set_text, .rule = A_WORD, .needed = true),
 	KEY("plural", struct spec_kind, plural, set_text, .rule = A_PLURAL, .needed = true),
 	{0},
 };
 
 static const struct kindfile_key part_keys[] = {
-	KEY("api", struct kind_part, part.api_version, set_text, .rule = AN_API, .needed = true),
+	KEY("api", struct kind_part, part.api_version, set_api, .rule = AN_API, .needed = true),
 	KEY("kind", struct kind_part, part.kind, set_text, .rule = A_WORD, .needed = true),
 	KEY("plural", struct kind_part, part.plural, set_text, .rule = A_PLURAL),
 	LIST("owner_uid", struct kind_part, owner_uid, set_value),
@@ -447,8 +467,6 @@ static void check(const struct kindfile_place *p)
 	const struct spec_kind_file *f = p->f;
 	bool succeeds = false;
 
-	if (!strchr(f->kind.api_version, '/'))
-		bad(p, "object.api: objects of the core group can't be jobs");
 	for (size_t i = 0; i < f->states.n; i++)
 		succeeds |= f->states.v[i].is->rows->state == SPEC_SUCCEEDED;
 	if (!succeeds)

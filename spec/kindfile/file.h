@@ -79,7 +79,7 @@ struct kind_state {
 	bool firm; /* as in spec_job_view */
 	/*
 	 * The job's reason and message explain more than its pods if the reason is one of these
-	 * texts, or if the message contains one of them.
+	 * texts, or if the message contains one of them that has a blank.
 	 */
 	struct texts exact;
 };

@@ -208,10 +208,14 @@ static const char *phase_of(const struct kindfile_reading *r, const struct kind_
 /* True if the reason or the message in V explains more than the job's pods (kind_state.exact). */
 static bool is_exact(const struct kind_state *state, const struct spec_job_view *v)
 {
-	for (size_t i = 0; i < state->exact.n; i++)
-		if (streq(state->exact.v[i], v->reason) ||
-		    strcasestr(v->message, state->exact.v[i]))
+	for (size_t i = 0; i < state->exact.n; i++) {
+		const char *text = state->exact.v[i];
+
+		/* A message may quote the program's log, which may contain any reason. */
+		if (strchr(text, ' ') ? strcasestr(v->message, text) != NULL
+				      : streq(v->reason, text))
 			return true;
+	}
 	return false;
 }
 

@@ -135,6 +135,7 @@ const struct spec_reader spec_appwrapper_reader = {
 	.phases = phases,
 	.pods_decide = SPEC_PODS_DECIDE_NOTHING,
 	.again = "The AppWrapper controller restarts the whole job in about a minute.",
+	.impatient = true,
 };
 
 /* --- making --- */

@@ -167,7 +167,11 @@ static void read_pod(const struct spec_reader *reader, const struct spec_value *
 		spec_read_map(spec_read_map(object, "metadata"), "annotations");
 	int index = spec_read_digits(spec_read_text(notes, "volcano.sh/task-index"));
 	int retry = spec_read_digits(spec_read_text(notes, "volcano.sh/job-retry-count"));
+	const char *dash = strrchr(v->meta.name, '-');
 
+	/* Volcano 1.8 has no such annotation. The pod's name is JOB-TASK-INDEX. */
+	if (index < 0 && dash)
+		index = spec_read_digits(dash + 1);
 	v->index = index < 0 ? SPEC_INDEX_NONE : (unsigned)index;
 	v->retry = retry < 0 ? 0 : (unsigned)retry;
 	spec_read_copy_word(&v->task, notes, "volcano.sh/task-spec");

@@ -257,19 +257,43 @@ static void start(struct wrap *w)
 	spec_pods_init(p);
 }
 
+/*
+ * A label identifies a role. Check that the earlier roles, whose labels are in NAMES, do not have
+ * the label of role INDEX. Return 0, or the errno of the build's errors.
+ */
+static int check_label(struct wrap *w, size_t index, struct json_object *names)
+{
+	cleanup_free char *label = spec_label_clean(w->build->app->roles[index].name);
+	char path[64];
+	struct json_object *other;
+
+	if (!json_object_object_get_ex(names, label, &other)) {
+		spec_tree_set(names, label, spec_tree_int((int64_t)index));
+		return 0;
+	}
+	snprintf(path, sizeof(path), "roles[%zu].name", index);
+	return spec_build_refuse(w->build, path,
+				 "would have the same label as roles[%d], \"%s\": the first %u "
+				 "characters of their names must differ",
+				 json_object_get_int(other), label, SPEC_MAX_NAME);
+}
+
 int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_object *, bool is_pod),
 	       struct json_object *(*object)(struct wrap *w))
 {
 	struct wrap w cleanup(wrap_clear) = {.build = b, .item = item};
 	const struct spec_app *app = b->app;
+	struct json_object *names cleanup_json = spec_tree_map();
 	int ret = 0;
 
 	start(&w);
 	for (size_t i = 0; w.coscheduler && i < app->n_roles; i++)
 		add_pod_group(&w, i);
 	for (size_t i = 0; i < app->n_roles; i++) {
-		int err = add_pods(&w, i);
+		int err = check_label(&w, i, names);
 
+		if (!err)
+			err = add_pods(&w, i);
 		ret = ret ? ret : err;
 	}
 	if (ret)

@@ -54,7 +54,7 @@ static const struct spec_kind *kind_of(const struct spec_kinds *known, const str
 	return spec_kind_of_scheduler(known, scheduler->text);
 }
 
-static int make_local(const struct spec_dry_run *d, const char *text, size_t len, char **ret,
+static int make_local(const struct spec_dry_run *d, const struct spec_yaml *root, char **ret,
 		      size_t *ret_len, struct spec_errors *e)
 {
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
@@ -62,7 +62,7 @@ static int make_local(const struct spec_dry_run *d, const char *text, size_t len
 	struct spec_terms terms cleanup(spec_terms_clear) = {0};
 	cleanup_free char *id = NULL;
 	struct spec_record_origin origin = {.created = d->now};
-	int err = spec_local_parse(text, len, &d->machine, &app, &terms, e);
+	int err = spec_local_read(root, &d->machine, &app, &terms, e);
 
 	if (err)
 		return err;
@@ -75,7 +75,7 @@ static int make_local(const struct spec_dry_run *d, const char *text, size_t len
 	origin.id = id;
 	origin.work_dir = terms.dir;
 	r = spec_record_new(take_ptr(app), &origin);
-	spec_record_yaml(r, d->file, text, len, ret, ret_len);
+	spec_record_yaml(r, d->file, ret, ret_len);
 	return 0;
 }
 
@@ -92,8 +92,8 @@ int spec_dry_run(const struct spec_dry_run *d, const char *text, size_t len, cha
 			return err;
 		kind = kind_of(d->kinds, root);
 	}
-	spec_errors_clear(e); /* the document is parsed again */
 	if (!kind)
-		return make_local(d, text, len, ret, ret_len, e);
+		return make_local(d, root, ret, ret_len, e);
+	spec_errors_clear(e); /* make_manifest parses the document again */
 	return make_manifest(d, kind, text, len, ret, ret_len, e);
 }

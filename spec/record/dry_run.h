@@ -15,7 +15,7 @@ struct spec_dry_run {
 	/* run options; with BACKEND "local", those that the document's kind lacks are ignored */
 	const struct spec_pair *args;
 	size_t n_args;
-	const char *file; /* for messages and for the record */
+	const char *file; /* for messages and manifest.yaml */
 	const char *submitter;
 	struct spec_machine machine;
 	int64_t now; /* ns since 1970 */
@@ -26,9 +26,9 @@ struct spec_dry_run {
 };
 
 /*
- * Set *RET (malloc'ed) to the manifest that the document would become, or to the record of a local
- * job. A ready manifest, or an AppDef that names a cluster's scheduler, becomes a manifest even if
- * BACKEND is "local". Return 0, or the errno of the errors that were added to E.
+ * Set *RET (malloc'ed) to the manifest that the document would become, or to manifest.yaml of a
+ * local job. A ready manifest, or an AppDef that names a cluster's scheduler, becomes a manifest
+ * even if BACKEND is "local". Return 0, or the errno of the errors that were added to E.
  */
 int spec_dry_run(const struct spec_dry_run *d, const char *text, size_t len, char **ret,
 		 size_t *ret_len, struct spec_errors *e);

@@ -100,8 +100,8 @@ static struct spec_terms choose_terms(const struct spec_app *app, const struct s
 	return terms;
 }
 
-static int read_document(const struct spec_yaml *root, const struct spec_machine *m,
-			 struct spec_app **ret, struct spec_terms *ret_terms, struct spec_errors *e)
+int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
+		    struct spec_app **ret, struct spec_terms *ret_terms, struct spec_errors *e)
 {
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
 	struct spec_app_rules rules;
@@ -138,7 +138,7 @@ int spec_local_parse(const char *text, size_t len, const struct spec_machine *m,
 	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
 	int err = spec_app_parse(text, len, &root, e);
 
-	return root ? read_document(root, m, ret, ret_terms, e) : err;
+	return root ? spec_local_read(root, m, ret, ret_terms, e) : err;
 }
 
 void spec_local_locate(const char *text, size_t len, struct spec_errors *e)

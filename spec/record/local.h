@@ -33,10 +33,12 @@ static inline void spec_terms_clear(struct spec_terms *terms)
 }
 
 /*
- * Like spec_app_read for the document TEXT, but also set *RET_TERMS, which the caller has zeroed.
- * After an error, its DIR is NULL. A manifest for a cluster is refused with one error. Return
- * -EFBIG if LEN exceeds SPEC_MAX_FILE.
+ * Like spec_app_read, but also set *RET_TERMS, which the caller has zeroed. After an error, its DIR
+ * is NULL. A manifest for a cluster is refused with one error.
  */
+int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
+		    struct spec_app **ret, struct spec_terms *ret_terms, struct spec_errors *e);
+/* Like spec_local_read, for a document's text. Return -EFBIG if LEN exceeds SPEC_MAX_FILE. */
 int spec_local_parse(const char *text, size_t len, const struct spec_machine *m,
 		     struct spec_app **ret, struct spec_terms *ret_terms, struct spec_errors *e);
 

@@ -175,20 +175,20 @@ static void add_text(struct json_object *o, const char *key, const char *text)
 	spec_tree_text(o, key, clean);
 }
 
-void spec_record_yaml(const struct spec_record *r, const char *file, const char *text, size_t len,
-		      char **ret, size_t *ret_len)
+void spec_record_yaml(const struct spec_record *r, const char *file, char **ret, size_t *ret_len)
 {
-	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	cleanup_json struct json_object *root = spec_tree_map();
-	cleanup(spec_yaml_freep) struct spec_yaml *app = NULL;
-	bool read = spec_app_parse(text, len, &app, &e) == 0;
+	cleanup_free char *app = r->app ? spec_app_json(r->app) : NULL;
 
 	spec_tree_text(root, "id", r->job->id);
 	spec_tree_text(root, "uid", *r->job->uid ? r->job->uid : NULL);
 	add_text(root, "file", file);
 	add_text(root, "work_dir", r->work_dir);
 	spec_yaml_add_time(root, "created", r->job->created);
-	spec_tree_add(root, "app", read ? spec_yaml_to_json(app) : NULL);
+	if (app)
+		spec_tree_add(root, "app", spec_tree_parse(app));
+	else
+		add_text(root, "app_error", r->fault);
 	spec_yaml_emit(root, 0, ret, ret_len);
 }
 

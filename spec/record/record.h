@@ -76,9 +76,8 @@ char *spec_record_plan(const struct spec_record *r);
 int spec_record_parse(const char *snapshot, const char *plan, struct spec_record **ret);
 /* Read the document TEXT into APP, or set FAULT. HOME is as in struct spec_app_rules. */
 void spec_record_read_app(struct spec_record *r, const char *text, size_t len, const char *home);
-/* Set *RET to manifest.yaml: R's origin, and the document TEXT, which was submitted as FILE. */
-void spec_record_yaml(const struct spec_record *r, const char *file, const char *text, size_t len,
-		      char **ret, size_t *ret_len);
+/* Set *RET to manifest.yaml: what was submitted as FILE, with the AppDef if it was read. */
+void spec_record_yaml(const struct spec_record *r, const char *file, char **ret, size_t *ret_len);
 
 void spec_record_attempt(struct spec_record *r, size_t i, unsigned n);
 /* Return the key of the log of ATTEMPT ("trainer-0.1"), malloc'ed. */

@@ -103,6 +103,8 @@ struct spec_reader {
 	/* True if the object's count of retries is wrong, so that snapshot.c counts them. */
 	bool recounted;
 	bool remade; /* the owner creates the object again after a deletion */
+	/* True if an attempt fails when its pods do not start within some minutes. */
+	bool impatient;
 };
 
 /* Set V's reason and message: the job waits in QUEUE for Kueue. */

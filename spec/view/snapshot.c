@@ -458,6 +458,7 @@ static struct spec_job *make_snapshot(const struct spec_job_view *view,
 		job->actions = ctx->control->actions(&about);
 	fill_last_words(job, placed, ctx->before);
 	job->unexplained = is_unexplained(job, view, &standing, ctx);
+	job->impatient = ctx->reader->impatient;
 	again = job->state == SPEC_FAILED ? ctx->reader->no_more : ctx->reader->again;
 	if (again && view->restarts && view->retries < view->max_retries)
 		job->again = again;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as an AppDef. An accepted AppDef is within the bounds. A refused one gets an error. */
+/*
+ * Any bytes as an AppDef. An accepted AppDef is within the bounds, and its JSON form is accepted
+ * too and has the same JSON form again. A refused one gets an error.
+ */
 /* keep assert() in all builds */
 #undef NDEBUG
 #include <assert.h>
@@ -27,6 +30,27 @@ static void check_bounds(const struct spec_app *app)
 	assert(replicas <= SPEC_MAX_REPLICAS);
 }
 
+static void check_json(const struct spec_app *app)
+{
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	struct spec_app *again = NULL;
+	char *text = spec_app_json(app), *same;
+	struct spec_terms terms = {0};
+
+	assert(text);
+	/* with all defaults filled in, it may exceed the limit for files */
+	if (strlen(text) <= SPEC_MAX_FILE) {
+		assert(spec_local_parse(text, strlen(text), &machine, &again, &terms, &e) == 0);
+		same = spec_app_json(again);
+		assert(streq(text, same));
+		free(same);
+		spec_terms_clear(&terms);
+	}
+	spec_app_free(again);
+	spec_errors_clear(&e);
+	free(text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
@@ -39,6 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(err == e.err && (err == 0) == (app != NULL) && (err < 0) == (e.n > 0));
 	if (app) {
 		check_bounds(app);
+		check_json(app);
 		assert(*terms.dir == '/' && terms.time_limit >= 0 && terms.ttl >= -1);
 	}
 	spec_terms_clear(&terms);

@@ -39,7 +39,7 @@ static void render(const struct spec_record *r)
 	text = spec_status_change(job, false, r->job->changed);
 	assert(text && strchr(text, '\n') == text + strlen(text) - 1);
 	free(text);
-	spec_record_yaml(r, "file", "name: a", 7, &text, &len);
+	spec_record_yaml(r, "file", &text, &len);
 	assert(strlen(text) == len);
 	free(text);
 }

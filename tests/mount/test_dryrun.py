@@ -125,6 +125,39 @@ def test_local_job(kx):
         assert record[key] == real[key]
 
 
+def test_texts_of_a_local_job(kx):
+    """manifest.yaml of a local job and its dry run have the texts that the job gets, although YAML may read them as
+    numbers, and the scheduler with its options. So their copies run the same job."""
+    texts = ["3.10", "True", "1e-4", "0644", "83492e7"]
+    script = 'printf "%s\\n" "$@" $A $B $C $D $E > $KXFS_JOB'.replace("$", "$$")
+    env = ", ".join(f"{name}: {text}" for name, text in zip("ABCDE", texts, strict=True))
+    text = f"""\
+name: app
+roles:
+- name: main
+  image: none
+  entrypoint: /bin/sh
+  args: [-c, '{script}', sh, {", ".join(texts)}]
+  env: {{{env}}}
+scheduler: local
+scheduler_args: {{time_limit: 10m}}
+"""
+
+    def ran(text):
+        job = kx.submit(text)
+        job.finish()
+        assert (kx.work / job.id).read_text().split() == texts * 2
+        return job.read("manifest.yaml")
+
+    assert put(kx, "x.yaml", text) == ""
+    for copy in (kx.read("dryrun/x.yaml"), ran(text)):
+        role = yaml.safe_load(copy)["app"]["roles"][0]
+        assert role["args"][3:] == [*role["env"].values()] == texts
+        assert put(kx, "y.yaml", copy) == ""
+        assert yaml.safe_load(kx.read("dryrun/y.yaml"))["app"]["roles"] == [role]
+        ran(copy)
+
+
 def test_written_again(kx):
     assert put(kx, "x.yaml", VOLCANO) == ""
     first = made(kx)["metadata"]["name"]

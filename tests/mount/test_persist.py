@@ -318,10 +318,10 @@ def test_appdef_that_a_later_version_refuses(kx):
     job.until_logged("begun")
     over.finish()
     kx.end(signal.SIGKILL)
-    text = document(kx, job).decode() + "\nlater: 1\n"
+    text = document(kx, job).decode().replace("{", '{"later": 1,', 1)
     refused(kx, job, text)
     assert job.state() == "RUNNING" and "restart" not in actions(job) and "terminate" in actions(job)
-    assert yaml.safe_load(job.read("manifest.yaml"))["app"] is None
+    assert yaml.safe_load(job.read("manifest.yaml"))["app_error"].startswith(WHY)
     (kx.work / "go").touch()
     job.until("FAILED")
     assert job.log() == b"begun\nout\n" and job.status()["retries"] == 0
@@ -330,7 +330,7 @@ def test_appdef_that_a_later_version_refuses(kx):
     kx.end()
     refused(kx, over, text)
     assert over.state() == "SUCCEEDED" and over.log() == b"over\n" and over.read("app.yaml") == text
-    assert yaml.safe_load(over.read("manifest.yaml"))["app"] is None
+    assert yaml.safe_load(over.read("manifest.yaml"))["app_error"].startswith(WHY)
 
 
 def test_damaged_appdef(kx):

@@ -291,8 +291,8 @@ def test_page_on_a_mount(server, make_mount, tmp_path):
     becomes("FAILED", "Incomplete", phase="completed", conditions=ended)
     becomes("SUCCEEDED", "Complete", failed=0)
     becomes("FAILED", "Failed", phase="failed", conditions=[
-        {"type": "Failed", "status": "True", "reason": "Failed", "message": "the deadline of the job is exceeded"}])
-    assert job.status()["message"] == "the deadline of the job is exceeded"
+        {"type": "Failed", "status": "True", "reason": "Failed", "message": "the job was active longer than specified deadline"}])
+    assert job.status()["message"] == "the job was active longer than specified deadline"
     run(["rm", "-r", job.dir])
     harness.wait_for(lambda: not server.store.find(resource, "test", "check-disks"), what="the removal")
 

@@ -167,6 +167,35 @@ static void test_mounts(void **state)
 	spec_app_free(app);
 }
 
+/* The JSON form has all fields, and is itself an AppDef. */
+static void test_json(void **state)
+{
+	static const char expected[] =
+		"{\"name\":\"a\",\"roles\":[{\"name\":\"r\",\"image\":\"i\",\"entrypoint\":\"e/f\","
+		"\"args\":[\"\\u0007\",\"\x7f\"],\"env\":{},\"num_replicas\":1,\"max_retries\":0,"
+		"\"retry_policy\":\"ROLE\",\"resource\":{\"cpu\":-1,\"gpu\":-1,\"memMB\":-1,"
+		"\"capabilities\":{},\"devices\":{}},\"port_map\":{},\"mounts\":[],"
+		"\"metadata\":{}}]}";
+	struct spec_app *app =
+		parse("name: a\nroles:\n- {name: r, image: i, entrypoint: e/f, retry_policy: ROLE, "
+		      "args: [\"\\a\", \"\\x7f\"]}\n");
+	char *text = spec_app_json(app), *again;
+
+	assert_string_equal(text, expected);
+	spec_app_free(app);
+	free(text);
+
+	app = parse(full);
+	text = spec_app_json(app);
+	spec_app_free(app);
+	app = parse(text);
+	again = spec_app_json(app);
+	assert_string_equal(text, again);
+	spec_app_free(app);
+	free(text);
+	free(again);
+}
+
 /* --- errors in one field --- */
 
 /* Check a role that starts at line 6 and has FIELD as an additional field. */
@@ -631,6 +660,16 @@ static void test_torchx_dry_run(void **state)
 	assert_null(app->scheduler);
 	assert_string_equal(app->scheduler_args, "{\"queue\":\"q\"}");
 	spec_app_free(app);
+	/* manifest.yaml of a local job */
+	app = parse("id: a-1\napp:\n  name: a\n  roles: [{name: r, image: i, entrypoint: e}]\n"
+		    "  scheduler: local\n  scheduler_args: {ttl: 5}\n");
+	assert_string_equal(app->scheduler, "local");
+	assert_string_equal(app->scheduler_args, "{\"ttl\":5}");
+	spec_app_free(app);
+	check_text("scheduler: local\napp: {name: a, scheduler: local, roles: []}\n",
+		   "1:1: name is missing\n1:1: roles is missing\n"
+		   "2:1: app: unknown field; the fields here are name, roles, metadata, scheduler, "
+		   "scheduler_args\n");
 	check_text("request: x\ncfg: {}\nscheduler: slurm\napp:\n  name: a\n  roles: []\n",
 		   "3:12: scheduler: there is no scheduler \"slurm\"; use volcano, mcad, "
 		   "appwrapper or local\n6:10: roles: must contain at least one role\n");
@@ -668,25 +707,16 @@ static void test_torchx_schedulers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),
-		cmocka_unit_test(test_full),
-		cmocka_unit_test(test_resources),
-		cmocka_unit_test(test_mounts),
-		cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_resource_errors),
-		cmocka_unit_test(test_port_errors),
-		cmocka_unit_test(test_mount_errors),
-		cmocka_unit_test(test_document),
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_pod_names),
-		cmocka_unit_test(test_replicas),
-		cmocka_unit_test(test_many_errors),
-		cmocka_unit_test(test_many_roles),
-		cmocka_unit_test(test_torchx_dump),
-		cmocka_unit_test(test_torchx_refused),
-		cmocka_unit_test(test_torchx_dry_run),
-		cmocka_unit_test(test_torchx_schedulers),
+		cmocka_unit_test(test_defaults),       cmocka_unit_test(test_full),
+		cmocka_unit_test(test_resources),      cmocka_unit_test(test_mounts),
+		cmocka_unit_test(test_json),	       cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_numbers),	       cmocka_unit_test(test_resource_errors),
+		cmocka_unit_test(test_port_errors),    cmocka_unit_test(test_mount_errors),
+		cmocka_unit_test(test_document),       cmocka_unit_test(test_names),
+		cmocka_unit_test(test_pod_names),      cmocka_unit_test(test_replicas),
+		cmocka_unit_test(test_many_errors),    cmocka_unit_test(test_many_roles),
+		cmocka_unit_test(test_torchx_dump),    cmocka_unit_test(test_torchx_refused),
+		cmocka_unit_test(test_torchx_dry_run), cmocka_unit_test(test_torchx_schedulers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,6 +34,8 @@ static void check(const char *text, const char *expected)
 
 static void test_mistakes(void **state)
 {
+	static const char *const apis[] = {"batch", "batch/", "/v1", "a/b/c", "v2", "Batch/v1"};
+
 	check(HEAD ROLES STATES, "");
 	check(HEAD ROLES "states:\n- {if: {condition: Done}, is: finished}\n",
 	      "foo.yaml:6:31: states[0].is: \"finished\" is not a state; use one of pending, running, "
@@ -51,7 +53,16 @@ static void test_mistakes(void **state)
 	      "['KEY']\n");
 	check("format: kxfs-kind/1\nname: foo\nobject: {api: v1, kind: Secret, plural: secrets}\n" ROLES
 		      STATES,
-	      "foo.yaml:1:1: object.api: objects of the core group can't be jobs\n");
+	      "foo.yaml:3:15: object.api: objects of the core group can't be jobs\n");
+	for (size_t i = 0; i < array_size(apis); i++) {
+		cleanup_free char *text = text_print(
+			"format: kxfs-kind/1\nname: foo\nobject: {api: %s, kind: Foo, plural: "
+			"foos}\n" ROLES STATES "parts: [{api: %s, kind: Pod, plural: pods}]\n",
+			apis[i], apis[i]);
+
+		check(text, "foo.yaml:3:15: object.api: must be GROUP/VERSION, like batch/v1\n"
+			    "foo.yaml:6:15: parts[0].api: must be GROUP/VERSION, like batch/v1\n");
+	}
 	check(HEAD ROLES "states: [{if: {condition: Done}, is: succeeded, exact_message: a}]\n",
 	      "foo.yaml:5:49: states[0].exact_message: no such key; the keys here are if, is, shown, firm, exact\n");
 	check(HEAD ROLES "states: [{if: {condition: Bad}, is: failed}]\n",
@@ -312,6 +323,40 @@ static void test_early_status(void **state)
 	}
 }
 
+/*
+ * "exact" lists reasons, and parts of messages that contain a blank. A message of a RayJob quotes
+ * the program's log, so a reason in the message does not count.
+ */
+static void test_exact(void **state)
+{
+	static const struct {
+		const char *kind, *status;
+		bool exact;
+	} cases[] = {
+		{"rayjob",
+		 "'jobDeploymentStatus':'Failed','reason':'DeadlineExceeded','message':'m'", true},
+		{"rayjob",
+		 "'jobDeploymentStatus':'Failed','reason':'AppFailed',"
+		 "'message':'exit code 1, last logs: grpc: DeadlineExceeded'",
+		 false},
+		{"workflow", "'phase':'Failed','message':'Step Exceeded its deadline'", true},
+		{"workflow", "'phase':'Failed','message':'deadline'", false},
+	};
+
+	for (size_t i = 0; i < array_size(cases); i++) {
+		struct world w = {.kind = test_kind(cases[i].kind)};
+
+		world_job(&w,
+			  world_json("{'metadata':{'name':'j','uid':'u'},'spec':{},'status':{%s}}",
+				     cases[i].status),
+			  false);
+		assert_int_equal(w.last->state, SPEC_FAILED);
+		assert_int_equal(w.job->exact, cases[i].exact);
+		assert_int_equal(w.job->vague, !cases[i].exact);
+		world_clear(&w);
+	}
+}
+
 static int see_object(void *data, const char *json, size_t len, int wrong)
 {
 	assert_string_equal(json, data);
@@ -413,7 +458,7 @@ int main(void)
 		cmocka_unit_test(test_from_pods),     cmocka_unit_test(test_grows),
 		cmocka_unit_test(test_from_pods_one), cmocka_unit_test(test_ignored),
 		cmocka_unit_test(test_mutants),	      cmocka_unit_test(test_workflow_ctl),
-		cmocka_unit_test(test_early_status),
+		cmocka_unit_test(test_early_status),  cmocka_unit_test(test_exact),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

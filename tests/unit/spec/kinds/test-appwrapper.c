@@ -5,6 +5,8 @@
  */
 #include "tests/unit/spec/kinds/cluster-world.h"
 
+#include "spec/job/status.h"
+
 static const struct scenario {
 	const char *name;
 	const char *told;
@@ -408,6 +410,24 @@ static void test_tries(void **state)
 	world_clear(&w);
 }
 
+/* The controller ends an attempt whose pods do not start, even if it is the last one. */
+static void test_time_limit_of_starting(void **state)
+{
+	struct world w = {.kind = &spec_appwrapper};
+	cleanup_free char *why = NULL;
+	size_t len;
+
+	job(&w, "", "'components':[" POD("j-0", "") "]", "'phase':'Running'");
+	pod(&w, "j-0", "p", 10,
+	    "Pending','conditions':[{'type':'PodScheduled','status':'False','reason':"
+	    "'Unschedulable','message':'persistentvolumeclaim \\\"c\\\" not found'}],'hostIP':'");
+	spec_status_why(w.last, ~0u, &why, &len);
+	assert_non_null(strstr(why,
+			       "It starts automatically when the claim exists, if this happens "
+			       "soon: the current attempt times out after some minutes.\n"));
+	world_clear(&w);
+}
+
 /* Fields of a wrong type count as missing. */
 static void test_nonsense(void **state)
 {
@@ -442,6 +462,7 @@ int main(void)
 		cmocka_unit_test(test_roles),
 		cmocka_unit_test(test_hidden),
 		cmocka_unit_test(test_tries),
+		cmocka_unit_test(test_time_limit_of_starting),
 		cmocka_unit_test(test_nonsense),
 	};
 

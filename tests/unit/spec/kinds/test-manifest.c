@@ -398,13 +398,14 @@ static void test_overlay(void **state)
 	json_object_put(o);
 }
 
-/* MCAD's names, in whatever characters. */
+/* MCAD's names, in whatever characters, and roles that differ only in a label. */
 static void test_mcad_names(void **state)
 {
 	struct spec_manifest_request rq = request(&spec_mcad);
-	char *kanji cleanup_free = NULL;
+	char *kanji cleanup_free = NULL, *roles cleanup_free = NULL, *text cleanup_free = NULL;
 	const char *id;
 	struct json_object *o;
+	char long_name[64];
 
 	for (int i = 0; i < 47; i++)
 		text_set(&kanji, "%s\u65e5", kanji ? kanji : "");
@@ -414,6 +415,16 @@ static void test_mcad_names(void **state)
 	assert_memory_equal(id, "abc-", 4);
 	assert_int_equal(strlen(id), 4 + 8);
 	json_object_put(o);
+	memset(long_name, 'x', 63);
+	long_name[63] = '\0';
+	assert_true(asprintf(&roles,
+			     "name: a\nroles:\n- {name: %sa, image: i, entrypoint: e}\n"
+			     "- {name: %sb, image: i, entrypoint: e}\n",
+			     long_name, long_name) > 0);
+	text = refuse(&rq, roles, -EINVAL);
+	assert_memory_equal(text,
+			    "f:4:10: roles[1].name: would have the same label as roles[0], \"xxx",
+			    62);
 }
 
 /* Names are checked by the kind's rules, whether or not the document names the kind. */

@@ -154,6 +154,8 @@ static void test_main_container(void **state)
 			0);
 		assert_string_equal(v->main, i == 0 ? "a" : i == 1 ? "b" : "w");
 		assert_string_equal(v->task, "w");
+		/* No annotation has the index, so it is taken from the name. */
+		assert_int_equal(v->index, 12);
 		spec_pod_view_free(v);
 	}
 }
@@ -375,8 +377,8 @@ static void test_time_limit(void **state)
 }
 
 /*
- * Volcano numbers all pods. A pod without a number is not Volcano's, even if its owner reference
- * names the job.
+ * Volcano numbers all pods, by an annotation or at the end of the name. A pod without a number is
+ * not Volcano's, even if its owner reference names the job.
  */
 static void test_pod_without_number(void **state)
 {
