@@ -100,6 +100,22 @@ static const char *text_at(struct json_object *metadata, const char *key, const 
 	return NULL;
 }
 
+/*
+ * True if the API server accepts TEXT as generateName. If TEXT ends with a dash, the server checks
+ * it with "a" in place of its last two characters.
+ */
+static bool is_prefix(const char *text)
+{
+	cleanup_free char *masked = text_copy(text);
+	size_t len = strlen(text);
+
+	if (len > 1 && text[len - 1] == '-') {
+		masked[len - 2] = 'a';
+		masked[len - 1] = '\0';
+	}
+	return spec_name_is_object(masked);
+}
+
 /* --- renaming --- */
 
 /* Return the dash before the random suffix of NAME, or NULL. */
@@ -236,6 +252,12 @@ static void choose_name(struct spec_build *b, struct json_object *metadata)
 
 	if (!name || !prefix)
 		return;
+	if (*prefix && !is_prefix(prefix)) {
+		refuse(e, "metadata.generateName",
+		       "must be the beginning of a name: lower-case letters, digits, dashes "
+		       "and dots");
+		return;
+	}
 	if (!named && !*prefix) {
 		refuse(e, "metadata.name", "is missing from the manifest, and so is generateName");
 		return;

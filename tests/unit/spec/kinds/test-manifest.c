@@ -852,8 +852,14 @@ static void test_ready_refused(void **state)
 		 "dots, with a letter or digit at its ends and beside each dot\n"},
 		{VOLCANO "metadata: {name: 12}\n", "f:3:18: metadata.name: must be text\n"},
 		{VOLCANO "metadata: {generateName: A-b}\n",
-		 "f:3:26: metadata.generateName: must be 1 to 63 lower-case letters, digits, "
-		 "dashes and dots, with a letter or digit at its ends and beside each dot\n"},
+		 "f:3:26: metadata.generateName: must be the beginning of a name: lower-case "
+		 "letters, digits, dashes and dots\n"},
+		{VOLCANO "metadata: {generateName: '-'}\n",
+		 "f:3:26: metadata.generateName: must be the beginning of a name: lower-case "
+		 "letters, digits, dashes and dots\n"},
+		{VOLCANO "metadata: {name: a, generateName: a_}\n",
+		 "f:3:35: metadata.generateName: must be the beginning of a name: lower-case "
+		 "letters, digits, dashes and dots\n"},
 		{VOLCANO "metadata: {generateName: yes}\n",
 		 "f:3:26: metadata.generateName: must be text\n"},
 		{VOLCANO "metadata: {name: a, namespace: other}\n",
