@@ -308,11 +308,12 @@ static int set_source(struct options *o, const char *text, char **ret_text)
 	int r;
 
 	if (text[0] == '/')
-		return refuse(-EINVAL, ret_text,
-			      "%s: a source can't begin with '/'. If a file has the name of a "
-			      "source, mount(8) replaces the source by the file's path; to prevent "
-			      "this, put a backend before the namespace, as in job:NAMESPACE",
-			      text);
+		return refuse(-EINVAL, ret_text, "%s: a source can't begin with '/'%s", text,
+			      o->action != OPTIONS_MOUNT
+				      ? ""
+				      : ". If a file has the name of a source, mount(8) replaces "
+					"the source by the file's path; to prevent this, put a "
+					"backend before the namespace, as in job:NAMESPACE");
 	text_set(&o->backend, "%s", backend ? backend : "");
 	text_set(&o->context, "%.*s", slash ? (int)(slash - rest) : 0, rest);
 	text_set(&o->namespace, "%s", slash ? slash + 1 : rest);
@@ -355,6 +356,13 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 		o->check_pods = n > 1 ? text_copy(v[1]) : NULL;
 		return 0;
 	}
+	if ((o->action == OPTIONS_DOCTOR || o->action == OPTIONS_CAPTURE) && n == 1 &&
+	    v[0][0] == '.')
+		return refuse(
+			-EINVAL, ret_text,
+			"%s is a path, but the command %s takes a SOURCE. To mount the namespace "
+			"%s, write a backend before its name: kxfs volcano:%s %s",
+			v[0], v[-1], v[-1], v[-1], v[0]);
 	if (o->action == OPTIONS_CAPTURE) {
 		o->capture = OPTIONS_CAPTURE_ALL;
 		o->foreground = true;
