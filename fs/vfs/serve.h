@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The threads that serve a session. "The FUSE thread" is the thread that holds the session lock.
+ * The threads that serve a session, usually only one. "The FUSE thread" is the thread that holds the session lock.
  * Only this thread may handle a request and use what belongs to the FUSE thread. A handler releases
  * the lock while it waits for a disk, or makes a text of unbounded length:
  *
@@ -28,7 +28,10 @@ void serve_free(struct serve *s); /* after serve_finish; NULL is allowed */
 int serve_run(struct serve *s, struct fuse_session *se);
 /* Wait until all handlers have returned. */
 void serve_finish(struct serve *s);
-/* Make serving threads check if the session must end; repeat until serve_run ends. Any thread. */
+/*
+ * Make serving threads check if the session must end; repeat until serve_run ends. This sends them
+ * SIGUSR1, which must have a handler without SA_RESTART. Any thread.
+ */
 void serve_wake(struct serve *s);
 
 /*
