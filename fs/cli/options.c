@@ -89,12 +89,13 @@ static bool set_generic(struct options *o, const char *word, const char *name)
 	return true;
 }
 
-/* Refuse WORD. Unless NEAR is NULL, suggest it with DASHES before it. */
-static int refuse_option(const char *word, const char *dashes, const char *near, char **ret_text)
+/* Refuse WORD. Unless NEAR is NULL, suggest it, with dashes if WORD has them. */
+static int refuse_option(const char *word, const char *near, char **ret_text)
 {
+	const char *dashes = near && strncmp(word, "--", 2) == 0 ? "--" : "";
+
 	return refuse(-EINVAL, ret_text, "%s: unknown option; %s%s%s%skxfs --help lists all", word,
-		      near ? "did you mean " : "", near ? dashes : "", near ? near : "",
-		      near ? "? " : "");
+		      near ? "did you mean " : "", dashes, near ? near : "", near ? "? " : "");
 }
 
 /* --- run options, such as -o queue=research --- */
@@ -186,7 +187,7 @@ static int unknown_word(const struct options *o, const char *word, char **ret_te
 		words[n++] = generic_ignored[i];
 	n += run_option_names(&o->kinds, words + n, array_size(words) - 1 - n);
 	words[n] = NULL;
-	return refuse_option(given, "", spec_suggest(word, words), ret_text);
+	return refuse_option(given, spec_suggest(word, words), ret_text);
 }
 
 static int set_word(struct options *o, const char *word, char **ret_text)
@@ -490,12 +491,12 @@ static int bad_flag(int c, char **argv, char **ret_text)
 	if (d->help)
 		return refuse(-EINVAL, ret_text, "%s needs a value", flag);
 	if (optopt)
-		return refuse_option(flag, "", NULL, ret_text);
+		return refuse_option(flag, NULL, ret_text);
 	for (d = option_table; d->help; d++)
 		if (d->letter && d->name)
 			longs[n++] = d->name;
 	longs[n] = NULL;
-	return refuse_option(word, "--", spec_suggest(word + 2, longs), ret_text);
+	return refuse_option(word, spec_suggest(word + 2, longs), ret_text);
 }
 
 static void getopt_tables(char *shorts, struct option *longs)
