@@ -218,15 +218,15 @@ static void backend_run_stop(void *data)
 	b->ops->stop(b);
 }
 
-unsigned backend_stop_seconds(const struct backend_config *config)
+unsigned backend_stop_seconds(unsigned grace_ms, bool archives)
 {
 	/* After the jobs have ended, the archiver may copy them for another grace period. */
-	return (config->archive ? 2 : 1) * config->grace_ms / 1000 + 1 + BACKEND_STOP_S;
+	return (archives ? 2 : 1) * grace_ms / 1000 + 1 + BACKEND_STOP_S;
 }
 
 bool backend_stop(struct backend *b)
 {
-	unsigned seconds = backend_stop_seconds(&b->config);
+	unsigned seconds = backend_stop_seconds(b->config.grace_ms, b->config.archive);
 
 	assert(!loop_is_here(b->loop));
 	loop_post(b->loop, backend_run_stop, b);

@@ -118,8 +118,8 @@ void backend_give_up(struct backend *b);
  * Never call it for a read-only mount. Any thread.
  */
 void backend_take_charge(struct backend *b);
-/* Return the time limit of backend_stop for a backend with CONFIG. */
-unsigned backend_stop_seconds(const struct backend_config *config);
+/* Return the time limit of backend_stop. ARCHIVES is true if there is an archive. */
+unsigned backend_stop_seconds(unsigned grace_ms, bool archives);
 /*
  * End the local jobs, unless they linger or backend_take_charge was not called. Write all changes
  * to disk. Return false if this takes too long: then end the process without freeing anything.

@@ -89,12 +89,13 @@ static bool set_generic(struct options *o, const char *word, const char *name)
 	return true;
 }
 
-/* Refuse the option WORD. If NEAR is not NULL, suggest the option NEAR, with DASHES before NEAR. */
-static int refuse_option(const char *word, const char *dashes, const char *near, char **ret_text)
+/* Refuse the option WORD. If NEAR is not NULL, suggest it, with dashes if WORD has them. */
+static int refuse_option(const char *word, const char *near, char **ret_text)
 {
+	const char *dashes = near && strncmp(word, "--", 2) == 0 ? "--" : "";
+
 	return refuse(-EINVAL, ret_text, "%s: unknown option; %s%s%s%skxfs --help lists all", word,
-		      near ? "did you mean " : "", near ? dashes : "", near ? near : "",
-		      near ? "? " : "");
+		      near ? "did you mean " : "", dashes, near ? near : "", near ? "? " : "");
 }
 
 /* --- run options, such as -o queue=research --- */
@@ -190,7 +191,7 @@ static int unknown_word(const struct options *o, const char *word, char **ret_te
 		words[n++] = generic_ignored[i];
 	n += run_option_names(&o->kinds, words + n, array_size(words) - 1 - n);
 	words[n] = NULL;
-	return refuse_option(given, "", spec_suggest(word, words), ret_text);
+	return refuse_option(given, spec_suggest(word, words), ret_text);
 }
 
 static int set_word(struct options *o, const char *word, char **ret_text)
@@ -312,11 +313,12 @@ static int set_source(struct options *o, const char *text, char **ret_text)
 	int r;
 
 	if (text[0] == '/')
-		return refuse(-EINVAL, ret_text,
-			      "%s: a source can't begin with '/'. If a file has the name of a "
-			      "source, mount(8) replaces the source by the file's path; to prevent "
-			      "this, put a backend before the namespace, as in job:NAMESPACE",
-			      text);
+		return refuse(-EINVAL, ret_text, "%s: a source can't begin with '/'%s", text,
+			      o->action != OPTIONS_MOUNT
+				      ? ""
+				      : ". If a file has the name of a source, mount(8) replaces "
+					"the source by the file's path; to prevent this, put a "
+					"backend before the namespace, as in job:NAMESPACE");
 	text_set(&o->backend, "%s", backend ? backend : "");
 	text_set(&o->context, "%.*s", slash ? (int)(slash - rest) : 0, rest);
 	text_set(&o->namespace, "%s", slash ? slash + 1 : rest);
@@ -359,6 +361,13 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 		o->check_pods = n > 1 ? text_copy(v[1]) : NULL;
 		return 0;
 	}
+	if ((o->action == OPTIONS_DOCTOR || o->action == OPTIONS_CAPTURE) && n == 1 &&
+	    v[0][0] == '.')
+		return refuse(
+			-EINVAL, ret_text,
+			"%s is a path, but the command %s takes a SOURCE. To mount the namespace "
+			"%s, write a backend before its name: kxfs volcano:%s %s",
+			v[0], v[-1], v[-1], v[-1], v[0]);
 	if (o->action == OPTIONS_CAPTURE) {
 		o->capture = OPTIONS_CAPTURE_ALL;
 		o->foreground = true;
@@ -487,12 +496,12 @@ static int bad_flag(int c, char **argv, char **ret_text)
 	if (d->help)
 		return refuse(-EINVAL, ret_text, "%s needs a value", flag);
 	if (optopt)
-		return refuse_option(flag, "", NULL, ret_text);
+		return refuse_option(flag, NULL, ret_text);
 	for (d = option_table; d->help; d++)
 		if (d->letter && d->name)
 			longs[n++] = d->name;
 	longs[n] = NULL;
-	return refuse_option(word, "--", spec_suggest(word + 2, longs), ret_text);
+	return refuse_option(word, spec_suggest(word + 2, longs), ret_text);
 }
 
 static void getopt_tables(char *shorts, struct option *longs)

@@ -129,8 +129,10 @@ bool mountinfo_process_lacks(int pid, const char *path)
 int mountinfo_now(const struct mountinfo *m, struct mountinfo *ret)
 {
 	cleanup_file FILE *f = fopen("/proc/self/mountinfo", "re");
-	int r = f ? find(f, m->id, ret) : -EIO;
+	int r;
 
+	*ret = (struct mountinfo){0};
+	r = f ? find(f, m->id, ret) : -EIO;
 	if (r == 0 && (ret->major != m->major || ret->minor != m->minor)) {
 		mountinfo_clear(ret);
 		r = -ENOENT;

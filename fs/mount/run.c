@@ -149,9 +149,9 @@ static struct backend_config config_of(const struct mount_run *r)
 /* Return how long a run with these options may take to end, in seconds. */
 static unsigned end_seconds(const struct mount_run *r)
 {
-	const struct backend_config config = run_config(r->options);
+	const struct options *o = r->options;
 
-	return backend_stop_seconds(&config) + END_S;
+	return backend_stop_seconds(o->grace_ms, o->archive[0]) + END_S;
 }
 
 /* If there is no cluster, and the user has not named a backend, add a hint to *WHY. */

@@ -196,9 +196,13 @@ static void detach(const struct session *s)
 	if (mountinfo_now(&s->mount, &now) < 0 || mountinfo_of(now.path, &top) < 0 ||
 	    top.major != now.major || top.minor != now.minor)
 		return;
-	if (mountpoint_detach(now.path) < 0)
-		diag(DIAG_WARNING, "%s can't be unmounted: as root, run umount -l %s", now.path,
-		     now.path);
+	if (mountpoint_detach(now.path) == 0) {
+		/* If the mount was bound onto itself, this has removed the bound one. */
+		mountinfo_clear(&now);
+		if (mountinfo_now(&s->mount, &now) < 0)
+			return;
+	}
+	diag(DIAG_WARNING, "%s is still mounted: as root, run umount -l %s", now.path, now.path);
 }
 
 void session_end(struct session *s)

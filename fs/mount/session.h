@@ -27,7 +27,10 @@ int session_mount(struct session *s);
 /* Serve until session_stop or an unmount. Return 0 or a negative errno. Main thread. */
 int session_serve(struct session *s);
 
-/* Answer the parked requests with an error, and make session_serve return. I/O thread. */
+/*
+ * Answer the parked requests with an error, and make session_serve return. A second call does
+ * nothing. I/O thread.
+ */
 void session_stop(struct session *s);
 
 /*

@@ -194,25 +194,27 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 	struct submit *s = dir_of(dir);
 	struct upload *u cleanup_upload = NULL;
 	struct fuse_entry_param e;
-	struct node *node;
+	struct node *node = NULL;
 	int err = submit_name_check(name);
 
 	if (!err)
 		err = names_make(s->names, s->files, name, mode, launch_owner(s, req), &u);
-	if (!err)
-		err = submit_file_open(fs, req, s, u, 0, true, fi);
+	if (!err) {
+		node = submit_file_node(fs, dir, u);
+		err = submit_file_open(fs, req, node, true, fi);
+	}
 	if (err) {
 		/*
 		 * EEXIST: another request has made the file since the kernel's lookup. ESTALE makes
 		 * the kernel repeat the lookup, unless the caller demands a new file.
 		 */
 		fuse_reply_err(req, err == -EEXIST && !(fi->flags & O_EXCL) ? ESTALE : -err);
+		node_put(fs, node);
 		return;
 	}
 	/* A file with a submitting name is saved when it is closed. */
 	if (!spec_name_submits(name))
 		save_soon(s, u);
-	node = submit_file_node(fs, dir, u);
 	err = node_entry(fs, node, &e);
 	fi->direct_io = 1;
 	if (err) {

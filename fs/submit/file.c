@@ -88,9 +88,21 @@ static void file_changed(struct open_file *h)
 		save_soon(h->s, h->upload);
 }
 
-int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upload *u,
-		     unsigned taken, bool made, struct fuse_file_info *fi)
+/*
+ * The kernel must not cache the attributes while the file has writers, because open files may
+ * differ in size. In dryrun/, a manifest may replace the contents at any time.
+ */
+static void file_set_live(struct node *node)
 {
+	node_set_live(node, file_submit(node)->dry || upload_has_writers(file_upload(node)));
+}
+
+int submit_file_open(struct fs *fs, fuse_req_t req, struct node *node, bool made,
+		     struct fuse_file_info *fi)
+{
+	struct submit *s = file_submit(node);
+	struct upload *u = file_upload(node);
+	unsigned taken = file_taken(node);
 	bool empties = fi->flags & O_TRUNC;
 	char name[NAME_MAX + 1];
 	/* ESTALE makes the kernel repeat the lookup, which is out of date. */
@@ -113,6 +125,7 @@ int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upl
 		(void)upload_truncate(u, &h->writer, 0);
 		file_changed(h);
 	}
+	file_set_live(node);
 	return there;
 }
 
@@ -134,22 +147,11 @@ static void file_loaded(void *data, int err)
 	free(o);
 }
 
-/*
- * The kernel must not cache the attributes while the file has writers, because open files may
- * differ in size. In dryrun/, a manifest may replace the contents at any time.
- */
-static void file_set_live(struct node *node)
-{
-	node_set_live(node, file_submit(node)->dry || upload_has_writers(file_upload(node)));
-}
-
 static void file_on_open(struct fs *fs, fuse_req_t req, struct node *node,
 			 struct fuse_file_info *fi)
 {
-	struct submit *s = file_submit(node);
-	struct upload *u = file_upload(node);
 	struct file_opening *o;
-	int err = submit_file_open(fs, req, s, u, file_taken(node), false, fi);
+	int err = submit_file_open(fs, req, node, false, fi);
 
 	if (err && err != -EAGAIN) {
 		fuse_reply_err(req, -err);
@@ -158,11 +160,10 @@ static void file_on_open(struct fs *fs, fuse_req_t req, struct node *node,
 		o->fs = fs;
 		o->fi = *fi;
 		o->ticket = park_add(fs->park, req, PARK_OPEN, FILE_OPEN_MS);
-		save_file(s, u, SAVE_LOAD, NULL, file_loaded, o);
+		save_file(file_submit(node), file_upload(node), SAVE_LOAD, NULL, file_loaded, o);
 	} else if (handle_reply_open(req, fi, is_writable(fi)) == -ENOENT) {
 		handle_close(fs, fi);
 	}
-	file_set_live(node);
 }
 
 /* Return TID's process, or 0 if it is unknown. TID may belong to another pid namespace. */

@@ -59,7 +59,10 @@ size_t names_list(struct names *all, enum submit_name kind, char ***ret);
 
 /* Return a new reference, or NULL. */
 struct upload *names_file(struct names *all, const char *name);
-/* Make the file NAME. Return 0, -EEXIST, or -ENOSPC if there are too many names. */
+/*
+ * Make the file NAME. *RET becomes a new reference. Return 0, -EEXIST, or -ENOSPC if there are too
+ * many names.
+ */
 int names_make(struct names *all, struct uploads *files, const char *name, mode_t mode,
 	       struct file_owner owner, struct upload **ret);
 /* Add U, which was found on disk. Take ownership of the reference. */

@@ -57,12 +57,12 @@ void save_soon(struct submit *s, struct upload *u);
 
 /* --- the class of the files (file.c); FUSE thread --- */
 
+/* Return a new reference to U's node in DIR. */
 struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u);
 /*
- * Make a handle for U, and store it in FI. TAKEN is the value of upload_taken when U's node was
- * made. MADE is true if this request has made U. If FI has O_TRUNC, empty U. Return 0 or a negative
- * errno. After -EAGAIN the handle exists, but SAVE_LOAD must run before its use. After other errors
- * there is no handle.
+ * Make a handle for NODE's file, and store it in FI. MADE is true if this request has made the
+ * file. If FI has O_TRUNC, empty the file. Return 0 or a negative errno. After -EAGAIN the handle
+ * exists, but SAVE_LOAD must run before its use. After other errors there is no handle.
  */
-int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upload *u,
-		     unsigned taken, bool made, struct fuse_file_info *fi);
+int submit_file_open(struct fs *fs, fuse_req_t req, struct node *node, bool made,
+		     struct fuse_file_info *fi);

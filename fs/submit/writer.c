@@ -109,7 +109,7 @@ pid_t writer_process(pid_t tid, bool *ret_in_exec)
 
 /*
  * True if the descriptor NAME in the directory FDS is on the filesystem of MOUNTPOINT, or if that
- * is unknown. Inode numbers don't suffice, because they are hashes of names: two mounts have the
+ * is unknown. Inode numbers don't suffice, because they are hashes of keys: two mounts have the
  * same ones. With AT_STATX_DONT_SYNC and an empty mask, the kernel sends no request to a
  * filesystem.
  */

@@ -17,21 +17,26 @@ void rendered_clear(struct rendered *r)
 	*r = (struct rendered){0};
 }
 
+void rendered_text(struct rendered *r, const struct spec_job *job, rendered_fn fn, char **ret,
+		   size_t *ret_len)
+{
+	if (r->job != job || r->fn != fn) {
+		rendered_clear(r);
+		r->job = spec_job_ref(job);
+		r->fn = fn;
+		fn(job, &r->text, &r->len);
+	}
+	*ret = mem_copy(r->text, r->len);
+	*ret_len = r->len;
+}
+
 static int job_render(const struct node *node, rendered_fn fn, char **ret, size_t *ret_len)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(node);
-	struct rendered *last = &job_ref_of(node)->tree->rendered;
 
 	if (!job)
 		return -ENOENT;
-	if (last->job != job || last->fn != fn) {
-		rendered_clear(last);
-		last->job = spec_job_ref(job);
-		last->fn = fn;
-		fn(job, &last->text, &last->len);
-	}
-	*ret = mem_copy(last->text, last->len);
-	*ret_len = last->len;
+	rendered_text(&job_ref_of(node)->tree->rendered, job, fn, ret, ret_len);
 	return 0;
 }
 

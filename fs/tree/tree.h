@@ -38,6 +38,9 @@ struct rendered {
 	size_t len;
 };
 void rendered_clear(struct rendered *r);
+/* Set *RET to the text that FN renders for JOB, malloc'ed. */
+void rendered_text(struct rendered *r, const struct spec_job *job, rendered_fn fn, char **ret,
+		   size_t *ret_len);
 
 /* Set before the mount is up; constant except where noted. */
 struct tree {

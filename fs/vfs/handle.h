@@ -9,7 +9,7 @@
 #include "fs/vfs/fs.h"
 
 struct handle {
-	void (*free)(struct handle *h);
+	void (*free)(struct handle *h); /* frees the whole struct that H begins */
 	struct handle *prev, *next;
 };
 

@@ -31,6 +31,7 @@ struct listing *listing_new(void);
 void listing_free(struct listing *l);
 define_cleanup(listing_freep, struct listing *, listing_free)
 
+/* NAME is copied. */
 void listing_add(struct listing *l, const char *name);
 
 /* Return name I, counted from 0; NULL after the last name. */
@@ -104,13 +105,14 @@ struct node_class {
 	void (*rename)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name,
 		       struct node *newdir, const char *newname, unsigned flags);
 
+	/* Free the members after struct node, but not NODE itself. */
 	void (*free)(struct node *node);
 };
 
 struct node {
 	const struct node_class *class;
-	struct node *parent;
-	void *object; /* borrowed */
+	struct node *parent; /* a reference; NULL for the root */
+	void *object;	     /* borrowed */
 	char *key;
 	uint64_t ino;
 	uint64_t lookups;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The threads that serve a session. "The FUSE thread" is the thread that holds the session lock.
+ * The threads that serve a session, usually only one. "The FUSE thread" is the thread that holds the session lock.
  * Only this thread may handle a request and use what belongs to the FUSE thread. A handler releases
  * the lock while it waits for a disk, or makes a text of unbounded length:
  *
@@ -30,7 +30,7 @@ int serve_run(struct serve *s, struct fuse_session *se);
 void serve_finish(struct serve *s);
 /*
  * Make the serving threads check if the session must end. Call this repeatedly until serve_run has
- * returned. Any thread.
+ * returned. This sends SIGUSR1, which must have a handler without SA_RESTART. Any thread.
  */
 void serve_wake(struct serve *s);
 

@@ -24,6 +24,7 @@ struct stream_class {
 	 * the class holds S (stream_hold).
 	 */
 	ssize_t (*read)(struct stream *s, const char **ret, size_t size, uint64_t off);
+	/* Free the members after struct stream, but not S itself. Must not be NULL. */
 	void (*stop)(struct stream *s);
 };
 

@@ -508,6 +508,7 @@ def test_mounts_that_lie_on_each_other(kx):
             run(["mount", "--bind", str(kx.mnt), str(kx.mnt)])
         assert mounts().count(str(kx.mnt)) == 3
         kx.end(end)
+        assert (f"{kx.mnt} is still mounted" in kx.said()) == (end == signal.SIGTERM)
         kx.start()
         assert mounts().count(str(kx.mnt)) == 1
 

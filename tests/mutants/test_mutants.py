@@ -34,7 +34,7 @@ def test_each_fits():
         head = patches.head(fault)
         tests = [line.split(":", 1)[1].strip() for line in head if line.startswith("Test:")]
         wrong += [f"{name}: there is no test {test}" for test in tests if not is_there(test)]
-        p = subprocess.run(["patch", "-p1", "--dry-run", "--force"], cwd=ROOT, input=fault,
+        p = subprocess.run(["patch", "-p1", "-F0", "--dry-run", "--force"], cwd=ROOT, input=fault,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if p.returncode or not tests or not head[0]:
             wrong.append(f"{name}: {p.stdout}")

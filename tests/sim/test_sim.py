@@ -28,7 +28,7 @@ def run(*args, **kwargs):
 def test_each_fits():
     wrong = []
     for name, fault in patches.read("sim").items():
-        p = run("patch", "-p1", "--dry-run", "--force", cwd=ROOT, input=fault)
+        p = run("patch", "-p1", "-F0", "--dry-run", "--force", cwd=ROOT, input=fault)
         if p.returncode or not patches.head(fault):
             wrong.append(f"{name}: {p.stdout}")
     assert not wrong, "\n".join(wrong)

@@ -113,18 +113,19 @@ static const struct {
 	{"kxfs --dry-run=f local: more",
 	 "more: too many arguments; kxfs --dry-run=FILE [OPTIONS] [SOURCE]"},
 	{"kxfs doctor volcano:a b", "b: too many arguments; kxfs doctor [OPTIONS] [SOURCE]"},
-	{"kxfs doctor /mnt/kx",
-	 "/mnt/kx: a source can't begin with '/'. If a file has the name of a source, mount(8) "
-	 "replaces the source by the file's path; to prevent this, put a backend before the "
-	 "namespace, as in job:NAMESPACE"},
+	{"kxfs doctor /mnt/kx", "/mnt/kx: a source can't begin with '/'"},
 	{"kxfs capture volcano:a b", "b: too many arguments; kxfs capture [OPTIONS] [SOURCE]"},
+	{"kxfs capture /mnt/kx", "/mnt/kx: a source can't begin with '/'"},
+	{"kxfs capture ./kx",
+	 "./kx is a path, but the command capture takes a SOURCE. To mount the namespace capture, "
+	 "write a backend before its name: kxfs volcano:capture ./kx"},
+	{"kxfs doctor ./kx",
+	 "./kx is a path, but the command doctor takes a SOURCE. To mount the namespace doctor, "
+	 "write a backend before its name: kxfs volcano:doctor ./kx"},
 	{"kxfs capture local:",
 	 "local: kxfs capture supports only clusters, because a mount of local: always stores the "
 	 "output; run kxfs local: MOUNTPOINT instead"},
-	{"kxfs --dry-run=f /mnt/kx",
-	 "/mnt/kx: a source can't begin with '/'. If a file has the name of a source, mount(8) "
-	 "replaces the source by the file's path; to prevent this, put a backend before the "
-	 "namespace, as in job:NAMESPACE"},
+	{"kxfs --dry-run=f /mnt/kx", "/mnt/kx: a source can't begin with '/'"},
 	{"kxfs --dry-run=f -o queue volcano:", "-o queue needs a value: queue=VALUE"},
 	{"kxfs --dry-run=f -o queue=q mcad:",
 	 "-o queue: mcad has no such run option; its run options are service_account, image_repo, image_secret, "
