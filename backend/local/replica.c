@@ -124,7 +124,7 @@ void local_replica_open_log(struct local_replica *rep)
 	cleanup_free char *key = key_of(rep);
 	cleanup_free char *prefix = spec_replica_log_prefix(rep->rec);
 
-	rep->begun = output_log_begin(rep->job->output, key, prefix) == 0;
+	rep->begun = output_log_begin(rep->job->output, key, prefix, true) == 0;
 }
 
 void local_replica_close_log(struct local_replica *rep)
@@ -680,7 +680,7 @@ static bool reopen_log(struct local_replica *rep, unsigned a)
 	cleanup_free char *prefix = spec_replica_log_prefix(rep->rec);
 	cleanup_free char *key = spec_record_log_key(rep->rec, a);
 
-	return output_log_begin(rep->job->output, key, prefix) == 0;
+	return output_log_begin(rep->job->output, key, prefix, false) == 0;
 }
 
 /*

@@ -454,7 +454,7 @@ static void merge_again(struct saved *saved, const struct spec_job *job)
 		cleanup_free char *prefix = spec_replica_log_prefix(rep);
 
 		for (size_t a = 0; a < rep->n_logs; a++)
-			if (output_log_begin(j, rep->logs[a].key, prefix) == 0)
+			if (output_log_begin(j, rep->logs[a].key, prefix, false) == 0)
 				output_log_end(j, rep->logs[a].key, NULL, NULL);
 	}
 	if (j)

@@ -116,8 +116,9 @@ void task_clean(const char *dir)
 
 /* --- output.h --- */
 
-int output_log_begin(struct output_job *j, const char *key, const char *prefix)
+int output_log_begin(struct output_job *j, const char *key, const char *prefix, bool anew)
 {
+	assert_true(anew);
 	return 0;
 }
 

@@ -74,7 +74,7 @@ static void begin(const char *key, const char *prefix)
 {
 	rig.job = output_job_open(rig.output, "job");
 	assert_non_null(rig.job);
-	assert_int_equal(output_log_begin(rig.job, key, prefix), 0);
+	assert_int_equal(output_log_begin(rig.job, key, prefix, false), 0);
 }
 
 static bool is_there(const char *name)
@@ -103,7 +103,7 @@ static void merged_is(const char *text)
 static void test_later(void **state)
 {
 	begin("b", "r/1 ");
-	assert_int_equal(output_log_begin(rig.job, "a", "r/0 "), 0);
+	assert_int_equal(output_log_begin(rig.job, "a", "r/0 ", false), 0);
 	assert_false(is_there("job"));
 	output_print(rig.job, "b", "one\n");
 	output_print(rig.job, "a", "two\n");
@@ -115,7 +115,7 @@ static void test_later(void **state)
 	down();
 	up();
 	begin("c", "r/2 ");
-	assert_int_equal(output_log_begin(rig.job, "b", "r/1 "), 0);
+	assert_int_equal(output_log_begin(rig.job, "b", "r/1 ", false), 0);
 	output_print(rig.job, "b", "three\n");
 	output_log_end(rig.job, "b", NULL, NULL);
 	output_print(rig.job, "c", "four\n");
@@ -129,7 +129,7 @@ static void begin_number(unsigned i)
 
 	snprintf(key, sizeof(key), "k%u", i);
 	snprintf(prefix, sizeof(prefix), "r/%u ", i);
-	assert_int_equal(output_log_begin(rig.job, key, prefix), 0);
+	assert_int_equal(output_log_begin(rig.job, key, prefix, false), 0);
 }
 
 static void print_number(unsigned i, const char *text)
@@ -346,7 +346,7 @@ static void test_begun_while_read(void **state)
 	while (fake_step(&fake.posted))
 		;
 	assert_non_null(fake.pool);
-	assert_int_equal(output_log_begin(rig.job, "a", "r/0 "), 0);
+	assert_int_equal(output_log_begin(rig.job, "a", "r/0 ", false), 0);
 	fake_run();
 	output_print(rig.job, "a", "two\n");
 	output_log_end(rig.job, "a", NULL, NULL);
