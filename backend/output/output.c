@@ -757,11 +757,13 @@ bool output_is_unmerged(const struct output *o, const char *id)
 	if (!folder_path(path, id, NULL, UNMERGED) || disk_stat(dir, path, &st) != -ENOENT)
 		return true;
 	/*
-	 * If the disk refused both the mark and the merged log, a helper may still have written
-	 * logs. The merged log lacks them.
+	 * If the disk refused both the mark and the merged log of a local job, a helper may still
+	 * have written logs. The merged log lacks them. A cluster's job without a merged log may
+	 * have logs that don't belong there.
 	 */
-	return folder_path(path, id, NULL, "merged") && disk_stat(dir, path, &st) == -ENOENT &&
-	       folder_path(path, id, NULL, "logs") && disk_list(dir, path, find_output, NULL) > 0;
+	return !o->fetch && folder_path(path, id, NULL, "merged") &&
+	       disk_stat(dir, path, &st) == -ENOENT && folder_path(path, id, NULL, "logs") &&
+	       disk_list(dir, path, find_output, NULL) > 0;
 }
 
 /* --- a job: loading --- */

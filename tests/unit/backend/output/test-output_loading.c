@@ -380,13 +380,14 @@ static void test_mark_refused(void **state)
 }
 
 /*
- * The disk refuses the mark and the merged log until kxfs is killed, but a helper writes a log. The
- * next start must complete the merged log.
+ * The disk refuses the mark and the merged log until kxfs is killed, but the helper of a local job
+ * writes a log. The next start must complete the merged log.
  */
 static void test_neither_mark_nor_merged(void **state)
 {
 	char path[200];
 
+	output_set_fetch(rig.output, NULL, NULL);
 	assert_false(output_is_unmerged(rig.output, "job"));
 	snprintf(path, sizeof(path), "%s/output/job", rig.dir);
 	assert_int_equal(mkdir(path, 0700), 0);
@@ -402,6 +403,18 @@ static void test_neither_mark_nor_merged(void **state)
 	output_job_end(rig.job);
 	fake_run();
 	merged_is("r/0 one\n");
+	assert_false(output_is_unmerged(rig.output, "job"));
+}
+
+/* If only containers that are not part of the merged log have printed, nothing must be merged. */
+static void test_only_alone(void **state)
+{
+	begin("init", NULL);
+	output_print(rig.job, "init", "one\n");
+	output_log_end(rig.job, "init", NULL, NULL);
+	output_job_end(rig.job);
+	fake_run();
+	assert_true(is_there("job/logs/init"));
 	assert_false(output_is_unmerged(rig.output, "job"));
 }
 
@@ -578,6 +591,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_begun_while_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stop_after_the_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_neither_mark_nor_merged, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_only_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mark_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unmark_hangs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
