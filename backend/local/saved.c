@@ -102,7 +102,8 @@ static void on_dropped(void *data, int err)
  * The record on disk now shows that the output is dropped. So if kxfs crashes, the next start
  * removes the rest of the output. If the disk is too full to write the record, remove the output
  * anyway, to make space. The next start then knows from the missing logs/ that the output was
- * dropped.
+ * dropped. For a cluster's job, folders.c then writes the record again, because the next mount
+ * would otherwise fetch the missing logs.
  */
 static void on_drop_noted(void *data, int err)
 {

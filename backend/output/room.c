@@ -194,11 +194,10 @@ static void remove_done(void *data)
 		room->recount = true;
 	else if (room->n_counts != r->n_counts)
 		room_count(room);
-	if (!r->err && r->left < 0) {
+	if (!r->err && r->left < 0)
 		diag(DIAG_ERROR,
 		     "%s: some of its files can't be removed: %s; the next start of kxfs retries",
 		     r->id, strerror(-r->left));
-	}
 	files_forget(room->files, r->id);
 	file_unref(r->merged);
 	free(r->id);
