@@ -172,7 +172,7 @@ static struct follow *follow_log(struct capture *c, const struct spec_job *snaps
 	job = need_job(c, snapshot);
 	err = need_output(job);
 	if (!err)
-		err = output_log_begin(job->output, l->key, f.prefix);
+		err = output_log_begin(job->output, l->key, f.prefix, false);
 	if (err) {
 		if (err != -EBUSY && err != -EINPROGRESS && err != job->reported)
 			diag(DIAG_ERROR, "%s: kxfs can't capture the output of %s: %s", job->id,
@@ -329,7 +329,7 @@ static void merge_rest(struct capture_job *job, const struct spec_replica *r,
 {
 	cleanup_free char *prefix = prefix_of(r, l);
 
-	if (job->output && output_log_begin(job->output, l->key, prefix) == 0)
+	if (job->output && output_log_begin(job->output, l->key, prefix, false) == 0)
 		output_log_end(job->output, l->key, NULL, NULL);
 }
 

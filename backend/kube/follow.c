@@ -1156,7 +1156,7 @@ static void begin(struct follow *f)
 {
 	/* Readers saw the paused log as ended, so begin the log again. */
 	if (f->slot.retried)
-		output_log_begin(f->output, f->key, f->prefix);
+		output_log_begin(f->output, f->key, f->prefix, false);
 	changed(f); /* follow_state.waiting becomes false */
 	proceed(f);
 }

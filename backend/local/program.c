@@ -89,7 +89,7 @@ void program_make(struct program *p, const struct spec_record *rec, const struct
 	for (size_t i = 0; i < role->n_args; i++)
 		add(&args, expand(role->args[i], &m));
 	for (char **e = environ; *e; e++)
-		add(&env, text_copy(*e));
+		set(&env, env.n, text_copy(*e));
 	set(&env, env.n, text_print("PWD=%s", rec->work_dir));
 	set(&env, env.n, text_print(ERROR_FILE "=%s", error_file));
 	others = env.n; /* search only these: the role sets no variable twice */

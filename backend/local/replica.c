@@ -20,7 +20,8 @@
  * attempt has ended, the replica begins in CONCLUDING, to complete the merged log.
  *
  * In the merged log, lines of different attempts of a replica usually don't interleave. They may
- * interleave if kxfs can't write the lines of an earlier attempt to the merged log.
+ * interleave if kxfs can't write the lines of an earlier attempt to the merged log, and adds them
+ * at the next start, while a later attempt prints.
  */
 #include "backend/local/replica.h"
 
@@ -37,6 +38,7 @@
 #include "backend/base/random.h"
 #include "backend/local/program.h"
 #include "spec/base/mem.h"
+#include "spec/base/name.h"
 
 /* maximum of starts on the pool at the same time; each start uses descriptors and the disk */
 #define PREPARED_AT_ONCE 8
@@ -61,7 +63,7 @@ struct local_replica {
 	struct task *task;
 	struct loop_timer delay;      /* in DELAYED: when the start is due */
 	struct loop_timer grace;      /* in STARTING and RUNNING: when SIGKILL is due */
-	unsigned reopened, to_reopen; /* number of older logs: reopened, and to reopen in total */
+	unsigned reopened, to_reopen; /* number of earlier logs: reopened, and to reopen in total */
 	uint64_t change;	      /* The attempt starts when this change is on disk. */
 	struct backoff slow;	      /* pauses before restarts; grow with each failed attempt */
 	unsigned delay_ms;	      /* the pause before the next start */
@@ -87,7 +89,7 @@ struct local_replicas {
 };
 
 static void enqueue(void *data);
-static void reopen_older(void *data);
+static void reopen_next(void *data);
 
 static struct spec_record *record_of(const struct local_replica *rep)
 {
@@ -124,7 +126,7 @@ void local_replica_open_log(struct local_replica *rep)
 	cleanup_free char *key = key_of(rep);
 	cleanup_free char *prefix = spec_replica_log_prefix(rep->rec);
 
-	rep->begun = output_log_begin(rep->job->output, key, prefix) == 0;
+	rep->begun = output_log_begin(rep->job->output, key, prefix, true) == 0;
 }
 
 void local_replica_close_log(struct local_replica *rep)
@@ -132,7 +134,7 @@ void local_replica_close_log(struct local_replica *rep)
 	cleanup_free char *key = key_of(rep);
 
 	while (rep->reopened < rep->to_reopen)
-		reopen_older(rep);
+		reopen_next(rep);
 	if (!rep->plan->ended && rep->begun)
 		output_log_end(rep->job->output, key, NULL, NULL);
 }
@@ -544,6 +546,12 @@ static void judge(struct local_replica *rep, const struct task_end *end)
 	}
 }
 
+/* True if reopen_next ends the log of the newest attempt. */
+static bool reopens_newest(const struct local_replica *rep)
+{
+	return rep->to_reopen > rep->rec->attempt;
+}
+
 static void on_ended(void *data, const struct task_end *end)
 {
 	struct local_replica *rep = data;
@@ -569,7 +577,8 @@ static void on_ended(void *data, const struct task_end *end)
 	local_record_changed(job->record);
 	if (!rep->begun)
 		return on_log_ended(rep);
-	output_log_end(job->output, key, on_log_ended, rep);
+	if (!reopens_newest(rep))
+		output_log_end(job->output, key, on_log_ended, rep);
 }
 
 /* --- calls by the job --- */
@@ -680,44 +689,57 @@ static bool reopen_log(struct local_replica *rep, unsigned a)
 	cleanup_free char *prefix = spec_replica_log_prefix(rep->rec);
 	cleanup_free char *key = spec_record_log_key(rep->rec, a);
 
-	return output_log_begin(rep->job->output, key, prefix) == 0;
+	return output_log_begin(rep->job->output, key, prefix, false) == 0;
 }
 
 /*
- * Reopen and end the log of the next older attempt, so that the merged log gets its missing lines.
- * Reopen the logs one after another, because there may be ten thousand.
+ * Reopen and end the log of the next attempt, so that the merged log gets its missing lines. Reopen
+ * the logs one after another: attempts must not interleave, and there may be ten thousand.
  */
-static void reopen_older(void *data)
+static void reopen_next(void *data)
 {
 	struct local_replica *rep = data;
+	unsigned a = rep->reopened;
 	cleanup_free char *key = NULL;
 
-	if (rep->reopened == rep->to_reopen)
+	if (a == rep->to_reopen)
 		return;
-	key = spec_record_log_key(rep->rec, rep->reopened);
-	if (reopen_log(rep, rep->reopened++))
-		output_log_end(rep->job->output, key, reopen_older, rep);
+	rep->reopened++;
+	key = spec_record_log_key(rep->rec, a);
+	if (reopen_log(rep, a))
+		output_log_end(rep->job->output, key,
+			       a == rep->rec->attempt ? on_log_ended : reopen_next, rep);
 }
 
 /*
  * Reopen the logs of all attempts. Usually the merged log lacks only lines of the newest attempt.
  * It may lack others, because they could not be written, or a power cut has shortened the merged
- * log.
+ * log. If the newest attempt is OVER, reopen its log last. Otherwise its program may print, so
+ * reopen its log now.
  */
-static void reopen_logs(struct local_replica *rep)
+static void reopen_logs(struct local_replica *rep, bool over)
 {
 	cleanup_free char *key = key_of(rep);
 
-	rep->to_reopen = rep->rec->attempt;
-	reopen_older(rep);
-	if (!reopen_log(rep, rep->rec->attempt))
+	/* If this key is valid, those of older attempts are valid, too. */
+	rep->begun = spec_name_is_file(key);
+	if (!rep->begun)
 		return;
-	if (rep->plan->ended) {
+	rep->to_reopen = rep->rec->attempt + over;
+	reopen_next(rep);
+	if (!over)
+		reopen_log(rep, rep->rec->attempt);
+	else if (rep->plan->ended)
 		set_step(rep, CONCLUDING);
-		output_log_end(rep->job->output, key, on_log_ended, rep);
-	} else {
-		rep->begun = true;
-	}
+}
+
+/* True if the newest attempt is over. It may have printed. */
+static bool is_over(const struct local_replica *rep, const struct task_found *found)
+{
+	return rep->plan->ended ||
+	       (is_open(record_of(rep), rep->i) &&
+		(found->state == TASK_DROPPED ||
+		 (found->state == TASK_OVER && found->end.how != TASK_NOT_STARTED)));
 }
 
 void local_replica_adopt(struct local_replica *rep, const struct task_found *found)
@@ -725,7 +747,7 @@ void local_replica_adopt(struct local_replica *rep, const struct task_found *fou
 	cleanup_free char *name = task_name(record_of(rep), rep->i);
 
 	rep->tried = true;
-	reopen_logs(rep);
+	reopen_logs(rep, is_over(rep, found));
 	if (!is_open(record_of(rep), rep->i) ||
 	    (found->state == TASK_NONE && rep->rec->state != SPEC_RUNNING))
 		return;

@@ -11,7 +11,6 @@
 
 #include <utlist.h>
 
-#include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/base/lookup.h"
 #include "backend/base/process.h"

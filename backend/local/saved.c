@@ -102,7 +102,8 @@ static void on_dropped(void *data, int err)
  * The record on disk now shows that the output is dropped. So if kxfs crashes, the next start
  * removes the rest of the output. If the disk is too full to write the record, remove the output
  * anyway, to make space. The next start then knows from the missing logs/ that the output was
- * dropped.
+ * dropped. For a cluster's job, folders.c then writes the record again, because the next mount
+ * would otherwise fetch the missing logs.
  */
 static void on_drop_noted(void *data, int err)
 {
@@ -454,7 +455,7 @@ static void merge_again(struct saved *saved, const struct spec_job *job)
 		cleanup_free char *prefix = spec_replica_log_prefix(rep);
 
 		for (size_t a = 0; a < rep->n_logs; a++)
-			if (output_log_begin(j, rep->logs[a].key, prefix) == 0)
+			if (output_log_begin(j, rep->logs[a].key, prefix, false) == 0)
 				output_log_end(j, rep->logs[a].key, NULL, NULL);
 	}
 	if (j)

@@ -88,6 +88,8 @@ struct output_log {
 	 * False if a helper writes the log.
 	 */
 	bool fetched;
+	/* The log was empty before this run of kxfs, so room_count has not counted its bytes. */
+	bool anew;
 	bool expected;
 	unsigned writers;    /* calls of output_log_enter without output_log_leave */
 	uint64_t size;	     /* bytes that are known to be on disk */
@@ -470,10 +472,11 @@ static void make_done(void *data)
 
 	l->life = l->work.err < 0 ? LOG_UNMADE : LOG_LIVE;
 	if (l->work.err == 0) {
-		/* room_count has counted these bytes, and log_set_size will add them again. */
-		if (l->found_size > l->size)
+		/* Unless ANEW, room_count has counted these bytes, and log_set_size will add them again. */
+		if (!l->anew && l->found_size > l->size)
 			room_add(l->job->output->room, (int64_t)l->size - (int64_t)l->found_size);
-		l->table = l->found_table;
+		if (!l->anew)
+			l->table = l->found_table;
 		log_set_size(l, l->found_size);
 		log_need_reading(l);
 	} else {
@@ -754,11 +757,13 @@ bool output_is_unmerged(const struct output *o, const char *id)
 	if (!folder_path(path, id, NULL, UNMERGED) || disk_stat(dir, path, &st) != -ENOENT)
 		return true;
 	/*
-	 * If the disk refused both the mark and the merged log, a helper may still have written
-	 * logs. The merged log lacks them.
+	 * If the disk refused both the mark and the merged log of a local job, a helper may still
+	 * have written logs. The merged log lacks them. A cluster's job without a merged log may
+	 * have logs that don't belong there.
 	 */
-	return folder_path(path, id, NULL, "merged") && disk_stat(dir, path, &st) == -ENOENT &&
-	       folder_path(path, id, NULL, "logs") && disk_list(dir, path, find_output, NULL) > 0;
+	return !o->fetch && folder_path(path, id, NULL, "merged") &&
+	       disk_stat(dir, path, &st) == -ENOENT && folder_path(path, id, NULL, "logs") &&
+	       disk_list(dir, path, find_output, NULL) > 0;
 }
 
 /* --- a job: loading --- */
@@ -1080,7 +1085,7 @@ void output_job_close(struct output_job *j)
 
 /* --- logs: public functions --- */
 
-int output_log_begin(struct output_job *j, const char *key, const char *prefix)
+int output_log_begin(struct output_job *j, const char *key, const char *prefix, bool anew)
 {
 	struct output_log *l = find_log(j, key);
 
@@ -1095,6 +1100,7 @@ int output_log_begin(struct output_job *j, const char *key, const char *prefix)
 		HASH_ADD_KEYPTR(hh, j->logs, file_key(l->file), strlen(key), l);
 	}
 	l->fetched = j->output->fetch;
+	l->anew = anew;
 	l->ending = false;
 	l->whole = 0;
 	file_begin(l->file);

@@ -61,10 +61,11 @@ struct output_job *output_job_open(struct output *o, const char *id);
  * log exists. Return 0, or -EINVAL if KEY or PREFIX is invalid.
  *
  * The merged log has PREFIX, such as "trainer/0 ", before each line of this log. If PREFIX is NULL,
- * the merged log does not contain this log, and a log_writer must write it. A log that has ended
- * begins again; kxfs then adds only missing output to the merged log.
+ * the merged log does not contain this log, and a log_writer must write it. ANEW is true if the log
+ * was empty before this run of kxfs. A log that has ended begins again; kxfs then adds only missing
+ * output to the merged log.
  */
-int output_log_begin(struct output_job *j, const char *key, const char *prefix);
+int output_log_begin(struct output_job *j, const char *key, const char *prefix, bool anew);
 /* Call this when a helper has written more of the log KEY, and of its table of lines. */
 void output_log_grown(struct output_job *j, const char *key);
 /*

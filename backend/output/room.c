@@ -8,7 +8,6 @@
 
 #include "backend/base/diag.h"
 #include "backend/base/disk.h"
-#include "backend/base/work.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
@@ -23,8 +22,12 @@ struct room {
 	struct loop *loop;
 	struct files *files;
 	atomic_llong bytes;
-	struct work_queue queue; /* the count and the removals, which would disturb the count */
-	struct work count;
+	unsigned n_counts; /* counts that have begun */
+	/* The members below are about the count in progress, if COUNTING. */
+	bool counting;
+	bool recount;	  /* something was removed, so the sum may be wrong */
+	bool again;	  /* this count repeats one during which files may have changed */
+	long long before; /* BYTES when this count began */
 	uint64_t counted; /* sum so far; for the pool */
 };
 
@@ -111,20 +114,29 @@ static void count_work(void *data)
 }
 
 /*
- * Bytes that were added during the count may be in both sums. Too large a sum does little harm, but
- * with too small a sum, output would exceed the limit.
+ * The sum may or may not include bytes that were added during the count. Assume that it does not:
+ * too large a sum does no harm, but with too small a sum, output exceeds the limit until the next
+ * start. If bytes were added, count once more for a better sum.
  */
 static void count_done(void *data)
 {
 	struct room *room = data;
+	long long now = atomic_fetch_add(&room->bytes, (long long)room->counted - room->before);
 
-	room_add(room, (int64_t)room->counted);
+	room->again = now != room->before && !room->again;
+	room->counting = false;
+	if (room->recount || room->again)
+		room_count(room);
 }
 
 void room_count(struct room *room)
 {
-	room->count = (struct work){.run = count_work, .done = count_done, .data = room};
-	work_enqueue(&room->count, room->loop, &room->queue);
+	room->n_counts++;
+	room->before = atomic_load(&room->bytes);
+	room->counted = 0;
+	room->counting = true;
+	room->recount = false;
+	loop_work(room->loop, count_work, count_done, room);
 }
 
 struct room_removal {
@@ -132,7 +144,7 @@ struct room_removal {
 	char *id;
 	struct file *merged; /* may have readers */
 	struct room_walk walk;
-	struct work work;
+	unsigned n_counts; /* the room's when the removal began */
 	int err;
 	int left; /* why files remain, as a negative errno; or 0 */
 	room_fn done;
@@ -177,11 +189,15 @@ static void remove_done(void *data)
 	if (err < 0 && !done)
 		diag(DIAG_ERROR, "%s: its directory can't be removed: %s", r->id, strerror(-err));
 	room_add(room, -(int64_t)r->walk.bytes);
-	if (!r->err && r->left < 0) {
+	/* A count that began meanwhile may lack what R has removed. */
+	if (room->counting)
+		room->recount = true;
+	else if (room->n_counts != r->n_counts)
+		room_count(room);
+	if (!r->err && r->left < 0)
 		diag(DIAG_ERROR,
 		     "%s: some of its files can't be removed: %s; the next start of kxfs retries",
 		     r->id, strerror(-r->left));
-	}
 	files_forget(room->files, r->id);
 	file_unref(r->merged);
 	free(r->id);
@@ -198,7 +214,6 @@ struct room_removal *room_removal_new(struct room *room, const char *id, room_fn
 	*r = (struct room_removal){.room = room,
 				   .id = text_copy(id),
 				   .walk = {.remove = true},
-				   .work = {.run = remove_work, .done = remove_done, .data = r},
 				   .done = done,
 				   .data = data};
 	return r;
@@ -208,6 +223,7 @@ void room_remove(void *removal)
 {
 	struct room_removal *r = removal;
 
+	r->n_counts = r->room->n_counts;
 	r->merged = file_get(r->room->files, r->id, NULL);
-	work_enqueue(&r->work, r->room->loop, &r->room->queue);
+	loop_work(r->room->loop, remove_work, remove_done, r);
 }

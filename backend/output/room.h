@@ -9,7 +9,6 @@ struct room;
 
 struct room *room_new(struct loop *loop, struct files *files);
 void room_free(struct room *room); /* After loop_stop; NULL is allowed. */
-/* Count the output on disk. Call this once, before anything else changes the count. */
 void room_count(struct room *room);
 /* Add BYTES, which may be negative, to the count. Any thread. */
 void room_add(struct room *room, int64_t bytes);

@@ -24,7 +24,7 @@ VERDICT_SECONDS = 660
 # If a close fails with one of these, the result is still open.
 UNDECIDED = (errno.ETIMEDOUT, errno.EINTR)
 
-# The line that names the job in a manifest, and in the record of a local job.
+# The line that names the job in a manifest, and in the manifest.yaml of a local job.
 _ID = re.compile(r"^(?:id|metadata:\n  name): (\S+-\w+)$", re.MULTILINE)
 
 logger = logging.getLogger(__name__)

@@ -285,7 +285,7 @@ static void begin_log(void *data)
 
 	*j = output_job_open(rig.output, "u1");
 	assert_non_null(*j);
-	assert_int_equal(output_log_begin(*j, "key", "main/0 "), 0);
+	assert_int_equal(output_log_begin(*j, "key", "main/0 ", false), 0);
 }
 
 static void end_log(void *data)

@@ -167,7 +167,7 @@ static void begin(struct follow_run what)
 	what.uid = "uid-1";
 	what.container = "main";
 	rig.trusted = !what.reruns;
-	assert_int_equal(output_log_begin(rig.job, what.key, what.prefix), 0);
+	assert_int_equal(output_log_begin(rig.job, what.key, what.prefix, false), 0);
 	rig.f = follow_new(&rig.context, &what);
 	follow_wait(rig.f, on_arrived, NULL);
 	follow_fill(&rig.context);
@@ -513,12 +513,12 @@ static void test_denied(void **state)
 	for (size_t i = 0; i < 3; i++) {
 		begin_turn(state, i);
 		start(true);
-		assert_int_equal(output_log_begin(rig.job, "container", NULL), 0);
+		assert_int_equal(output_log_begin(rig.job, "container", NULL, false), 0);
 		refuse(request("timestamps=true"), i == 2 ? 500 : 403);
 		assert_int_equal(rig.settled, 1);
 		assert_int_equal(is_denied(rig.spool, "log"), i < 2);
 		assert_int_equal(is_denied(rig.spool, NULL), i < 2);
-		assert_int_equal(output_log_begin(rig.job, "other", "a/1 "), 0);
+		assert_int_equal(output_log_begin(rig.job, "other", "a/1 ", false), 0);
 		output_log_deny(rig.job, "other", true);
 		assert_int_equal(is_denied(rig.spool, NULL), i < 2);
 		output_log_deny(rig.job, "other", false);

@@ -1,9 +1,46 @@
 /* SPDX-License-Identifier: MIT */
-/* The texts for how attempts ended. */
+/* The environment of a program, and the texts for how attempts ended. */
 #include <errno.h>
 
 #include "backend/local/program.h"
 #include "tests/unit/unit.h"
+
+static size_t count_settings(char *const *env, const char *pair)
+{
+	size_t len = strcspn(pair, "=") + 1, n = 0;
+
+	for (; *env; env++)
+		if (strncmp(*env, pair, len) == 0) {
+			assert_string_equal(*env, pair);
+			n++;
+		}
+	return n;
+}
+
+/* A program gets each variable once, even if the daemon has it twice. The last setting wins. */
+static void test_set_twice(void **state)
+{
+	static const char *const inherited[] = {"A=1",	      "B=1",	    "A=2", "B=2",
+						"KXFS_JOB=1", "KXFS_JOB=2", NULL};
+	struct spec_pair own = {.key = (char *)(uintptr_t) "A", .value = (char *)(uintptr_t) "3"};
+	struct spec_role role = {.entrypoint = (char *)(uintptr_t) "e", .env = {&own, 1}};
+	struct spec_app app = {.roles = &role, .n_roles = 1};
+	struct spec_job job = {.id = (char *)(uintptr_t) "j"};
+	const struct spec_record rec = {.job = &job,
+					.app = &app,
+					.work_dir = (char *)(uintptr_t) "/w"};
+	const struct spec_replica rep = {.name = (char *)(uintptr_t) "r/0"};
+	char **before = environ;
+	struct program program;
+
+	environ = (char **)(uintptr_t)inherited;
+	program_make(&program, &rec, &rep, "/f");
+	environ = before;
+	assert_int_equal(count_settings(program.env, "A=3"), 1);
+	assert_int_equal(count_settings(program.env, "B=2"), 1);
+	assert_int_equal(count_settings(program.env, "KXFS_JOB=j"), 1);
+	program_clear(&program);
+}
 
 static void test_outcomes(void **state)
 {
@@ -126,6 +163,7 @@ static void test_passes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_set_twice),
 		cmocka_unit_test(test_outcomes),
 		cmocka_unit_test(test_passes),
 	};

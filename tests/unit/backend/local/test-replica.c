@@ -30,6 +30,8 @@ static struct {
 	size_t n_live;
 	uint64_t changes, saved; /* changes of the record, and the last one that is on disk */
 	int err;		 /* an errno: the next starts fail */
+	bool adopted;		 /* the logs are those of an earlier daemon */
+	char logs[512];		 /* what was done to these logs */
 } rig;
 
 /* --- record.h --- */
@@ -116,8 +118,18 @@ void task_clean(const char *dir)
 
 /* --- output.h --- */
 
-int output_log_begin(struct output_job *j, const char *key, const char *prefix)
+static void note(const char *what, const char *key)
 {
+	size_t n = strlen(rig.logs);
+
+	if (rig.adopted)
+		snprintf(rig.logs + n, sizeof(rig.logs) - n, "%s %s\n", what, key);
+}
+
+int output_log_begin(struct output_job *j, const char *key, const char *prefix, bool anew)
+{
+	assert_int_equal(anew, !rig.adopted);
+	note("begin", key);
 	return 0;
 }
 
@@ -127,7 +139,9 @@ void output_log_grown(struct output_job *j, const char *key)
 
 void output_log_end(struct output_job *j, const char *key, loop_fn fn, void *data)
 {
-	loop_post(NULL, fn, data);
+	note("end", key);
+	if (fn)
+		loop_post(NULL, fn, data);
 }
 
 /* --- job.h --- */
@@ -391,6 +405,50 @@ static void test_recorded_first(void **state)
 	assert_false(local_replica_is_delayed(rig.reps[0], -ENOSPC));
 }
 
+/* Make replica I's third attempt the newest one of an earlier daemon, and adopt it. */
+static void adopt(size_t i, const struct task_found *found)
+{
+	rig.adopted = true;
+	rig.logs[0] = '\0';
+	spec_record_attempt(rig.rec, i, 1);
+	spec_record_attempt(rig.rec, i, 2);
+	local_replica_adopt(rig.reps[i], found);
+	if (found->state != TASK_RUNS)
+		local_replica_adopted(rig.reps[i], found);
+}
+
+/*
+ * Attempts that are over are merged one after the other, the newest one last. While the newest one
+ * runs, its log begins at once.
+ */
+static void test_reopened_in_order(void **state)
+{
+	const struct task_found none = {.state = TASK_NONE, .fd = -1},
+				dropped = {.state = TASK_DROPPED, .fd = -1},
+				runs = {.state = TASK_RUNS, .fd = -1};
+
+	rig.rec->plans[0].ended = true;
+	adopt(0, &none);
+	assert_string_equal(rig.logs, "begin a-0.0\nend a-0.0\n");
+	assert_int_equal(rig.n_live, 1);
+	fake_run();
+	assert_string_equal(rig.logs, "begin a-0.0\nend a-0.0\nbegin a-0.1\nend a-0.1\n"
+				      "begin a-0.2\nend a-0.2\n");
+	assert_int_equal(rig.n_live, 0);
+	adopt(1, &dropped);
+	assert_int_equal(rig.n_live, 1);
+	fake_run();
+	assert_string_equal(rig.logs, "begin a-1.0\nend a-1.0\nbegin a-1.1\nend a-1.1\n"
+				      "begin a-1.2\nend a-1.2\n");
+	assert_int_equal(rig.n_live, 0);
+	assert_int_equal(rig.n_failed, 1);
+	adopt(2, &runs);
+	fake_run();
+	assert_string_equal(rig.logs, "begin a-2.0\nend a-2.0\nbegin a-2.2\n"
+				      "begin a-2.1\nend a-2.1\n");
+	assert_int_equal(rig.n_live, 1);
+}
+
 int main(void)
 {
 #define REPLICA_TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
@@ -403,6 +461,7 @@ int main(void)
 		REPLICA_TEST(test_not_started),
 		REPLICA_TEST(test_used),
 		REPLICA_TEST(test_recorded_first),
+		REPLICA_TEST(test_reopened_in_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -173,7 +173,7 @@ static inline void rig_do_begin(void *data)
 {
 	struct rig_log *l = data;
 
-	l->err = output_log_begin(rig.job, l->key, l->prefix);
+	l->err = output_log_begin(rig.job, l->key, l->prefix, false);
 }
 
 static inline void rig_begin(const char *key, const char *prefix)

@@ -113,7 +113,7 @@ static void do_begin(void *data)
 
 		snprintf(f->key, sizeof(f->key), "k%zu", i);
 		snprintf(f->prefix, sizeof(f->prefix), "r/%zu ", i);
-		assert_int_equal(output_log_begin(rig.job, f->key, f->prefix), 0);
+		assert_int_equal(output_log_begin(rig.job, f->key, f->prefix, false), 0);
 		if (i >= world->held)
 			output_log_expect(rig.job, f->key, true);
 		f->w = log_writer_new(rig.job, f->key, &events);

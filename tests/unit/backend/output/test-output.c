@@ -286,6 +286,11 @@ static void put_file(const char *name, const char *text)
 	assert_int_equal(fclose(f), 0);
 }
 
+static void do_begin_anew(void *data)
+{
+	assert_int_equal(output_log_begin(rig.job, "a-0.0", "a/0 ", true), 0);
+}
+
 static void post(void *data)
 {
 	sem_post(data);
@@ -363,6 +368,30 @@ static void test_all_counted(void **state)
 	rig_down(true);
 	rig_up();
 	rig_until(output_bytes(rig.output) == two);
+}
+
+/* A program may print before kxfs opens its log. */
+static void test_printed_before(void **state)
+{
+	char path[256], text[1001];
+
+	memset(text, '.', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	snprintf(path, sizeof(path), "%s/output/old", rig.state);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/output/old/logs", rig.state);
+	assert_int_equal(mkdir(path, 0700), 0);
+	put_file("old/logs/a-0.0", "old\n");
+	rig_down(true);
+	rig_up();
+	rig_until(output_bytes(rig.output) == 4); /* all existing output was counted */
+	rig_open("job-1");
+	snprintf(path, sizeof(path), "%s/output/job-1/logs", rig.state);
+	rig_until(access(path, W_OK) == 0);
+	put_file("job-1/logs/a-0.0", text);
+	rig_here(do_begin_anew, NULL);
+	rig_until(output_bytes(rig.output) >= 1004);
+	rig_here(rig_do_close, NULL);
 }
 
 static void test_unusable(void **state)
@@ -474,10 +503,10 @@ int main(void)
 {
 #define log_test(t) cmocka_unit_test_setup_teardown(t, setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
-		log_test(test_grow),	    log_test(test_finished), log_test(test_absent),
-		log_test(test_modes),	    log_test(test_remove),   log_test(test_remove_crash),
-		log_test(test_unusable),    log_test(test_flood),    log_test(test_hanging_disk),
-		log_test(test_all_counted), log_test(test_count),
+		log_test(test_grow),	 log_test(test_finished),	log_test(test_absent),
+		log_test(test_modes),	 log_test(test_remove),		log_test(test_remove_crash),
+		log_test(test_unusable), log_test(test_flood),		log_test(test_hanging_disk),
+		log_test(test_count),	 log_test(test_printed_before), log_test(test_all_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,7 +91,7 @@ static void begin_log(void)
 {
 	rig.job = output_job_open(rig.output, "job");
 	assert_non_null(rig.job);
-	assert_int_equal(output_log_begin(rig.job, "key", "a/0 "), 0);
+	assert_int_equal(output_log_begin(rig.job, "key", "a/0 ", false), 0);
 	fake_run();
 }
 
@@ -255,7 +255,7 @@ static void test_cut(void **state)
 	size_t told;
 
 	begin_log();
-	assert_int_equal(output_log_begin(rig.job, "ended", "b/0 "), 0);
+	assert_int_equal(output_log_begin(rig.job, "ended", "b/0 ", false), 0);
 	fake_run();
 	output_log_end(rig.job, "ended", NULL, NULL);
 	fake_run();

@@ -74,7 +74,7 @@ static void begin(const char *key, const char *prefix)
 {
 	rig.job = output_job_open(rig.output, "job");
 	assert_non_null(rig.job);
-	assert_int_equal(output_log_begin(rig.job, key, prefix), 0);
+	assert_int_equal(output_log_begin(rig.job, key, prefix, false), 0);
 }
 
 static bool is_there(const char *name)
@@ -103,7 +103,7 @@ static void merged_is(const char *text)
 static void test_later(void **state)
 {
 	begin("b", "r/1 ");
-	assert_int_equal(output_log_begin(rig.job, "a", "r/0 "), 0);
+	assert_int_equal(output_log_begin(rig.job, "a", "r/0 ", false), 0);
 	assert_false(is_there("job"));
 	output_print(rig.job, "b", "one\n");
 	output_print(rig.job, "a", "two\n");
@@ -115,7 +115,7 @@ static void test_later(void **state)
 	down();
 	up();
 	begin("c", "r/2 ");
-	assert_int_equal(output_log_begin(rig.job, "b", "r/1 "), 0);
+	assert_int_equal(output_log_begin(rig.job, "b", "r/1 ", false), 0);
 	output_print(rig.job, "b", "three\n");
 	output_log_end(rig.job, "b", NULL, NULL);
 	output_print(rig.job, "c", "four\n");
@@ -129,7 +129,7 @@ static void begin_number(unsigned i)
 
 	snprintf(key, sizeof(key), "k%u", i);
 	snprintf(prefix, sizeof(prefix), "r/%u ", i);
-	assert_int_equal(output_log_begin(rig.job, key, prefix), 0);
+	assert_int_equal(output_log_begin(rig.job, key, prefix, false), 0);
 }
 
 static void print_number(unsigned i, const char *text)
@@ -346,7 +346,7 @@ static void test_begun_while_read(void **state)
 	while (fake_step(&fake.posted))
 		;
 	assert_non_null(fake.pool);
-	assert_int_equal(output_log_begin(rig.job, "a", "r/0 "), 0);
+	assert_int_equal(output_log_begin(rig.job, "a", "r/0 ", false), 0);
 	fake_run();
 	output_print(rig.job, "a", "two\n");
 	output_log_end(rig.job, "a", NULL, NULL);
@@ -380,13 +380,14 @@ static void test_mark_refused(void **state)
 }
 
 /*
- * The disk refuses the mark and the merged log until kxfs is killed, but a helper writes a log. The
- * next start must complete the merged log.
+ * The disk refuses the mark and the merged log until kxfs is killed, but the helper of a local job
+ * writes a log. The next start must complete the merged log.
  */
 static void test_neither_mark_nor_merged(void **state)
 {
 	char path[200];
 
+	output_set_fetch(rig.output, NULL, NULL);
 	assert_false(output_is_unmerged(rig.output, "job"));
 	snprintf(path, sizeof(path), "%s/output/job", rig.dir);
 	assert_int_equal(mkdir(path, 0700), 0);
@@ -402,6 +403,18 @@ static void test_neither_mark_nor_merged(void **state)
 	output_job_end(rig.job);
 	fake_run();
 	merged_is("r/0 one\n");
+	assert_false(output_is_unmerged(rig.output, "job"));
+}
+
+/* If only containers that are not part of the merged log have printed, nothing must be merged. */
+static void test_only_alone(void **state)
+{
+	begin("init", NULL);
+	output_print(rig.job, "init", "one\n");
+	output_log_end(rig.job, "init", NULL, NULL);
+	output_job_end(rig.job);
+	fake_run();
+	assert_true(is_there("job/logs/init"));
 	assert_false(output_is_unmerged(rig.output, "job"));
 }
 
@@ -578,6 +591,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_begun_while_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stop_after_the_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_neither_mark_nor_merged, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_only_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mark_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unmark_hangs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),

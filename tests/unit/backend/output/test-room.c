@@ -179,26 +179,75 @@ static void test_removed_again(void **state)
 	assert_false(is_there("a") || is_there("b") || is_there(".removed-a"));
 }
 
-/* Do what comes between the count and its end: a job grows, another one is removed. */
-static void grow_and_remove(void)
+static void grow(void)
 {
-	room_add(rig.room, 7);
-	room_remove(room_removal_new(rig.room, "a", on_removed, NULL));
+	room_add(rig.room, 7); /* the count may or may not include this log */
+}
+
+static void remove_a(void)
+{
+	room_remove(room_removal_new(rig.room, "a", NULL, NULL));
+}
+
+/* Remove the folder right before it would be counted. Report the removal before the count ends. */
+static void remove_before_count(void)
+{
+	struct fake_job *count = fake.pool, *removal;
+
+	remove_a();
+	removal = count->next;
+	DL_DELETE(fake.pool, count);
+	DL_DELETE(fake.pool, removal);
+	removal->work(removal->data);
+	count->work(count->data);
+	removal->fn(removal->data);
+	count->fn(count->data);
+	free(removal);
+	free(count);
 }
 
 /*
- * What is removed during the count does not remain in the sum, and what is added then is in the
- * sum.
+ * Output that is removed during a count is not counted, neither in the first count nor in the exact
+ * count after it.
  */
-static void test_counted_meanwhile(void **state)
+static void test_removed_meanwhile(void **state)
 {
-	make_job("a", 1000);
 	make_job("b", 20);
+	for (int i = 0; i < 4; i++) {
+		make_job("a", 1000);
+		room_count(rig.room);
+		if (i % 2)
+			in_between(grow);
+		if (i / 2)
+			remove_before_count();
+		else
+			in_between(remove_a);
+		fake_run();
+		assert_int_equal(room_bytes(rig.room), 20);
+	}
+}
+
+/*
+ * The folder is renamed before it would be counted, and the removal ends after the count. The count
+ * is still exact.
+ */
+static void test_removal_outlasts_count(void **state)
+{
+	struct fake_job *removal;
+
+	make_job("a", 1000);
+	make_job("b", 2000);
+	remove_a();
+	removal = fake.pool;
+	DL_DELETE(fake.pool, removal);
+	removal->work(removal->data);
 	room_count(rig.room);
-	in_between(grow_and_remove);
 	fake_run();
-	assert_int_equal(rig.n_removed, 1);
-	assert_int_equal(room_bytes(rig.room), 27);
+	assert_int_equal(room_bytes(rig.room), 2000);
+	removal->fn(removal->data);
+	free(removal);
+	fake_run();
+	assert_int_equal(room_bytes(rig.room), 2000);
 }
 
 int main(void)
@@ -208,7 +257,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_crash, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_left, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removed_again, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_counted_meanwhile, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_removed_meanwhile, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_removal_outlasts_count, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
