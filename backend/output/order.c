@@ -173,7 +173,7 @@ void order_feed(struct order_source *s, const struct chunk *p)
 	s->bytes += p->length;
 	if (last && chunk_is_near(&last->chunk, p, s->bytes) && chunk_join(&last->chunk, p))
 		return;
-	if (s->first + s->n == s->room && s->first > s->room / 2) {
+	if (s->queue && s->first + s->n == s->room && s->first > s->room / 2) {
 		memmove(s->queue, s->queue + s->first, s->n * sizeof(*s->queue));
 		s->first = 0;
 	} else if (s->first + s->n == s->room) {

@@ -15,6 +15,7 @@ import time
 
 import harness
 import pytest
+import records
 import yaml
 from disk import Disk
 from harness import (FINAL, ROOT, alive, app, err_of, grows, marked_pids, popen, python_app, removed, rmdir, run,
@@ -700,6 +701,8 @@ def test_damaged_document(make_kx, place):
     job = kx.submit(app("echo runs; until test -e go; do sleep 0.1; done"))
     job.until_logged("runs\n")
     record = kx.record(job.id)
+    # kxfs neither shows nor launches a job whose record is damaged before it is LIVE.
+    wait_for(lambda: records.head_of(record)["state"]["state"] == "LIVE", what="the record to be LIVE")
     kx.end(signal.SIGKILL)
     record.write_bytes(record.read_bytes().replace(b"echo runs; until", b"echo runs; UNTIL"))
     kx.start()
