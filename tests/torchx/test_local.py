@@ -126,14 +126,14 @@ def test_refusal(kx, torchx, work):
 
 
 def test_dryrun(kx, torchx, environment):
-    """A dry run shows the text of `dryrun/`: the record of a local job. Nothing is launched or left
+    """A dry run shows the text of `dryrun/`: manifest.yaml of a local job. Nothing is launched or left
     behind."""
     out = torchx(kx, "run", "-s", "kxfs", "--dryrun", *SH, "echo hello").stdout
     request = out[out.index("=== SCHEDULER REQUEST ==="):]
-    assert "state: PENDING" in request and "echo hello" in request
+    assert "work_dir: " in request and "echo hello" in request
     if environment.version == "nightly":
         out = json.loads(torchx(kx, "run", "-s", "kxfs", "--dryrun", "--json", *SH, "echo hello").stdout)
-        assert "state: PENDING" in out["request"] and out["scheduler"] == "kxfs"
+        assert "work_dir: " in out["request"] and out["scheduler"] == "kxfs"
     assert kx.ls("dryrun") == kx.ls("submit") == kx.ls("jobs") == []
 
 
@@ -217,7 +217,7 @@ def test_description(kx, api, environment):
     assert found[5:8] == [1, 64, [{"src_path": "/tmp", "dst_path": "/data", "read_only": True}]]
     assert "exit code 3" in found[8]
     if environment.version != "0.7.0":
-        assert "state: " in found[9] and "roles:" in found[9]
+        assert "work_dir: " in found[9] and "roles:" in found[9]
 
 
 YAML = """
