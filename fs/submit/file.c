@@ -298,33 +298,39 @@ static void file_on_read(struct fs *fs, fuse_req_t req, struct node *node, size_
 
 /*
  * Called before the first change through H, which thread TID makes. Check whether /proc shows the
- * process that writes.
+ * process that writes. Return -EINTR if the request was answered meanwhile.
  */
-static void file_look(struct open_file *h, pid_t tid, uint64_t ino)
+static int file_look(struct open_file *h, pid_t tid, uint64_t ino)
 {
 	struct submit *s = h->s;
-	int err = serve_disk_begin(s->fs);
+	int err, answered;
 
-	if (err)
-		return;
+	if (serve_disk_begin(s->fs) < 0)
+		return 0;
 	err = writer_look(h->writer.opener, tid, ino, s->config.mountpoint);
-	serve_disk_end(s->fs);
+	answered = serve_disk_end(s->fs);
 	h->looked = true;
 	if (!err)
-		return;
+		return answered;
 	upload_set_unseen(h->upload, &h->writer, err == -ESRCH);
 	if (atomic_exchange(&s->fs->unseen, -err) != -err)
 		diag(DIAG_INFO,
 		     "%s/: kxfs can't see a process that writes here, so each close by this "
 		     "process may launch the file; see .kxfs/info",
 		     s->name);
+	return answered;
 }
 
-/* Called before a change of H by thread TID of process WHO. Return -EBUSY if H must not write. */
+/*
+ * Called before a change of H by thread TID of process WHO. Return -EBUSY if H must not write, and
+ * -EINTR if the writer was already told that its change failed.
+ */
 static int file_begin(struct open_file *h, pid_t tid, uint64_t who, uint64_t ino)
 {
-	if (!h->looked)
-		file_look(h, tid, ino);
+	int err = h->looked ? 0 : file_look(h, tid, ino);
+
+	if (err)
+		return err;
 	holders_wrote(&h->holders, who);
 	return upload_may_write(h->upload, &h->writer) ? 0 : -EBUSY;
 }

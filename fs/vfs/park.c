@@ -140,14 +140,19 @@ static void park_answer(struct park *park, uint64_t ticket, int err)
 fuse_req_t park_claim(struct park *park, uint64_t ticket)
 {
 	struct parked *p;
+	bool answered = false;
+	fuse_req_t req;
 
 	{
 		lock_scope(&park->lock);
 		p = park_find(park, ticket);
-		if (p)
+		if (p) {
+			answered = p->answered;
 			park_remove(park, p);
+		}
 	}
-	return p ? park_release(p) : NULL;
+	req = p ? park_release(p) : NULL;
+	return answered ? NULL : req;
 }
 
 bool park_waits(struct park *park, uint64_t ticket)

@@ -228,18 +228,20 @@ int serve_disk_begin(struct fs *fs)
 	return 0;
 }
 
-void serve_disk_end(struct fs *fs)
+int serve_disk_end(struct fs *fs)
 {
 	struct server *me = server_here;
 	struct serve *s = fs->serve;
+	int err;
 
 	if (!me)
-		return;
+		return 0;
 	pthread_mutex_lock(&s->session);
-	park_claim(fs->park, me->ticket);
+	err = park_claim(fs->park, me->ticket) ? 0 : -EINTR;
 	lock_scope(&s->lock);
 	s->on_disk--;
 	me->on_disk = false;
+	return err;
 }
 
 /* Called on park's thread. */

@@ -7,7 +7,7 @@
  *	err = serve_disk_begin(fs);
  *	if (!err) {
  *		err = ...;	// no session lock: use only data that no other thread writes
- *		serve_disk_end(fs);
+ *		(void)serve_disk_end(fs);
  *	}
  *
  * serve_disk_begin also parks the request. If the disk takes long, another thread serves the next
@@ -37,10 +37,12 @@ void serve_wake(struct serve *s);
 /*
  * Call these before and after an access that may wait for a disk. The handler must not have
  * answered its request yet. serve_disk_begin returns 0, or -ETIMEDOUT if too many requests already
- * wait for a disk. On threads that do not serve requests, both functions do nothing.
+ * wait for a disk. serve_disk_end returns 0, or -EINTR if the request was answered meanwhile: the
+ * handler must then not change anything for this request. On threads that do not serve requests,
+ * both functions do nothing.
  */
 int serve_disk_begin(struct fs *fs);
-void serve_disk_end(struct fs *fs);
+int serve_disk_end(struct fs *fs);
 
 void serve_begin_request(fuse_req_t req);
 /* Return a buffer of this serving thread, valid until the thread's next call. */

@@ -284,7 +284,7 @@ int serve_disk_begin(struct fs *fs)
 	return 0;
 }
 
-void serve_disk_end(struct fs *fs)
+int serve_disk_end(struct fs *fs)
 {
 	struct fuse_req *r;
 
@@ -293,7 +293,7 @@ void serve_disk_end(struct fs *fs)
 		if (r->task == sim_task_here())
 			break;
 	if (!r)
-		return;
+		return 0;
 	while (turn)
 		sim_sleep(TURN_US);
 	turn = true;
@@ -301,6 +301,7 @@ void serve_disk_end(struct fs *fs)
 	r->held = false;
 	fuse_req_interrupt_func(r, NULL, NULL);
 	handled = r;
+	return r->early ? -EINTR : 0;
 }
 
 char *serve_buffer(size_t size)

@@ -29,13 +29,14 @@ int serve_disk_begin(struct fs *fs)
 	return begin_err;
 }
 
-void serve_disk_end(struct fs *fs)
+int serve_disk_end(struct fs *fs)
 {
 	void (*fn)(void) = take_ptr(before_turn);
 
 	if (fn)
 		fn();
 	note("its turn");
+	return 0;
 }
 
 uint64_t backend_revision(struct backend *b, enum backend_place place)

@@ -93,8 +93,9 @@ int serve_disk_begin(struct fs *fs)
 	return disk;
 }
 
-void serve_disk_end(struct fs *fs)
+int serve_disk_end(struct fs *fs)
 {
+	return 0;
 }
 
 /* --- a tree with two files --- */
