@@ -215,6 +215,7 @@ static void backend_run_stop(void *data)
 		return;
 	}
 	b->up = false;
+	backend_answer_removals(b);
 	b->ops->stop(b);
 }
 
@@ -610,57 +611,10 @@ static void request_of_job(struct backend_request *rq, const char *id, const cha
 	request_post(rq);
 }
 
-struct request_removal {
-	struct backend *b;
-	backend_reply_fn reply;
-	void *data;
-};
-
-static void removal_end(void *data, int err)
-{
-	struct request_removal *m = data;
-	const struct backend_result result = {
-		.err = err,
-		.text = err ? "kxfs removed the job, but could not write the job's result to disk. "
-			      "Other jobs wait for this result, and a restart of kxfs may lose it"
-			    : "",
-		.id = "",
-		.manifest = "",
-	};
-	const backend_reply_fn reply = m->reply;
-	void *arg = m->data;
-
-	free(m);
-	return reply(arg, &result);
-}
-
-static void on_removed(void *data, const struct backend_result *result)
-{
-	struct request_removal *m = data;
-
-	if (!result->err)
-		return held_when_saved(m->b->held, removal_end, m);
-	m->reply(m->data, result);
-	free(m);
-}
-
-/*
- * Make a request that removes a job. Held jobs may wait for the end of this job. Call REPLY only
- * when their records on disk show the end.
- */
-static struct backend_request *removal_new(struct backend *b, enum backend_request_kind kind,
-					   backend_reply_fn reply, void *data)
-{
-	struct request_removal *m = new0(struct request_removal);
-
-	*m = (struct request_removal){b, reply, data};
-	return backend_request_new(b, kind, on_removed, m);
-}
-
 void backend_cancel(struct backend *b, const char *id, const char *uid, backend_reply_fn reply,
 		    void *data)
 {
-	request_of_job(removal_new(b, BACKEND_CANCEL, reply, data), id, uid);
+	request_of_job(backend_request_new(b, BACKEND_CANCEL, reply, data), id, uid);
 }
 
 void backend_control(struct backend *b, const char *id, const char *uid, enum spec_action action,
@@ -676,5 +630,5 @@ void backend_control(struct backend *b, const char *id, const char *uid, enum sp
 void backend_forget(struct backend *b, const char *id, const char *uid, backend_reply_fn reply,
 		    void *data)
 {
-	request_of_job(removal_new(b, BACKEND_FORGET, reply, data), id, uid);
+	request_of_job(backend_request_new(b, BACKEND_FORGET, reply, data), id, uid);
 }

@@ -68,8 +68,6 @@
  */
 #define ASKED_MS     600000
 #define LAUNCHES_MAX 8 /* launches at the same time */
-/* the longest delay of the answer to a removal (struct answer) */
-#define ANSWER_MS 3000
 
 enum entry_state { ENTRY_RESTS, ENTRY_COMMITS, ENTRY_LAUNCHES, ENTRY_SENDS, ENTRY_REMOVES };
 
@@ -100,26 +98,11 @@ struct held_entry {
 	UT_hash_handle hh;
 };
 
-/*
- * The answer to the removal of a job for which held jobs may wait. kxfs sends it when the records
- * of the held jobs are on disk. Otherwise a later start could not find out how the removed job
- * ended.
- */
-struct answer {
-	struct held *h;
-	held_saved_fn fn;
-	void *data;
-	struct loop_timer timer;
-	struct answer *prev, *next;
-};
-
 struct held {
 	struct backend *b;
 	struct group group;
 	struct held_entry *all;
 	struct held_entry *list; /* in the order of submission */
-	struct answer *answers;
-	size_t unsaved; /* number of entries with MET != SAVED */
 	size_t launching;
 	struct loop_timer timer; /* fires at DUE */
 	uint64_t due;
@@ -209,60 +192,17 @@ static void show(struct held_entry *e, int64_t now)
 				 spec_held_job(record_head(e->r), e->rec, e->shape, &progress));
 }
 
-/* --- delayed answers --- */
-
-static void answer_now(struct answer *a, int err)
-{
-	const held_saved_fn fn = a->fn;
-	void *data = a->data;
-
-	DL_DELETE(a->h->answers, a);
-	loop_timer_stop(&a->timer);
-	group_leave(&a->h->group);
-	free(a);
-	return fn(data, err);
-}
-
-static void on_late(void *data)
-{
-	answer_now(data, -ETIMEDOUT);
-}
+/* --- the record --- */
 
 static void count_met(struct held_entry *e, unsigned met, unsigned saved)
 {
-	e->h->unsaved -= e->met != e->saved;
+	struct removal_waits *removals = &e->h->b->removals;
+
+	removals->unsaved -= e->met != e->saved;
 	e->met = met;
 	e->saved = saved;
-	e->h->unsaved += e->met != e->saved;
+	removals->unsaved += e->met != e->saved;
 }
-
-static void answer_all(struct held *h)
-{
-	struct answer *a, *next;
-
-	if (h->unsaved)
-		return;
-	DL_FOREACH_SAFE(h->answers, a, next)
-		answer_now(a, 0);
-}
-
-void held_when_saved(struct held *h, held_saved_fn fn, void *data)
-{
-	struct answer *a;
-
-	if (!h->unsaved)
-		return fn(data, 0);
-	a = new0(struct answer);
-	a->h = h;
-	a->fn = fn;
-	a->data = data;
-	group_enter(&h->group);
-	loop_timer_init(&a->timer, h->b->loop, on_late, a);
-	loop_timer_set(&a->timer, ANSWER_MS);
-	DL_APPEND(h->answers, a);
-}
-
-/* --- the record --- */
 
 static void entry_free(struct held_entry *e)
 {
@@ -370,7 +310,7 @@ static void on_committed(void *data, int err)
 	if (!err) {
 		/* Only a HELD record has conditions. */
 		count_met(e, e->met, state_of(e) == RECORD_HELD ? e->writing : e->met);
-		answer_all(h);
+		backend_answer_removals(h->b);
 	}
 	if (e->state == ENTRY_LAUNCHES) {
 		if (!err && h->b->up && !is_stopping(h))
@@ -416,7 +356,7 @@ static void on_removed(void *data, int err)
 		e->r = NULL;
 		resume(e);
 		entry_free(e);
-		answer_all(h);
+		backend_answer_removals(h->b);
 	}
 	if (asker)
 		backend_answer(asker, err, NULL, NULL);

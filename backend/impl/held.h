@@ -37,14 +37,6 @@ void held_free(struct held *h);
  */
 void held_run(void *rq);
 
-/* ERR is 0, or -ETIMEDOUT if the disk did not accept the records in time. */
-typedef void (*held_saved_fn)(void *data, int err);
-/*
- * Call FN(DATA, err) once the records of all held jobs show on disk which conditions are met. FN
- * may be called before this function returns.
- */
-void held_when_saved(struct held *h, held_saved_fn fn, void *data);
-
 /* When the store has all other jobs: add the jobs of this object, then call FN(DATA) once. */
 void held_begin(struct held *h, loop_fn fn, void *data);
 /* Begin to launch jobs. Call this once the mount is up. */

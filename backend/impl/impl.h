@@ -74,6 +74,15 @@ struct backend_ops {
 
 extern const struct backend_ops local_ops, kube_ops;
 
+/*
+ * Removals whose answers wait until UNSAVED is 0: otherwise a later start could not find out how a
+ * removed job ended. Plain data.
+ */
+struct removal_waits {
+	size_t unsaved; /* number of held jobs whose record on disk lacks a condition that is met */
+	struct backend_request *list;
+};
+
 struct backend {
 	const struct backend_ops *ops;
 	struct backend_config config;
@@ -91,6 +100,7 @@ struct backend {
 	/* I/O thread. UP: between start and stop. STOPPING: a stop was requested. */
 	bool up, stopping;
 	unsigned n_stopped; /* number of stopped parts (backend_stopped) */
+	struct removal_waits removals;
 	/* number of requests of each kind: [0] succeeded, [1] failed */
 	atomic_ullong answered[BACKEND_N_REQUESTS][2];
 };
@@ -128,7 +138,8 @@ struct backend_request {
 	backend_reply_fn reply;
 	bool (*waits)(void *data); /* see struct backend_submission */
 	void *data;
-	struct backend_request *next; /* the next request that waits (held.c) */
+	struct loop_timer late;	      /* runs while RQ is in struct removal_waits */
+	struct backend_request *next; /* the next request that waits */
 };
 
 /* Each of these four functions replies to RQ, and frees RQ. ID and TEXT may be NULL. */
@@ -137,6 +148,9 @@ void backend_answer(struct backend_request *rq, int err, const char *id, const c
 void backend_refuse(struct backend_request *rq, int err, const char *fmt, ...) printf_like(3, 4);
 /* Reply with -EINVAL, because RQ's action has no effect on a job in PHASE. */
 void backend_answer_no_effect(struct backend_request *rq, const char *phase);
+
+/* Answer all removals that wait, if UNSAVED is 0 or the mount is ending. */
+void backend_answer_removals(struct backend *b);
 
 /* Make the head of a record. The caller sets its state, backend, namespace and id, and frees it. */
 struct spec_head *backend_head(const struct backend_request *rq);

@@ -6,15 +6,21 @@
  *	posted  | the loop, then held.c | held.c answers it                | answered (freed)
  *	        |                       | held.c passes it on              | running
  *	running | the implementation    | backend_answer or a similar call | answered (freed)
+ *	        |                       | the same, if it must wait        | delayed
+ *	delayed | struct removal_waits  | UNSAVED is 0; SAVE_MS are over   | answered (freed)
  */
 #include <assert.h>
 #include <errno.h>
+
+#include <utlist.h>
 
 #include "backend/base/diag.h"
 #include "backend/impl/held.h"
 #include "backend/impl/impl.h"
 #include "spec/base/mem.h"
 #include "spec/record/head.h"
+
+#define SAVE_MS 3000 /* the longest delay of the answer to a removal */
 
 /* --- answers --- */
 
@@ -54,13 +60,51 @@ static void request_log_done(const struct backend_request *rq, const char *id)
 	}
 }
 
+static void answer_removal(struct backend_request *rq, int err)
+{
+	LL_DELETE(rq->b->removals.list, rq);
+	loop_timer_stop(&rq->late);
+	return backend_answer(
+		rq, err, NULL,
+		err ? "kxfs removed the job, but could not write the job's result to disk. Other "
+		      "jobs wait for this result, and a restart of kxfs may lose it"
+		    : NULL);
+}
+
+static void on_late(void *data)
+{
+	answer_removal(data, -ETIMEDOUT);
+}
+
+/* If the answer to the removal RQ must wait, add RQ to the waiting ones, and return true. */
+static bool delays(struct backend_request *rq)
+{
+	if (!rq->b->removals.unsaved || !rq->b->up)
+		return false;
+	loop_timer_init(&rq->late, rq->b->loop, on_late, rq);
+	loop_timer_set(&rq->late, SAVE_MS);
+	LL_APPEND(rq->b->removals.list, rq);
+	return true;
+}
+
+void backend_answer_removals(struct backend *b)
+{
+	const struct removal_waits *waits = &b->removals;
+
+	while (waits->list && (!waits->unsaved || !b->up))
+		answer_removal(waits->list, waits->unsaved ? -ETIMEDOUT : 0);
+}
+
 void backend_reply(struct backend_request *rq, const struct backend_result *result)
 {
 	const char *about = rq->file ? rq->file : rq->id ? rq->id : "";
+	const bool removes = rq->kind == BACKEND_CANCEL || rq->kind == BACKEND_FORGET;
 
 	assert(loop_is_here(rq->b->loop));
 	assert(result->err <= 0);
 	lock_assert_none();
+	if (removes && result->err == 0 && delays(rq))
+		return;
 	atomic_fetch_add(&rq->b->answered[rq->kind][result->err < 0], 1);
 	diag(DIAG_DEBUG, "%s %s: %s%s%s (%s) after %llu ms", request_name(rq->kind), about,
 	     result->err ? strerror(-result->err) : "done", *result->id ? ", " : "", result->id,
