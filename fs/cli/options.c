@@ -424,12 +424,18 @@ static bool is_helper(const char *name)
 }
 
 /*
- * LETTER is a result of getopt. If kxfs does not support the option LETTER, return an error text.
- * Return NULL for supported options, and for options that kxfs can ignore.
+ * mount.kxfs SOURCE MOUNTPOINT [-sfnv] [-N NAMESPACE] [-t TYPE] [-o OPTIONS]. Some letters have
+ * another meaning in kxfs.
  */
-static const char *not_done(int letter)
+static const char helper_flags[] = ":sfnvN:t:o:";
+
+/*
+ * C is a result of getopt for helper_flags. If kxfs does not support this flag, return an error
+ * text. Return NULL for supported flags, and for flags that kxfs can ignore.
+ */
+static const char *not_done(int c)
 {
-	switch (letter) {
+	switch (c) {
 	case 'f':
 		return "-f: kxfs does not support fake mounts";
 	case 'N':
@@ -441,39 +447,6 @@ static const char *not_done(int letter)
 	default:
 		return NULL;
 	}
-}
-
-/*
- * Convert the command line of the helper, mount.kxfs SOURCE MOUNTPOINT [-sfnv] [-N NAMESPACE] [-t
- * TYPE] [-o OPTIONS], to a command line of kxfs. Some letters have another meaning in kxfs.
- * Return a malloc'ed array of texts that are borrowed from ARGV, or NULL with a message in
- * *RET_TEXT.
- */
-static char **helper_args(int *argc, char **argv, char **ret_text)
-{
-	static char dash_o[] = "-o", end[] = "--"; /* not const, because argv is not */
-	cleanup_free char **words = new0_n(char *, 2 * (size_t)*argc + 2);
-	int n = 0, c;
-
-	words[n++] = argv[0];
-	optind = 0; /* restarts getopt */
-	while ((c = getopt(*argc, argv, ":sfnvN:t:o:")) != -1) {
-		const char *why = not_done(c);
-
-		if (why) {
-			*ret_text = text_copy(why);
-			return NULL;
-		}
-		if (c != 'o')
-			continue;
-		words[n++] = dash_o;
-		words[n++] = optarg;
-	}
-	words[n++] = end;
-	while (optind < *argc)
-		words[n++] = argv[optind++];
-	*argc = n;
-	return take_ptr(words);
 }
 
 /* --- flags --- */
@@ -525,6 +498,35 @@ static void getopt_tables(char *shorts, struct option *longs)
 	*longs = (struct option){0};
 }
 
+/* Set the options that flags give. After success, the operands follow in ARGV from optind. */
+static int set_flags(struct options *o, int argc, char **argv, char **ret_text)
+{
+	const bool helper = argc > 0 && is_helper(argv[0]);
+	struct option longs[OPTIONS_MAX + 1];
+	char shorts[2 * OPTIONS_MAX + 2];
+	int c, r = 0;
+
+	getopt_tables(shorts, longs);
+	optind = 0; /* restarts getopt */
+	while ((c = helper ? getopt(argc, argv, helper_flags)
+			   : getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+		const struct option_def *d = option_table;
+
+		if (helper && not_done(c))
+			return refuse(-EINVAL, ret_text, "%s", not_done(c));
+		if (c == '?' || c == ':')
+			return bad_flag(c, argv, ret_text);
+		if (helper && c != 'o')
+			continue;
+		while (d->letter != c)
+			d++;
+		r = d->set ? d->set(o, d, optarg, ret_text) : set_list(o, optarg, ret_text);
+		if (r < 0 || o->action == OPTIONS_HELP || o->action == OPTIONS_VERSION)
+			break;
+	}
+	return r;
+}
+
 int options_parse(int argc, char **argv, struct options *ret, char **ret_text)
 {
 	static const struct {
@@ -537,32 +539,13 @@ int options_parse(int argc, char **argv, struct options *ret, char **ret_text)
 		{"help", OPTIONS_HELP, false},
 		{"version", OPTIONS_VERSION, false},
 	};
-	struct option longs[OPTIONS_MAX + 1];
-	char shorts[2 * OPTIONS_MAX + 2];
-	cleanup_free char **words = NULL;
-	int c;
 	int r;
 
 	*ret_text = NULL;
 	set_defaults(ret);
-	if (argc > 0 && is_helper(argv[0])) {
-		argv = words = helper_args(&argc, argv, ret_text);
-		if (!words)
-			return -EINVAL;
-	}
-	getopt_tables(shorts, longs);
-	optind = 0; /* restarts getopt */
-	while ((c = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
-		const struct option_def *d = option_table;
-
-		if (c == '?' || c == ':')
-			return bad_flag(c, argv, ret_text);
-		while (d->letter != c)
-			d++;
-		r = d->set ? d->set(ret, d, optarg, ret_text) : set_list(ret, optarg, ret_text);
-		if (r < 0 || ret->action == OPTIONS_HELP || ret->action == OPTIONS_VERSION)
-			return r;
-	}
+	r = set_flags(ret, argc, argv, ret_text);
+	if (r < 0)
+		return r;
 	if (ret->debug)
 		ret->log_level = DIAG_DEBUG;
 	for (size_t i = 0; i < array_size(commands) && ret->action == OPTIONS_MOUNT; i++)
