@@ -9,52 +9,6 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-/* --- numbers --- */
-
-struct unit {
-	char letter;
-	uint64_t factor;
-};
-
-static int parse_quantity(const char *text, int base, const struct unit *units, uint64_t min,
-			  uint64_t max, uint64_t *ret)
-{
-	size_t digits = strspn(text, base == 8 ? "01234567" : "0123456789");
-	uint64_t factor = 1;
-	uint64_t v;
-
-	if (!digits)
-		return -EINVAL;
-	if (text[digits]) {
-		while (units->letter && units->letter != text[digits])
-			units++;
-		if (!units->letter || text[digits + 1])
-			return -EINVAL;
-		factor = units->factor;
-	}
-	errno = 0;
-	v = strtoull(text, NULL, base);
-	if (errno || __builtin_mul_overflow(v, factor, &v) || v < min || v > max)
-		return -ERANGE;
-	*ret = v;
-	return 0;
-}
-
-/* Set *RET to a time span such as "30s", in s. Return 0, -EINVAL, or -ERANGE if it is above MAX. */
-static int parse_time(const char *text, int64_t max, int64_t *ret)
-{
-	if (!spec_time_span_parse(text, ret))
-		return -EINVAL;
-	return *ret > max ? -ERANGE : 0;
-}
-
-static int parse_number(const char *text, int base, uint64_t min, uint64_t max, uint64_t *ret)
-{
-	static const struct unit none[] = {{0}};
-
-	return parse_quantity(text, base, none, min, max, ret);
-}
-
 #define SETTER(fn)                                                                                 \
 	static int fn(struct options *o, const struct option_def *def, const char *value,          \
 		      char **ret_text)
@@ -106,15 +60,10 @@ SETTER(set_choice)
 	return bad_value(def, value, def->arg, ret_text);
 }
 
-SETTER(set_help)
+/* FIELD is the action. */
+SETTER(set_action)
 {
-	o->action = OPTIONS_HELP;
-	return 0;
-}
-
-SETTER(set_version)
-{
-	o->action = OPTIONS_VERSION;
+	o->action = (enum options_action)def->field;
 	return 0;
 }
 
@@ -136,102 +85,80 @@ SETTER(set_kinds)
 	return kind_files_add(&o->kinds, value, ret_text);
 }
 
-SETTER(set_list_sources)
-{
-	o->action = OPTIONS_LIST_SOURCES;
-	return 0;
-}
-
-/* Set *RET to VALUE, at most MAX. WORDS describe valid values in the error message. */
-static int set_number(const struct option_def *def, const char *value, int base, uint64_t max,
-		      const char *words, unsigned *ret, char **ret_text)
-{
-	uint64_t v;
-
-	if (parse_number(value, base, 0, max, &v) < 0)
-		return bad_value(def, value, words, ret_text);
-	*ret = (unsigned)v;
-	return 0;
-}
-
-SETTER(set_uid)
-{
-	return set_number(def, value, 10, UINT32_MAX - 1, "a user ID (a number)", &o->uid,
-			  ret_text);
-}
-
-SETTER(set_gid)
-{
-	return set_number(def, value, 10, UINT32_MAX - 1, "a group ID (a number)", &o->gid,
-			  ret_text);
-}
-
-SETTER(set_umask)
-{
-	return set_number(def, value, 8, 0777, "an octal number up to 777", &o->umask, ret_text);
-}
-
-SETTER(set_grace)
-{
-	int64_t v;
-
-	if (parse_time(value, 3600, &v) < 0)
-		return bad_value(def, value, "a time from 0s to 1h, like 30s or 2m", ret_text);
-	o->grace_ms = (unsigned)v * 1000;
-	return 0;
-}
-
-SETTER(set_jobs)
-{
-	if (parse_number(value, 10, 1, UINT32_MAX, &o->jobs) < 0)
-		return bad_value(def, value, "a number of jobs, at least 1", ret_text);
-	return 0;
-}
-
-SETTER(set_gpus)
-{
-	if (parse_number(value, 10, 0, 64, &o->gpus) < 0)
-		return bad_value(def, value, "a number of GPUs from 0 to 64", ret_text);
-	return 0;
-}
-
-SETTER(set_spool_limit)
-{
-	static const struct unit units[] = {
-		{'K', UINT64_C(1) << 10},
-		{'M', UINT64_C(1) << 20},
-		{'G', UINT64_C(1) << 30},
-		{'T', UINT64_C(1) << 40},
-		{0},
-	};
-
-	if (parse_quantity(value, 10, units, UINT64_C(1) << 20, UINT64_C(1) << 60,
-			   &o->spool_limit) < 0)
-		return bad_value(def, value, "a size of at least 1M, like 500M or 10G", ret_text);
-	return 0;
-}
-
-SETTER(set_history_keep)
-{
-	if (parse_time(value, INT64_C(3650) * 86400, &o->history_keep) < 0)
-		return bad_value(def, value, "a time of at most 3650d, like 12h or 7d", ret_text);
-	return 0;
-}
+/* --- numbers --- */
 
 #define FIELD(name) offsetof(struct options, name)
+
+enum number_form { DECIMAL, OCTAL, SIZE, TIME };
+
+/* The numbers that an option may have. WORDS describe them in an error message. */
+static const struct number {
+	size_t field;
+	enum number_form form;
+	uint64_t min, max;
+	const char *words;
+} numbers[] = {
+	{FIELD(uid), DECIMAL, 0, UINT32_MAX - 1, "a user ID (a number)"},
+	{FIELD(gid), DECIMAL, 0, UINT32_MAX - 1, "a group ID (a number)"},
+	{FIELD(umask), OCTAL, 0, 0777, "an octal number up to 777"},
+	{FIELD(grace), TIME, 0, 3600, "a time from 0s to 1h, like 30s or 2m"},
+	{FIELD(jobs), DECIMAL, 1, UINT32_MAX, "a number of jobs, at least 1"},
+	{FIELD(gpus), DECIMAL, 0, 64, "a number of GPUs from 0 to 64"},
+	{FIELD(spool_limit), SIZE, UINT64_C(1) << 20, UINT64_C(1) << 60,
+	 "a size of at least 1M, like 500M or 10G"},
+	{FIELD(history_keep), TIME, 0, UINT64_C(3650) * 86400,
+	 "a time of at most 3650d, like 12h or 7d"},
+};
+
+/* Set *RET to the number in TEXT; a TIME is in s. Return false if TEXT is malformed. */
+static bool parse_number(const char *text, enum number_form form, uint64_t *ret)
+{
+	static const char units[] = "KMGT";
+	const size_t digits = strspn(text, form == OCTAL ? "01234567" : "0123456789");
+	const char *unit = form == SIZE && text[digits] ? strchr(units, text[digits]) : NULL;
+	const uint64_t factor = unit ? UINT64_C(1) << 10 * (unit - units + 1) : 1;
+	int64_t seconds;
+
+	if (form == TIME) {
+		if (!spec_time_span_parse(text, &seconds))
+			return false;
+		*ret = (uint64_t)seconds;
+		return true;
+	}
+	if (!digits || text[digits + (unit != NULL)])
+		return false;
+	errno = 0;
+	*ret = strtoull(text, NULL, form == OCTAL ? 8 : 10);
+	return !errno && !__builtin_mul_overflow(*ret, factor, ret);
+}
+
+SETTER(set_number)
+{
+	const struct number *n = numbers;
+	uint64_t v;
+
+	while (n->field != def->field)
+		n++;
+	if (!parse_number(value, n->form, &v) || v < n->min || v > n->max)
+		return bad_value(def, value, n->words, ret_text);
+	*(uint64_t *)field_of(o, def) = v;
+	return 0;
+}
+
+/* --- the table --- */
 
 const struct option_def option_table[] = {
 	{'f', "foreground", NULL, NULL, "stay in the foreground", set_on, FIELD(foreground)},
 	{'d', "debug", NULL, NULL, "add debug messages", set_on, FIELD(debug)},
-	{'h', "help", NULL, NULL, "print this help and exit", set_help, 0},
-	{'V', "version", NULL, NULL, "print the version and exit", set_version, 0},
+	{'h', "help", NULL, NULL, "print this help and exit", set_action, OPTIONS_HELP},
+	{'V', "version", NULL, NULL, "print the version and exit", set_action, OPTIONS_VERSION},
 	{OPTION_DRY_RUN, "dry-run", "FILE", NULL,
 	 "print the manifest for FILE (- for standard input)", set_dry_run, FIELD(dry_run)},
 	{OPTION_CHECK_KIND, "check-kind", "FILE", NULL,
 	 "check a kind file, and show how kxfs reads a job with it", set_check_kind,
 	 FIELD(check_kind)},
 	{OPTION_LIST_SOURCES, "list-sources", NULL, NULL,
-	 "print the backends and contexts that SOURCE can name", set_list_sources, 0},
+	 "print the backends and contexts that SOURCE can name", set_action, OPTIONS_LIST_SOURCES},
 	{OPTION_RBAC, "rbac", NULL, NULL, "with doctor: print the Role that a mount needs", set_on,
 	 FIELD(rbac)},
 	{'o', NULL, "OPTION[,OPTION]...", NULL, "mount options, see below", NULL, 0},
@@ -254,24 +181,26 @@ const struct option_def option_table[] = {
 	 "jobs whose output kxfs stores even if nobody reads it", set_choice, FIELD(capture)},
 	{0, "cancel", "own|mine|all|none", "own", "jobs that rm -r may cancel", set_choice,
 	 FIELD(cancel)},
-	{0, "grace", "TIME", "10s", "time from SIGTERM to SIGKILL when kxfs ends a job", set_grace,
-	 0},
+	{0, "grace", "TIME", "10s", "time from SIGTERM to SIGKILL when kxfs ends a job", set_number,
+	 FIELD(grace)},
 	{0, "linger", NULL, NULL, "local jobs continue after unmounting", set_on, FIELD(linger)},
 	{0, "jobs", "N", "no limit", "how many local jobs run at the same time; others wait",
-	 set_jobs, 0},
-	{0, "gpus", "N", "all NVIDIA GPUs in /dev", "how many GPUs local jobs may use", set_gpus,
-	 0},
+	 set_number, FIELD(jobs)},
+	{0, "gpus", "N", "all NVIDIA GPUs in /dev", "how many GPUs local jobs may use", set_number,
+	 FIELD(gpus)},
 	{0, "spool_limit", "SIZE", "10G", "limit of the output that kxfs stores on disk",
-	 set_spool_limit, 0},
-	{0, "history_keep", "TIME", "7d", "how long jobs stay in history/", set_history_keep, 0},
+	 set_number, FIELD(spool_limit)},
+	{0, "history_keep", "TIME", "7d", "how long jobs stay in history/", set_number,
+	 FIELD(history_keep)},
 	{0, "ro", NULL, NULL, "mount read-only: nothing can be submitted or cancelled", set_on,
 	 FIELD(read_only)},
 	{0, "allow_other", NULL, NULL, "let other users access the mount, with permission checks",
 	 set_on, FIELD(allow_other)},
-	{0, "uid", "N", "the user who mounts", "owner of the files", set_uid, 0},
-	{0, "gid", "N", "that of the user who mounts", "group of the files", set_gid, 0},
+	{0, "uid", "N", "the user who mounts", "owner of the files", set_number, FIELD(uid)},
+	{0, "gid", "N", "that of the user who mounts", "group of the files", set_number,
+	 FIELD(gid)},
 	{0, "umask", "OCTAL", "that of the user who mounts",
-	 "permission bits to remove from all files", set_umask, 0},
+	 "permission bits to remove from all files", set_number, FIELD(umask)},
 	{0, "log_level", "error|warning|info|debug", "info",
 	 "lowest level of messages to log and print", set_choice, FIELD(log_level)},
 	{0},

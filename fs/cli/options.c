@@ -27,10 +27,10 @@ static void set_defaults(struct options *o)
 	*o = (struct options){
 		.cancel = OPTIONS_CANCEL_OWN,
 		.log_level = DIAG_INFO,
-		.grace_ms = 10 * 1000,
+		.grace = 10,
 		.gpus = UINT64_MAX,
 		.spool_limit = UINT64_C(10) << 30,
-		.history_keep = INT64_C(7) * 86400,
+		.history_keep = 7 * 86400,
 		.uid = getuid(),
 		.gid = getgid(),
 		.umask = mask,

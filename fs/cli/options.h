@@ -50,18 +50,16 @@ struct options {
 	char *selector;	  /* a label selector, or "" */
 	bool mine;	  /* true if only jobs of this user are shown */
 	enum options_capture capture;
-	char *state;   /* the state directory, or "" */
-	char *archive; /* an absolute path, or "" */
-	unsigned grace_ms;
+	char *state;	/* the state directory, or "" */
+	char *archive;	/* an absolute path, or "" */
+	uint64_t grace; /* in seconds */
 	bool linger;
 	uint64_t jobs; /* the most local jobs that run at the same time; 0 for no limit */
 	/* GPUs for local jobs; UINT64_MAX for all GPUs of this machine */
 	uint64_t gpus;
-	uint64_t spool_limit; /* in bytes */
-	int64_t history_keep; /* in seconds */
-	uid_t uid;
-	gid_t gid;
-	mode_t umask;
+	uint64_t spool_limit;  /* in bytes */
+	uint64_t history_keep; /* in seconds */
+	uint64_t uid, gid, umask;
 	char *dry_run; /* the FILE of --dry-run */
 	/* the file and the operands of --check-kind; NULL if not given */
 	char *check_kind;

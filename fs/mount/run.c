@@ -102,6 +102,11 @@ static int check_work_dir(struct mount_run *r, char **why)
 	return 0;
 }
 
+static unsigned grace_ms(const struct options *o)
+{
+	return (unsigned)o->grace * 1000;
+}
+
 struct backend_config run_config(const struct options *o)
 {
 	static const enum backend_capture capture[] = {
@@ -122,13 +127,13 @@ struct backend_config run_config(const struct options *o)
 		.capture = capture[o->capture],
 		.args = o->args,
 		.n_args = o->n_args,
-		.grace_ms = o->grace_ms,
+		.grace_ms = grace_ms(o),
 		.linger = o->linger,
 		.passive = o->read_only || o->action == OPTIONS_CAPTURE,
 		.jobs = (unsigned)o->jobs,
 		.gpus = o->gpus == UINT64_MAX ? -1 : (int)o->gpus,
 		.spool_limit = o->spool_limit,
-		.history_keep = o->history_keep,
+		.history_keep = (int64_t)o->history_keep,
 		.archive = o->archive[0] ? o->archive : NULL,
 		.archives = o->archive[0] && !o->read_only,
 	};
@@ -151,7 +156,7 @@ static unsigned end_seconds(const struct mount_run *r)
 {
 	const struct options *o = r->options;
 
-	return backend_stop_seconds(o->grace_ms, o->archive[0]) + END_S;
+	return backend_stop_seconds(grace_ms(o), o->archive[0]) + END_S;
 }
 
 /* If there is no cluster, and the user has not named a backend, add a hint to *WHY. */
@@ -315,7 +320,8 @@ static int make_mount(struct mount_run *r, char **why)
 static int make(struct mount_run *r, char **why)
 {
 	const struct options *o = r->options;
-	const struct fs_config fs = {o->uid, o->gid, o->umask, state_dir(r->state)};
+	const struct fs_config fs = {(uid_t)o->uid, (gid_t)o->gid, (mode_t)o->umask,
+				     state_dir(r->state)};
 	const struct backend_config backend = config_of(r);
 	const struct backend_events events = {
 		.expired = on_expired,

@@ -249,7 +249,7 @@ static void test_defaults(void **state)
 	assert_int_equal(o.cancel, OPTIONS_CANCEL_OWN);
 	assert_int_equal(o.log_level, DIAG_INFO);
 	assert_string_equal(o.state, "");
-	assert_int_equal(o.grace_ms, 10000);
+	assert_int_equal(o.grace, 10);
 	assert_int_equal(o.jobs, 0);
 	assert_true(o.gpus == UINT64_MAX);
 	assert_int_equal(o.spool_limit, UINT64_C(10) << 30);
@@ -273,7 +273,7 @@ static void test_values(void **state)
 	assert_false(o.debug);
 	assert_string_equal(o.state, "/s,t");
 	assert_int_equal(o.cancel, OPTIONS_CANCEL_ALL);
-	assert_int_equal(o.grace_ms, 120000);
+	assert_int_equal(o.grace, 120);
 	assert_int_equal(o.jobs, 3);
 	assert_int_equal(o.gpus, 0);
 	assert_int_equal(o.uid, 7);
