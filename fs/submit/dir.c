@@ -308,9 +308,10 @@ static void dir_rename_over(void *data, int err)
 static bool dir_rename_launches(struct dir_change *c)
 {
 	struct upload *u = c->upload;
+	const struct upload_look look = upload_look(u, NULL);
 
-	if (!spec_name_submits(c->newname) || upload_size(u, NULL) == 0 ||
-	    upload_state(u) != CONTENT_NEW || upload_is_busy(u))
+	if (!spec_name_submits(c->newname) || look.size == 0 || look.state != CONTENT_NEW ||
+	    look.is_busy)
 		return false;
 	launch_rename(c->s, u, c->newname, c->owner, c->process, c->ticket);
 	upload_close(u);
@@ -388,7 +389,7 @@ static void dir_rename(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 		return;
 	}
 	c = change_new(s, req, u, name, newname);
-	if (err || upload_state(u) == CONTENT_FOUND)
+	if (err || upload_look(u, NULL).state == CONTENT_FOUND)
 		save_file(s, u, SAVE_LOAD, NULL, dir_rename_go, c);
 	else
 		dir_rename_go(c, 0);
@@ -516,7 +517,7 @@ static struct expiring *expiring_new(struct submit *s, struct upload *u)
 
 	x->s = s;
 	x->upload = upload_ref(u);
-	x->version = upload_shown(u);
+	x->version = upload_look(u, NULL).version;
 	return x;
 }
 

@@ -23,7 +23,7 @@
 struct file_node {
 	struct node node;
 	struct upload *upload;
-	unsigned taken; /* upload_taken when the node was made */
+	unsigned taken; /* the value when the node was made (struct upload_look) */
 };
 
 struct open_file {
@@ -94,7 +94,8 @@ static void file_changed(struct open_file *h)
  */
 static void file_set_live(struct node *node)
 {
-	node_set_live(node, file_submit(node)->dry || upload_has_writers(file_upload(node)));
+	node_set_live(node,
+		      file_submit(node)->dry || upload_look(file_upload(node), NULL).has_writers);
 }
 
 int submit_file_open(struct fs *fs, fuse_req_t req, struct node *node, bool made,
@@ -106,7 +107,8 @@ int submit_file_open(struct fs *fs, fuse_req_t req, struct node *node, bool made
 	bool empties = fi->flags & O_TRUNC;
 	char name[NAME_MAX + 1];
 	/* ESTALE makes the kernel repeat the lookup, which is out of date. */
-	bool stale = !names_of(s->names, u, name) || (is_writable(fi) && taken != upload_taken(u));
+	bool stale = !names_of(s->names, u, name) ||
+		     (is_writable(fi) && taken != upload_look(u, NULL).taken);
 	int there = stale ? -ESTALE : upload_open(u, empties);
 	struct open_file *h;
 
@@ -202,7 +204,7 @@ static bool file_is_done(struct open_file *h, pid_t tid, pid_t process, uint64_t
 	int held;
 
 	if (h->writer.unseen)
-		return left && upload_is_dirty(h->upload, &h->writer);
+		return left && upload_look(h->upload, &h->writer).is_dirty;
 	if (process == 0 || process != h->writer.opener || !file_is_left(h, tid, process, ino))
 		return false;
 	if (h->wrote == 0 || h->wrote == process)
@@ -233,7 +235,7 @@ static void file_check_end(struct open_file *h, pid_t tid, pid_t process, uint64
 		return;
 	if (stat.signal > 0)
 		upload_set_flaw(h->upload, &h->writer, ECANCELED);
-	else if (stat.signal == PROCESS_HIDDEN && !upload_is_whole(h->upload, &h->writer))
+	else if (stat.signal == PROCESS_HIDDEN && !upload_look(h->upload, &h->writer).is_whole)
 		upload_set_flaw(h->upload, &h->writer, EINVAL);
 	if (process == h->writer.opener || writer_holds(tid, ino, mountpoint) != 0 ||
 	    serve_disk_begin(h->s->fs) < 0)
@@ -264,7 +266,7 @@ static void file_on_flush(struct fs *fs, fuse_req_t req, struct node *node,
 	/* If this close does not end the writing, a later close or the release launches. */
 	if (file_is_done(h, tid, process, fi->lock_owner, node->ino))
 		launch_close(h->s, h->upload, &h->writer, h->owner, req);
-	else if (upload_is_lost(h->upload, &h->writer))
+	else if (upload_look(h->upload, &h->writer).is_lost)
 		fuse_reply_err(req, EBUSY);
 	else
 		launch_wait(h->s, h->upload, SAVE_BYTES, req);
@@ -277,7 +279,7 @@ static void file_on_release(struct fs *fs, fuse_req_t req, struct node *node,
 	struct upload *u cleanup_upload = upload_ref(h->upload);
 	struct submit *s = h->s;
 
-	if (h->writable && upload_is_dirty(u, &h->writer))
+	if (h->writable && upload_look(u, &h->writer).is_dirty)
 		launch_close(s, u, &h->writer, h->owner, NULL);
 	handle_close(fs, fi);
 	file_set_live(node);
@@ -332,7 +334,7 @@ static int file_begin(struct open_file *h, pid_t tid, uint64_t who, uint64_t ino
 	if (err)
 		return err;
 	holders_wrote(&h->holders, who);
-	return upload_may_write(h->upload, &h->writer) ? 0 : -EBUSY;
+	return upload_look(h->upload, &h->writer).may_write ? 0 : -EBUSY;
 }
 
 static void file_on_write(struct fs *fs, fuse_req_t req, struct node *node, const char *buf,
@@ -351,7 +353,7 @@ static void file_on_write(struct fs *fs, fuse_req_t req, struct node *node, cons
 		return;
 	}
 	if (fi->flags & O_APPEND)
-		off = (off_t)upload_size(h->upload, &h->writer);
+		off = (off_t)upload_look(h->upload, &h->writer).size;
 	err = upload_write(h->upload, &h->writer, buf, size, off);
 	if (err) {
 		launch_show_flaw(h->s, h->upload, &h->writer, h->owner);
@@ -445,7 +447,7 @@ struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u)
 	 * name.
 	 */
 	char *tag cleanup_free = text_print("%ju", (uintmax_t)upload_id(u));
-	unsigned taken = upload_taken(u);
+	unsigned taken = upload_look(u, NULL).taken;
 	bool fresh;
 	struct node *node = node_get(fs, dir, &file_class, tag, &fresh);
 

@@ -86,7 +86,7 @@ void launch_reply_rename(struct submit *s, uint64_t ticket, int err)
 static void launch_end(struct launch *l)
 {
 	struct submit *s = l->s;
-	bool current = upload_shown(l->upload) == l->version;
+	bool current = upload_look(l->upload, NULL).version == l->version;
 	/* Show a dry run's result only if the file still shows the same contents. */
 	bool shown = !s->dry || (current && (l->err || l->made));
 
@@ -155,7 +155,7 @@ static bool launch_is_shown(const struct launch *l)
 	bool submits = (l->rename && park_waits(l->s->fs->park, l->ticket)) ||
 		       (names_of(l->s->names, l->upload, name) && spec_name_submits(name));
 
-	return submits && upload_shown(l->upload) == l->version;
+	return submits && upload_look(l->upload, NULL).version == l->version;
 }
 
 /* Called with the backend's result. In dryrun/, replace the file's contents by the manifest. */
@@ -297,7 +297,7 @@ static struct launch *launch_new(struct submit *s, struct upload *u, const struc
 
 /* --- what starts a launch --- */
 
-/* Explain FLAW (upload_flaw) in NAME.error. */
+/* Explain FLAW (struct upload_look) in NAME.error. */
 static void launch_refuse(struct submit *s, const char *name, int flaw, struct file_owner owner)
 {
 	char *text cleanup_free = NULL;
@@ -331,7 +331,7 @@ void launch_show_flaw(struct submit *s, struct upload *u, struct upload_writer *
 	char name[NAME_MAX + 1];
 
 	if (names_of(s->names, u, name) && spec_name_submits(name))
-		launch_refuse(s, name, upload_flaw(u, w), owner);
+		launch_refuse(s, name, upload_look(u, w).flaw, owner);
 }
 
 /*
@@ -372,7 +372,7 @@ void launch_wait(struct submit *s, struct upload *u, enum save_what what, fuse_r
 {
 	struct launch_wait *w;
 
-	if (what == SAVE_BYTES && upload_is_saved(u)) {
+	if (what == SAVE_BYTES && upload_look(u, NULL).is_saved) {
 		fuse_reply_err(req, 0);
 		return;
 	}
@@ -385,11 +385,12 @@ void launch_wait(struct submit *s, struct upload *u, enum save_what what, fuse_r
 void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 		  struct file_owner owner, fuse_req_t req)
 {
+	const struct upload_look look = upload_look(u, w);
 	char name[NAME_MAX + 1];
-	bool closed = upload_is_dirty(u, w) && names_of(s->names, u, name);
+	bool closed = look.is_dirty && names_of(s->names, u, name);
 	bool submits = closed && spec_name_submits(name);
-	int flaw = closed ? upload_flaw(u, w) : 0, err = 0;
-	bool written = closed && (flaw || upload_size(u, w) > 0);
+	bool written = closed && (look.flaw || look.size > 0);
+	int err = 0;
 	struct launch *l = NULL;
 
 	if (closed)
@@ -397,8 +398,8 @@ void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 	if (written)
 		launch_explain_name(s, name, owner);
 	if (written && submits) {
-		err = -flaw;
-		if (!err && w->unseen && !upload_is_whole(u, w))
+		err = -look.flaw;
+		if (!err && w->unseen && !look.is_whole)
 			err = -EINVAL;
 		if (!err)
 			l = launch_new(s, u, w, name, owner);
@@ -415,7 +416,7 @@ void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 		if (req)
 			l->ticket = park_add(s->fs->park, req, PARK_CLOSE, LAUNCH_CLOSE_MS);
 		save_file(s, u, SAVE_BYTES, NULL, launch_saved, l);
-	} else if (req && (err || upload_is_lost(u, w))) {
+	} else if (req && (err || upload_look(u, w).is_lost)) {
 		/* EBUSY: another process has taken the file (upload.h) before the launch. */
 		save_soon(s, u);
 		fuse_reply_err(req, err ? -err : EBUSY);
@@ -429,10 +430,11 @@ void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 void launch_rename(struct submit *s, struct upload *u, const char *name, struct file_owner owner,
 		   pid_t process, uint64_t ticket)
 {
+	const struct upload_look look = upload_look(u, NULL);
 	struct launch *l;
-	int err = -upload_flaw(u, NULL);
+	int err = -look.flaw;
 
-	if (!err && upload_size(u, NULL) > SPEC_MAX_FILE)
+	if (!err && look.size > SPEC_MAX_FILE)
 		err = -EFBIG;
 	if (err) {
 		launch_refuse(s, name, -err, owner);

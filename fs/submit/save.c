@@ -27,7 +27,7 @@ struct save {
 static int load(const struct save *save)
 {
 	const struct submit *s = save->s;
-	bool found = upload_state(save->file) == CONTENT_FOUND;
+	bool found = upload_look(save->file, NULL).state == CONTENT_FOUND;
 	char digest[UPLOAD_DIGEST];
 	uint64_t version;
 	int err = upload_load(save->file, found ? &version : NULL, digest);

@@ -72,7 +72,7 @@ struct upload {
 	unsigned refs; /* of names, nodes, handles, launches, saves */
 	/* upload_open calls minus upload_close calls; the bytes may be freed only at 0 */
 	unsigned n_open;
-	unsigned taken; /* see upload_taken */
+	unsigned taken; /* see struct upload_look */
 	enum upload_name named;
 	struct content *shown;
 	bool loaded; /* false if SHOWN has only its size */
@@ -382,12 +382,6 @@ uint64_t upload_id(const struct upload *u)
 	return u->id;
 }
 
-unsigned upload_taken(struct upload *u)
-{
-	lock_scope(u->all->lock);
-	return u->taken;
-}
-
 int upload_open(struct upload *u, bool empty)
 {
 	lock_scope(u->all->lock);
@@ -411,6 +405,35 @@ void upload_close(struct upload *u)
 	u->n_open--;
 	charge(u);
 	unload(u);
+}
+
+struct upload_look upload_look(struct upload *u, const struct upload_writer *w)
+{
+	const struct upload_writer *o;
+	const struct content *c;
+	struct upload_look ret;
+
+	lock_scope(u->all->lock);
+	c = content_of(u, w);
+	ret = (struct upload_look){
+		.taken = u->taken,
+		.version = u->shown->version,
+		.state = u->shown->state,
+		.has_writers = u->writers,
+		.is_busy = u->shown->state == CONTENT_LAUNCHING,
+		.is_saved = u->disk == UPLOAD_SAVED,
+		.size = c->size,
+		.flaw = c->flaw,
+	};
+	DL_FOREACH(u->writers, o)
+		ret.is_busy |= o->dirty && !o->lost;
+	if (!w)
+		return ret;
+	ret.is_whole = c->size > 0 && c->bytes && memchr("\n}]", c->bytes[c->size - 1], 3);
+	ret.is_dirty = w->dirty && !w->lost;
+	ret.is_lost = w->dirty && w->lost;
+	ret.may_write = !w->lost && (w->unseen || !(w->spent || w->launch));
+	return ret;
 }
 
 /* --- bytes --- */
@@ -488,12 +511,6 @@ bool upload_show(struct upload *u, struct upload_writer *w)
 	return true;
 }
 
-uint64_t upload_size(struct upload *u, const struct upload_writer *w)
-{
-	lock_scope(u->all->lock);
-	return content_of(u, w)->size;
-}
-
 void upload_copy(struct upload *u, const struct upload_writer *w, char **ret, size_t *ret_len,
 		 uint64_t *ret_version)
 {
@@ -522,18 +539,6 @@ uint64_t upload_replace(struct upload *u, uint64_t version, const char *text)
 	return c->version;
 }
 
-uint64_t upload_shown(struct upload *u)
-{
-	lock_scope(u->all->lock);
-	return u->shown->version;
-}
-
-enum content_state upload_state(struct upload *u)
-{
-	lock_scope(u->all->lock);
-	return u->shown->state;
-}
-
 void upload_set_state(struct upload *u, uint64_t version, enum content_state state)
 {
 	lock_scope(u->all->lock);
@@ -541,38 +546,10 @@ void upload_set_state(struct upload *u, uint64_t version, enum content_state sta
 		u->shown->state = state;
 }
 
-bool upload_is_busy(struct upload *u)
-{
-	const struct upload_writer *w;
-
-	lock_scope(u->all->lock);
-	DL_FOREACH(u->writers, w)
-		if (w->dirty && !w->lost)
-			return true;
-	return u->shown->state == CONTENT_LAUNCHING;
-}
-
-int upload_flaw(struct upload *u, const struct upload_writer *w)
-{
-	lock_scope(u->all->lock);
-	return content_of(u, w)->flaw;
-}
-
 void upload_set_flaw(struct upload *u, struct upload_writer *w, int flaw)
 {
 	lock_scope(u->all->lock);
 	content_of(u, w)->flaw = flaw;
-}
-
-bool upload_is_whole(struct upload *u, const struct upload_writer *w)
-{
-	const struct content *c;
-	char last;
-
-	lock_scope(u->all->lock);
-	c = content_of(u, w);
-	last = c->size > 0 ? c->bytes[c->size - 1] : '\0';
-	return last == '\n' || last == '}' || last == ']';
 }
 
 /* --- attributes --- */
@@ -661,12 +638,6 @@ void upload_remove_writer(struct upload *u, struct upload_writer *w)
 	content_unref(u->all, take_ptr(w->content));
 }
 
-bool upload_has_writers(struct upload *u)
-{
-	lock_scope(u->all->lock);
-	return u->writers;
-}
-
 size_t upload_others(struct upload *u, const struct upload_writer *w, pid_t process)
 {
 	const struct upload_writer *o;
@@ -684,24 +655,6 @@ void upload_set_unseen(struct upload *u, struct upload_writer *w, bool strange)
 	w->unseen = true;
 	if (strange)
 		w->opener = 0;
-}
-
-bool upload_is_dirty(struct upload *u, const struct upload_writer *w)
-{
-	lock_scope(u->all->lock);
-	return w->dirty && !w->lost;
-}
-
-bool upload_may_write(struct upload *u, const struct upload_writer *w)
-{
-	lock_scope(u->all->lock);
-	return !w->lost && (w->unseen || !(w->spent || w->launch));
-}
-
-bool upload_is_lost(struct upload *u, const struct upload_writer *w)
-{
-	lock_scope(u->all->lock);
-	return w->lost && w->dirty;
 }
 
 void upload_submitted(struct upload *u, struct upload_writer *w, uint64_t launch)
@@ -735,12 +688,6 @@ bool upload_want_save(struct upload *u)
 	if (want)
 		u->disk = UPLOAD_REQUESTED;
 	return want;
-}
-
-bool upload_is_saved(struct upload *u)
-{
-	lock_scope(u->all->lock);
-	return u->disk == UPLOAD_SAVED;
 }
 
 /* what one save writes */

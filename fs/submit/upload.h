@@ -60,10 +60,9 @@ struct upload_writer {
 	pid_t opener; /* the process that opened the handle; 0 if unknown */
 	/* true if /proc does not show the opener: struct holders decides when it has finished */
 	bool unseen;
-	bool dirty; /* true if there are unsubmitted changes */
-	bool lost;  /* true if another process has taken the file */
-	/* true if a launch was accepted; then only an UNSEEN writer may write (upload_may_write) */
-	bool spent;
+	bool dirty;	 /* true if there are unsubmitted changes */
+	bool lost;	 /* true if another process has taken the file */
+	bool spent;	 /* true if a launch was accepted; then only an UNSEEN writer may write */
 	uint64_t launch; /* number of the launch whose result is pending, or 0 */
 	/* NULL if the handle uses the contents that the file shows */
 	struct content *content;
@@ -97,6 +96,43 @@ define_cleanup(upload_unrefp, struct upload *, upload_unref)
 /* Return a number that no other file of the directory has had during this mount. */
 uint64_t upload_id(const struct upload *u);
 
+/* A file at one moment. Plain data. */
+struct upload_look {
+	/*
+	 * How often U was taken from its writers (upload_displace). If this number changes between
+	 * a lookup and the open, the handle must not write: its process expects a launch under the
+	 * old name.
+	 */
+	unsigned taken;
+	/* Of the contents that the file shows: */
+	uint64_t version;
+	enum content_state state;
+	bool has_writers;
+	bool is_busy;  /* a writer has unsubmitted changes, or the contents are being launched */
+	bool is_saved; /* all changes are on disk */
+	/* Of W's contents, or of those that the file shows if W is NULL or has no contents: */
+	uint64_t size;
+	/*
+	 * Why the contents are incomplete, as a positive errno; 0 if they are complete. ECANCELED:
+	 * a signal ended the writing process. EINVAL: a signal may have ended it, and the contents
+	 * do not end like a complete document. Both remain until the next write. Other errnos: a
+	 * write failed. They remain until the file is emptied.
+	 */
+	int flaw;
+	/* All others are false if W is NULL. */
+	bool is_whole; /* the contents end like a document: with a newline, or a JSON bracket */
+	bool is_dirty; /* W has unsubmitted changes, and has not lost the file */
+	bool is_lost;  /* W has unsubmitted changes, and has lost the file */
+	/*
+	 * W has not lost the file, and its contents are not being launched, nor were launched. A
+	 * writer that /proc does not show may also write after a launch, because kxfs can't know
+	 * whether it had finished. Its next write makes new contents.
+	 */
+	bool may_write;
+};
+
+struct upload_look upload_look(struct upload *u, const struct upload_writer *w);
+
 /*
  * Open U, so that its bytes remain in memory until upload_close. Return 0 or -EAGAIN if U is open;
  * after -EAGAIN, upload_load must run before the bytes are used. Return -ENFILE if too many bytes
@@ -120,31 +156,17 @@ int upload_write(struct upload *u, struct upload_writer *w, const char *buf, siz
 		 off_t off);
 /* SIZE 0 is also allowed if U is closed. */
 int upload_truncate(struct upload *u, struct upload_writer *w, off_t size);
-uint64_t upload_size(struct upload *u, const struct upload_writer *w);
 /* *RET is malloc'ed and NUL-terminated. */
 void upload_copy(struct upload *u, const struct upload_writer *w, char **ret, size_t *ret_len,
 		 uint64_t *ret_version);
-/*
- * Return why the contents are incomplete, as a positive errno; 0 if they are complete. ECANCELED
- * means that a signal ended the writing process. EINVAL means that a signal may have ended it, and
- * the contents do not end like a complete document. Both remain until the next write. Other errnos
- * mean that a write failed, and remain until the file is emptied.
- */
-int upload_flaw(struct upload *u, const struct upload_writer *w);
 void upload_set_flaw(struct upload *u, struct upload_writer *w, int flaw);
-/* True if the contents end like a complete document: with a newline, or JSON's closing bracket. */
-bool upload_is_whole(struct upload *u, const struct upload_writer *w);
 /*
  * Make the file show what W has written, and return true. Return false if W has written nothing or
  * has lost the file, or if the file already shows W's contents.
  */
 bool upload_show(struct upload *u, struct upload_writer *w);
-uint64_t upload_shown(struct upload *u);
-enum content_state upload_state(struct upload *u);
 /* Set the state, if U still shows VERSION. */
 void upload_set_state(struct upload *u, uint64_t version, enum content_state state);
-/* True if a writer has unsubmitted changes, or the contents are being launched. */
-bool upload_is_busy(struct upload *u);
 /*
  * Make U show TEXT, which is on disk already, and return the version of TEXT. If U no longer shows
  * VERSION, keep U's newer contents and return 0.
@@ -165,20 +187,14 @@ void upload_set_owner(struct upload *u, struct file_owner owner);
 /* --- writers --- */
 
 /*
- * Return how often U was taken from its writers (upload_displace). If this number changes between a
- * lookup and the open, the handle must not write: its process expects a launch under the old name.
- */
-unsigned upload_taken(struct upload *u);
-/*
- * Add W, opened by the process OPENER (0 if unknown), to U's writers. TAKEN is the value of
- * upload_taken at the lookup. W has lost the file if TAKEN is out of date, or if U has no name. If
+ * Add W, opened by the process OPENER (0 if unknown), to U's writers. TAKEN is the value at the
+ * lookup (struct upload_look). W has lost the file if TAKEN is out of date, or if U has no name. If
  * the open has MADE a file with a submitting name, W gets its own contents now, so that they never
  * mix with writes of others.
  */
 void upload_add_writer(struct upload *u, struct upload_writer *w, pid_t opener, unsigned taken,
 		       bool made);
 void upload_remove_writer(struct upload *u, struct upload_writer *w);
-bool upload_has_writers(struct upload *u);
 /* Return how many writers of U, not counting W, were opened by PROCESS. */
 size_t upload_others(struct upload *u, const struct upload_writer *w, pid_t process);
 /*
@@ -186,24 +202,14 @@ size_t upload_others(struct upload *u, const struct upload_writer *w, pid_t proc
  * namespace.
  */
 void upload_set_unseen(struct upload *u, struct upload_writer *w, bool strange);
-/* True if W has unsubmitted changes, and has not lost the file. */
-bool upload_is_dirty(struct upload *u, const struct upload_writer *w);
-/*
- * True if W may write: W has not lost the file, and its contents are not being launched, nor were
- * launched. A writer that /proc does not show may also write after a launch, because kxfs can't
- * know whether it had finished. Its next write makes new contents.
- */
-bool upload_may_write(struct upload *u, const struct upload_writer *w);
-/* True if W has lost the file, and has unsubmitted changes. */
-bool upload_is_lost(struct upload *u, const struct upload_writer *w);
 /*
  * Record that W has no unsubmitted changes. LAUNCH is the number of the launch of its contents,
  * or 0 if nothing was launched.
  */
 void upload_submitted(struct upload *u, struct upload_writer *w, uint64_t launch);
 /*
- * Record the end of LAUNCH. If ACCEPTED is true, its writer may not write any more, unless /proc
- * does not show it (upload_may_write).
+ * Record the end of LAUNCH. If ACCEPTED is true, its writer may not write any more, unless it
+ * is UNSEEN.
  */
 void upload_concluded(struct upload *u, uint64_t launch, bool accepted);
 
@@ -223,8 +229,6 @@ int upload_save_text(struct upload *u, const char *text);
 int upload_save_name(struct upload *u, const char *name);
 /* If U has changes, and no save is queued, mark a save as queued and return true. Any thread. */
 bool upload_want_save(struct upload *u);
-/* True if all changes are on disk. Any thread. */
-bool upload_is_saved(struct upload *u);
 
 /* --- for names.c; under the lock --- */
 

@@ -233,6 +233,7 @@ DATA = {
     "http_call": "options of a request",
     "follow_state": "what is shown of a log, computed when it is asked for",
     "options": "options of the command line",
+    "upload_look": "what is known of a file at one moment",
 }
 
 # Members that are options or arguments, which are copied when the struct is created.

@@ -167,8 +167,8 @@ static void test_loss(void **state)
 				names_refused(f->names, loss.name, loss.number, "lost", us);
 			}
 			assert_error(f, "x.yaml", lost ? "lost\n" : NULL);
-			assert_int_equal(upload_is_lost(u, &w), lost);
-			assert_int_equal(upload_taken(u), how != RENAMED);
+			assert_int_equal(upload_look(u, &w).is_lost, lost);
+			assert_int_equal(upload_look(u, NULL).taken, how != RENAMED);
 			upload_remove_writer(u, &w);
 			upload_close(u);
 			names_move(f->names, u, NULL, 0, &loss);

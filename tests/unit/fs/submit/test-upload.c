@@ -88,7 +88,7 @@ static void assert_seen(struct upload *u, const struct upload_writer *w, const c
 
 	assert_int_equal(upload_read(u, w, buf, sizeof(buf) - 1, 0), strlen(want));
 	assert_string_equal(buf, want);
-	assert_int_equal(upload_size(u, w), strlen(want));
+	assert_int_equal(upload_look(u, w).size, strlen(want));
 }
 
 static void assert_bytes(struct upload *u, const char *want)
@@ -124,12 +124,12 @@ static void test_bounds(void **state)
 	upload_add_writer(u, &w, 1, 0, false);
 	assert_int_equal(upload_truncate(u, &w, SPEC_MAX_FILE), 0);
 	assert_int_equal(upload_truncate(u, &w, SPEC_MAX_FILE + 1), -EFBIG);
-	assert_int_equal(upload_flaw(u, &w), 0);
+	assert_int_equal(upload_look(u, &w).flaw, 0);
 	assert_int_equal(upload_write(u, &w, "x", 1, SPEC_MAX_FILE), -EFBIG);
-	assert_int_equal(upload_flaw(u, &w), EFBIG);
-	assert_int_equal(upload_flaw(u, NULL), 0);
+	assert_int_equal(upload_look(u, &w).flaw, EFBIG);
+	assert_int_equal(upload_look(u, NULL).flaw, 0);
 	assert_int_equal(upload_truncate(u, &w, 0), 0);
-	assert_int_equal(upload_flaw(u, &w), 0);
+	assert_int_equal(upload_look(u, &w).flaw, 0);
 	upload_remove_writer(u, &w);
 	for (size_t i = 0; i <= n; i++) {
 		scratch[i] = made(f, "scratch");
@@ -188,6 +188,7 @@ static void test_content(void **state)
 		    {"a: 1", false},  {"{\"a\"", false}, {"", false}};
 	struct fixture *f = *state;
 	struct upload *u = made(f, "x.yaml");
+	const struct upload_writer w = {0};
 	char buf[8], *copy;
 	uint64_t version;
 	size_t len;
@@ -199,14 +200,16 @@ static void test_content(void **state)
 	assert_memory_equal(buf, "\0\0\0\0\0x", 6);
 	upload_copy(u, NULL, &copy, &len, &version);
 	free(copy);
-	assert_int_equal(upload_shown(u), version);
+	assert_int_equal(upload_look(u, NULL).version, version);
 	put(u, "x", 5); /* the same contents again */
-	assert_int_not_equal(upload_shown(u), version);
+	assert_int_not_equal(upload_look(u, NULL).version, version);
 	for (size_t i = 0; i < array_size(ends); i++) {
 		assert_int_equal(upload_truncate(u, NULL, 0), 0);
 		put(u, ends[i].text, 0);
-		assert_int_equal(upload_is_whole(u, NULL), ends[i].whole);
+		assert_int_equal(upload_look(u, &w).is_whole, ends[i].whole);
 	}
+	assert_int_equal(upload_truncate(u, NULL, 9), 0);
+	assert_false(upload_look(u, &w).is_whole); /* the last byte is a NUL */
 	unmade(f, u);
 }
 
@@ -222,7 +225,7 @@ static void test_disk(void **state)
 	assert_false(upload_want_save(u)); /* it is already being saved */
 	assert_on_disk(f, "x.yaml", NULL);
 	assert_int_equal(upload_save(u), 0);
-	assert_true(upload_is_saved(u));
+	assert_true(upload_look(u, NULL).is_saved);
 	assert_on_disk(f, "x.yaml", "hello");
 	put(u, "J", 0);
 	put(u, "!", 5);
@@ -239,7 +242,7 @@ static void test_disk(void **state)
 	upload_close(u);
 	assert_int_equal(upload_open(u, false), -EAGAIN);
 	assert_int_equal(upload_load(u, &version, digest), 0);
-	assert_int_equal(upload_shown(u), version);
+	assert_int_equal(upload_look(u, NULL).version, version);
 	assert_string_equal(digest, JEL);
 	assert_bytes(u, "Jel");
 	upload_close(u);
@@ -287,7 +290,7 @@ static void test_refused_by_the_disk(void **state)
 	snprintf(path, sizeof(path), "%s/x.yaml", f->dir);
 	assert_int_equal(mkdir(path, 0700), 0);
 	assert_int_equal(upload_save(u), -EEXIST);
-	assert_false(upload_is_saved(u));
+	assert_false(upload_look(u, NULL).is_saved);
 	upload_close(u);
 	/* The memory has what is missing on disk. */
 	assert_int_equal(upload_open(u, false), 0);
@@ -400,7 +403,7 @@ static void test_scratch_without_space(void **state)
 	assert_int_equal(upload_write(u, &b, "x", 1, SPEC_MAX_SCRATCH), -ENOSPC);
 	assert_bytes(u, "one");
 	assert_seen(u, &a, "one");
-	assert_int_equal(upload_flaw(u, NULL), ENOSPC);
+	assert_int_equal(upload_look(u, NULL).flaw, ENOSPC);
 	upload_remove_writer(u, &a);
 	upload_remove_writer(u, &b);
 	unmade(f, u);
@@ -416,19 +419,20 @@ static void test_launch(void **state)
 	upload_add_writer(u, &b, 1, 0, false);
 	assert_int_equal(upload_others(u, &a, 1), 1);
 	assert_int_equal(upload_others(u, &a, 2), 0);
-	assert_false(upload_is_dirty(u, &a));
+	assert_false(upload_look(u, &a).is_dirty);
 	assert_int_equal(upload_write(u, &a, "one", 3, 0), 0);
-	assert_true(upload_is_dirty(u, &a) && !upload_is_dirty(u, &b));
+	assert_true(upload_look(u, &a).is_dirty && !upload_look(u, &b).is_dirty);
 	upload_submitted(u, &a, 5);
-	assert_true(!upload_is_dirty(u, &a) && !upload_may_write(u, &a) && upload_may_write(u, &b));
+	assert_true(!upload_look(u, &a).is_dirty && !upload_look(u, &a).may_write &&
+		    upload_look(u, &b).may_write);
 	upload_concluded(u, 5, false);
-	assert_true(upload_may_write(u, &a));
+	assert_true(upload_look(u, &a).may_write);
 	upload_submitted(u, &a, 6);
 	upload_concluded(u, 6, true);
-	assert_false(upload_may_write(u, &a));
+	assert_false(upload_look(u, &a).may_write);
 	upload_remove_writer(u, &a);
 	upload_remove_writer(u, &b);
-	assert_false(upload_has_writers(u));
+	assert_false(upload_look(u, NULL).has_writers);
 	unmade(f, u);
 }
 
@@ -441,21 +445,21 @@ static void test_state(void **state)
 	uint64_t version;
 
 	put(u, "one", 0);
-	version = upload_shown(u);
-	assert_int_equal(upload_state(u), CONTENT_NEW);
-	assert_false(upload_is_busy(u));
+	version = upload_look(u, NULL).version;
+	assert_int_equal(upload_look(u, NULL).state, CONTENT_NEW);
+	assert_false(upload_look(u, NULL).is_busy);
 	upload_set_state(u, version, CONTENT_LAUNCHING);
-	assert_true(upload_is_busy(u));
+	assert_true(upload_look(u, NULL).is_busy);
 	upload_add_writer(u, &w, 1, 0, false);
 	assert_int_equal(upload_write(u, &w, "two", 3, 0), 0);
 	/* Contents that are still being written are not shown yet. */
 	upload_set_state(u, version, CONTENT_LAUNCHED);
-	assert_int_equal(upload_state(u), CONTENT_LAUNCHED);
-	assert_true(upload_is_busy(u));
+	assert_int_equal(upload_look(u, NULL).state, CONTENT_LAUNCHED);
+	assert_true(upload_look(u, NULL).is_busy);
 	assert_true(upload_show(u, &w));
-	assert_int_equal(upload_state(u), CONTENT_NEW);
+	assert_int_equal(upload_look(u, NULL).state, CONTENT_NEW);
 	upload_set_state(u, version, CONTENT_LAUNCHED);
-	assert_int_equal(upload_state(u), CONTENT_NEW);
+	assert_int_equal(upload_look(u, NULL).state, CONTENT_NEW);
 	upload_remove_writer(u, &w);
 	unmade(f, u);
 }
@@ -477,10 +481,10 @@ static void test_displaced(void **state)
 	assert_int_equal(displace(f, u, 1), 0); /* nothing was written yet */
 	assert_int_equal(upload_write(u, &a, "one", 3, 0), 0);
 	assert_int_equal(displace(f, u, 1), 0); /* process 1 is the writer itself */
-	assert_false(upload_is_lost(u, &a));
+	assert_false(upload_look(u, &a).is_lost);
 	assert_int_equal(displace(f, u, 2), 1);
-	assert_true(upload_is_lost(u, &a));
-	assert_false(upload_is_dirty(u, &a));
+	assert_true(upload_look(u, &a).is_lost);
+	assert_false(upload_look(u, &a).is_dirty);
 	assert_false(upload_show(u, &a));
 	assert_bytes(u, "");
 	upload_remove_writer(u, &a);
@@ -500,11 +504,11 @@ static void test_opened_late(void **state)
 
 	displace(f, u, 1);
 	upload_add_writer(u, &late, 2, 0, false);
-	assert_false(upload_may_write(u, &late));
+	assert_false(upload_look(u, &late).may_write);
 	assert_int_equal(upload_truncate(u, &late, 0), 0); /* O_TRUNC */
-	assert_true(upload_is_lost(u, &late));
-	upload_add_writer(u, &next, 3, upload_taken(u), false);
-	assert_true(upload_may_write(u, &next));
+	assert_true(upload_look(u, &late).is_lost);
+	upload_add_writer(u, &next, 3, upload_look(u, NULL).taken, false);
+	assert_true(upload_look(u, &next).may_write);
 	upload_remove_writer(u, &late);
 	upload_remove_writer(u, &next);
 	unmade(f, u);
