@@ -98,13 +98,9 @@ static void launch_end(struct launch *l)
 				 CONTENT_LAUNCHED);
 		save_soon(s, l->upload);
 	}
-	if (!shown)
-		names_abandoned(s->names, l->name);
-	else if (l->err)
-		names_refused(s->names, l->name, l->number, l->why ? l->why : strerror(-l->err),
-			      l->owner);
-	else
-		names_accepted(s->names, l->name, l->number);
+	if (l->err && !l->why)
+		l->why = text_copy(strerror(-l->err));
+	names_end(s->names, l->name, shown ? l->number : 0, l->err ? l->why : NULL, l->owner);
 	if (l->rename)
 		launch_reply_rename(s, l->ticket, l->err ? l->err : l->unnamed);
 	else
@@ -322,7 +318,7 @@ static void launch_refuse(struct submit *s, const char *name, int flaw, struct f
 		text = text_print("%s: was not written completely: %s. Nothing was launched. "
 				  "Write it again.",
 				  name, strerror(flaw));
-	names_refused(s->names, name, names_begin(s->names, name), text, owner);
+	names_explain(s->names, name, text, owner);
 }
 
 void launch_show_flaw(struct submit *s, struct upload *u, struct upload_writer *w,
@@ -352,7 +348,7 @@ static void launch_explain_name(struct submit *s, const char *name, struct file_
 	}
 	text = text_print("%s: not submitted: the name must end in .yaml, .yml or .json", name);
 	diag(DIAG_INFO, "%s/%s", s->name, text);
-	names_refused(s->names, name, names_begin(s->names, name), text, owner);
+	names_explain(s->names, name, text, owner);
 }
 
 struct launch_wait {
@@ -475,7 +471,7 @@ static void launch_show_loss(struct submit *s, const struct name_loss *loss, pid
 			  "not launch the unfinished version. Write the file again, or under "
 			  "another name.",
 			  loss->name, who, whom);
-	names_refused(s->names, loss->name, loss->number, text, s->us);
+	names_end(s->names, loss->name, loss->number, text, s->us);
 }
 
 /*

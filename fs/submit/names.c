@@ -81,16 +81,6 @@ static uint64_t begin(struct names *all, struct name *n)
 	return ++all->number;
 }
 
-/* End launch NUMBER. Return false if a newer launch of N already has a result. */
-static bool end(struct name *n, uint64_t number)
-{
-	n->launching--;
-	if (number < n->number)
-		return false;
-	n->number = number;
-	return true;
-}
-
 /* Make U the file of N. Take ownership of the reference to U. */
 static void attach(struct names *all, struct name *n, struct upload *u)
 {
@@ -276,33 +266,30 @@ uint64_t names_begin(struct names *all, const char *name)
 	return begin(all, make(all, name));
 }
 
-void names_accepted(struct names *all, const char *name, uint64_t number)
-{
-	struct name *n;
-
-	lock_scope(all->lock);
-	n = find(all, name);
-	if (end(n, number))
-		free(take_ptr(n->error));
-	show(all, n);
-}
-
-void names_refused(struct names *all, const char *name, uint64_t number, const char *error,
-		   struct file_owner owner)
+/* Return the text of NAME.error for ERROR: at most NAMES_MAX_ERROR bytes, with a newline at its end. */
+static char *error_text(const char *error)
 {
 	char *clean cleanup_free = spec_utf8_clean_copy(error, "\n\t");
 	size_t len = strnlen(clean, NAMES_MAX_ERROR - strlen("...\n"));
 	const char *tail = clean[len] ? "...\n" : has_end(clean, "\n") ? "" : "\n";
-	char *text cleanup_free = NULL;
-	struct name *n;
 
-	/* at most NAMES_MAX_ERROR bytes, with a newline at the end; don't cut within a character */
+	/* don't cut within a character */
 	while (((unsigned char)clean[len] & 0xc0) == 0x80)
 		len--;
-	text = text_print("%.*s%s", (int)len, clean, tail);
+	return text_print("%.*s%s", (int)len, clean, tail);
+}
+
+void names_end(struct names *all, const char *name, uint64_t number, const char *error,
+	       struct file_owner owner)
+{
+	char *text cleanup_free = error ? error_text(error) : NULL;
+	struct name *n;
+
 	lock_scope(all->lock);
 	n = find(all, name);
-	if (end(n, number)) {
+	n->launching--;
+	if (number && number >= n->number) {
+		n->number = number;
 		free(n->error);
 		n->error = take_ptr(text);
 		n->error_time = loop_time_ns();
@@ -311,14 +298,9 @@ void names_refused(struct names *all, const char *name, uint64_t number, const c
 	show(all, n);
 }
 
-void names_abandoned(struct names *all, const char *name)
+void names_explain(struct names *all, const char *name, const char *error, struct file_owner owner)
 {
-	struct name *n;
-
-	lock_scope(all->lock);
-	n = find(all, name);
-	n->launching--;
-	show(all, n);
+	names_end(all, name, names_begin(all, name), error, owner);
 }
 
 int names_error(struct names *all, const char *name, struct name_error *ret)

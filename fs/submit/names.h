@@ -94,18 +94,16 @@ bool names_expire(struct names *all, struct upload *u, uint64_t version);
 
 /* --- launches --- */
 
-/* Start a launch of NAME, and return its number. One of the next three functions must end it. */
+/* Start a launch of NAME, and return its number. names_end must end it. */
 uint64_t names_begin(struct names *all, const char *name);
-/* End launch NUMBER, which was accepted. Remove NAME.error, unless a newer launch has ended. */
-void names_accepted(struct names *all, const char *name, uint64_t number);
 /*
- * End launch NUMBER, which was refused. Make ERROR the text of NAME.error, unless a newer launch
- * has ended.
+ * End launch NUMBER; NUMBER is 0 if it has no result. Unless a newer launch has ended, make ERROR
+ * the text of NAME.error. If ERROR is NULL, the launch was accepted, so remove NAME.error.
  */
-void names_refused(struct names *all, const char *name, uint64_t number, const char *error,
-		   struct file_owner owner);
-/* End a launch of NAME that has no result. */
-void names_abandoned(struct names *all, const char *name);
+void names_end(struct names *all, const char *name, uint64_t number, const char *error,
+	       struct file_owner owner);
+/* Explain in NAME.error why NAME is not launched. */
+void names_explain(struct names *all, const char *name, const char *error, struct file_owner owner);
 
 struct name_error {
 	char *text; /* malloc'ed */

@@ -46,7 +46,7 @@ static void assert_error(const struct fixture *f, const char *name, const char *
 
 static void refuse(struct fixture *f, const char *name, const char *text)
 {
-	names_refused(f->names, name, names_begin(f->names, name), text, us);
+	names_explain(f->names, name, text, us);
 }
 
 static void test_newest_launch_decides(void **state)
@@ -57,17 +57,17 @@ static void test_newest_launch_decides(void **state)
 
 	assert_true(second > first);
 	/* The reply to the second launch arrives first. */
-	names_refused(all, "x.yaml", second, "bad", us);
-	names_accepted(all, "x.yaml", first);
+	names_end(all, "x.yaml", second, "bad", us);
+	names_end(all, "x.yaml", first, NULL, us);
 	assert_error(f, "x.yaml", "bad\n");
 	third = names_begin(all, "x.yaml");
-	names_accepted(all, "x.yaml", names_begin(all, "x.yaml"));
+	names_end(all, "x.yaml", names_begin(all, "x.yaml"), NULL, us);
 	assert_error(f, "x.yaml", NULL);
-	names_refused(all, "x.yaml", third, "bad", us);
+	names_end(all, "x.yaml", third, "bad", us);
 	assert_error(f, "x.yaml", NULL);
 	refuse(f, "x.yaml", "worse");
 	names_begin(all, "x.yaml");
-	names_abandoned(all, "x.yaml");
+	names_end(all, "x.yaml", 0, NULL, us);
 	assert_error(f, "x.yaml", "worse\n");
 	assert_int_equal(names_remove_error(all, "x.yaml"), 0);
 	assert_int_equal(names_remove_error(all, "x.yaml"), -ENOENT);
@@ -164,7 +164,7 @@ static void test_loss(void **state)
 			assert_int_equal(loss.writer, lost ? writer : 0);
 			if (lost) {
 				assert_string_equal(loss.name, "x.yaml");
-				names_refused(f->names, loss.name, loss.number, "lost", us);
+				names_end(f->names, loss.name, loss.number, "lost", us);
 			}
 			assert_error(f, "x.yaml", lost ? "lost\n" : NULL);
 			assert_int_equal(upload_look(u, &w).is_lost, lost);
