@@ -356,7 +356,6 @@ static void file_on_write(struct fs *fs, fuse_req_t req, struct node *node, cons
 		off = (off_t)upload_look(h->upload, &h->writer).size;
 	err = upload_write(h->upload, &h->writer, buf, size, off);
 	if (err) {
-		launch_show_flaw(h->s, h->upload, &h->writer, h->owner);
 		fuse_reply_err(req, -err);
 		return;
 	}

@@ -321,15 +321,6 @@ static void launch_refuse(struct submit *s, const char *name, int flaw, struct f
 	names_explain(s->names, name, text, owner);
 }
 
-void launch_show_flaw(struct submit *s, struct upload *u, struct upload_writer *w,
-		      struct file_owner owner)
-{
-	char name[NAME_MAX + 1];
-
-	if (names_of(s->names, u, name) && spec_name_submits(name))
-		launch_refuse(s, name, upload_look(u, w).flaw, owner);
-}
-
 /*
  * If NAME is not a submitting name, explain in NAME.error that nothing was launched, because the
  * user may expect a job. Temporary names of editors get no such error.

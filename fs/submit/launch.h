@@ -38,7 +38,3 @@ void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t 
 		    uint64_t ticket);
 /* Answer a rename or unlink, but not with EINVAL, which mv would explain wrongly. */
 void launch_reply_rename(struct submit *s, uint64_t ticket, int err);
-
-/* If U has a submitting name, explain in NAME.error why W's contents are incomplete. */
-void launch_show_flaw(struct submit *s, struct upload *u, struct upload_writer *w,
-		      struct file_owner owner);
