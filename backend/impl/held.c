@@ -250,7 +250,8 @@ static void rest(struct held_entry *e)
 }
 
 /* See records_set_part. */
-static char *hold_part(void *data, const struct record *r, const struct spec_head *next)
+static char *hold_part(void *data, const struct record *r, const struct spec_head *next,
+		       enum record_part part)
 {
 	const struct held *h = data;
 	struct held_entry *e;

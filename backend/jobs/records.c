@@ -407,7 +407,7 @@ static struct spec_head *render(struct record *r, const struct records_request *
 
 		free(take_ptr(next->more->parts[i]));
 		if (part->fn)
-			next->more->parts[i] = part->fn(part->data, r, next);
+			next->more->parts[i] = part->fn(part->data, r, next, (enum record_part)i);
 	}
 	if (q->change.plan)
 		set_part(next, RECORD_PLAN, q->change.plan);

@@ -29,7 +29,8 @@ void records_show(struct records *rs, const char *key, bool shown);
  * R's PART, malloc'ed. NULL keeps the part on disk, and "" removes it. NEXT is the head that will
  * be written.
  */
-typedef char *(*record_part_fn)(void *data, const struct record *r, const struct spec_head *next);
+typedef char *(*record_part_fn)(void *data, const struct record *r, const struct spec_head *next,
+				enum record_part part);
 void records_set_part(struct records *rs, enum record_part part, record_part_fn fn, void *data);
 
 /*

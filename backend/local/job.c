@@ -706,25 +706,15 @@ static struct local_job *job_of(struct local_jobs *jobs, const struct record *en
 	return job && local_record_entry(job->record) == entry ? job : NULL;
 }
 
-static char *part_of(struct local_jobs *jobs, const struct record *entry,
-		     const struct spec_head *next, enum record_part part)
+static char *part_of(void *data, const struct record *entry, const struct spec_head *next,
+		     enum record_part part)
 {
-	struct local_job *job = job_of(jobs, entry);
+	struct local_job *job = job_of(data, entry);
 
 	/* After a refused launch, the record must not have these parts. */
 	if (next->state == RECORD_HELD || next->state == RECORD_NEVER)
 		return text_copy("");
 	return job ? local_record_part(job->record, part) : NULL;
-}
-
-static char *plan_part(void *data, const struct record *entry, const struct spec_head *next)
-{
-	return part_of(data, entry, next, RECORD_PLAN);
-}
-
-static char *snapshot_part(void *data, const struct record *entry, const struct spec_head *next)
-{
-	return part_of(data, entry, next, RECORD_SNAPSHOT);
 }
 
 static void on_rewritten(void *data, struct record *entry, int err)
@@ -745,8 +735,8 @@ struct local_jobs *local_jobs_new(struct backend *b, struct group *group,
 	jobs->limits = *limits;
 	jobs->tasks = tasks_new(b->loop, group);
 	jobs->replicas = local_replicas_new(b->loop, jobs->tasks, b->config.grace_ms);
-	records_set_part(b->records, RECORD_PLAN, plan_part, jobs);
-	records_set_part(b->records, RECORD_SNAPSHOT, snapshot_part, jobs);
+	records_set_part(b->records, RECORD_PLAN, part_of, jobs);
+	records_set_part(b->records, RECORD_SNAPSHOT, part_of, jobs);
 	records_set_written(b->records, on_rewritten, jobs);
 	return jobs;
 }

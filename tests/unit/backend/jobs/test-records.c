@@ -40,7 +40,8 @@ static void on_loaded(void *data, int err, const char *text)
 	note("loaded %d%s", err, text && strstr(text, "move ") ? ", with what to do" : "");
 }
 
-static char *hold_of(void *data, const struct record *r, const struct spec_head *next)
+static char *hold_of(void *data, const struct record *r, const struct spec_head *next,
+		     enum record_part part)
 {
 	return text_copy(next->state == RECORD_HELD ? "{\"hold\":true}" : "");
 }
