@@ -255,7 +255,11 @@ const struct spec_job *backend_job_by_uid(struct backend *b, const char *uid)
 void backend_jobs(struct backend *b, enum backend_place place, const struct spec_job ***ret,
 		  size_t *ret_n)
 {
-	store_list(b->store, place, ret, ret_n);
+	struct store_jobs jobs;
+
+	store_list(b->store, place, &jobs);
+	*ret = jobs.v;
+	*ret_n = jobs.n;
 }
 
 int64_t backend_changed(struct backend *b, enum backend_place place)
@@ -372,7 +376,8 @@ int backend_text(struct backend *b, const struct spec_job *job, enum backend_tex
 {
 	lock_assert_none();
 	if (job->held)
-		return held_text(b->config.state_dir, job, which, ret, ret_len);
+		return record_file_read_rest(b->config.state_dir, job->uid,
+					     which == BACKEND_MANIFEST, ret, ret_len);
 	return b->ops->text(b, job, which, ret, ret_len);
 }
 
@@ -429,14 +434,11 @@ void backend_info(struct backend *b, FILE *out)
 static void print_jobs(struct backend *b, FILE *out)
 {
 	size_t count[SPEC_N_STATES] = {0};
-	const struct spec_job **jobs cleanup_free = NULL;
-	size_t n;
+	cleanup_jobs struct store_jobs jobs;
 
-	store_list(b->store, BACKEND_JOBS, &jobs, &n);
-	for (size_t i = 0; i < n; i++) {
-		count[jobs[i]->state]++;
-		spec_job_unref(jobs[i]);
-	}
+	store_list(b->store, BACKEND_JOBS, &jobs);
+	for (size_t i = 0; i < jobs.n; i++)
+		count[jobs.v[i]->state]++;
 	print_metric_head(out, "jobs", "gauge", "Jobs in jobs/ by state");
 	for (size_t i = 0; i < SPEC_N_STATES; i++)
 		fprintf(out, "kxfs_jobs{state=\"%s\"} %zu\n", spec_state_name((enum spec_state)i),
@@ -505,20 +507,18 @@ struct spec_queue_view *backend_queue(struct backend *b, const char *name)
 
 void backend_queue_jobs(struct backend *b, const char *name, struct backend_queue_jobs *ret)
 {
-	const struct spec_job **jobs cleanup_free = NULL;
-	size_t n = 0;
+	cleanup_jobs struct store_jobs jobs;
 
-	store_list(b->store, BACKEND_JOBS, &jobs, &n);
+	store_list(b->store, BACKEND_JOBS, &jobs);
 	*ret = (struct backend_queue_jobs){.changed = store_changed(b->store, BACKEND_JOBS)};
-	for (size_t i = 0; i < n; i++) {
-		const struct spec_job *job = jobs[i];
+	for (size_t i = 0; i < jobs.n; i++) {
+		const struct spec_job *job = jobs.v[i];
 
-		if (streq(job->queue, name)) {
-			ret->pending += job->state == SPEC_SUBMITTED || job->state == SPEC_PENDING;
-			ret->running += job->state == SPEC_RUNNING;
-			ret->changed = max_of(ret->changed, job->changed);
-		}
-		spec_job_unref(job);
+		if (!streq(job->queue, name))
+			continue;
+		ret->pending += job->state == SPEC_SUBMITTED || job->state == SPEC_PENDING;
+		ret->running += job->state == SPEC_RUNNING;
+		ret->changed = max_of(ret->changed, job->changed);
 	}
 }
 
@@ -526,18 +526,15 @@ int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *
 {
 	struct spec_queue_view *queue = backend_queue(b, name);
 	struct spec_cluster_queue_view *cluster = NULL;
-	const struct spec_job **all cleanup_free = NULL;
+	cleanup_jobs struct store_jobs all = {0};
 	struct backend_queue_jobs jobs;
-	size_t n;
 
 	if (!queue)
 		return -ENOENT;
 	if (b->ops->queue_text) {
 		spec_queue_view_unref(queue);
-		store_list(b->store, BACKEND_JOBS, &all, &n);
-		b->ops->queue_text(b, all, n, ret, ret_len);
-		for (size_t i = 0; i < n; i++)
-			spec_job_unref(all[i]);
+		store_list(b->store, BACKEND_JOBS, &all);
+		b->ops->queue_text(b, all.v, all.n, ret, ret_len);
 		return 0;
 	}
 	if (queue->local)

@@ -434,12 +434,6 @@ static void on_launched(void *data, const struct backend_result *result)
 	launch_ended(data, result->err, result->text);
 }
 
-int held_text(const char *state_dir, const struct spec_job *job, enum backend_text which,
-	      char **ret, size_t *ret_len)
-{
-	return record_file_read_rest(state_dir, job->uid, which == BACKEND_MANIFEST, ret, ret_len);
-}
-
 static void read_work(void *data)
 {
 	struct held_entry *e = data;

@@ -5,7 +5,7 @@
  * does not know yet whether they were launched.
  *
  * This object receives all requests before the implementation does. All functions run on the I/O
- * thread, except held_text.
+ * thread.
  */
 #pragma once
 
@@ -64,7 +64,3 @@ void held_answered(struct held *h, struct record *r, const struct held_answer *a
 void held_changed(struct held *h, const struct spec_job *old, const struct spec_job *now);
 /* After the implementation's stop: stop launching. Call FN(DATA) once nothing is in progress. */
 void held_stop(struct held *h, loop_fn fn, void *data);
-
-/* Like backend_text, for a held job. Any thread. */
-int held_text(const char *state_dir, const struct spec_job *job, enum backend_text which,
-	      char **ret, size_t *ret_len);

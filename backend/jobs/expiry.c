@@ -45,23 +45,6 @@ void expiry_now(struct expiry *x)
 	check_in(x, 0);
 }
 
-struct jobs {
-	const struct spec_job **v;
-	size_t n;
-};
-
-static void jobs_clear(struct jobs *jobs)
-{
-	for (size_t i = 0; i < jobs->n; i++)
-		spec_job_unref(jobs->v[i]);
-	free(jobs->v);
-}
-
-static void list(struct expiry *x, enum backend_place place, struct jobs *ret)
-{
-	store_list(x->config.store, place, &ret->v, &ret->n);
-}
-
 static bool is_busy(const struct expiry *x)
 {
 	return x->config.is_busy(x->config.data);
@@ -77,7 +60,7 @@ static bool may_go(const struct expiry *x, const struct spec_job *job)
  * history_keep. If RETIRES is true, JOBS are all jobs in jobs/. Move those whose ttl has passed to
  * history/. Return the time in ms until the next of JOBS is due, but at most about a minute.
  */
-static unsigned remove_old(struct expiry *x, const struct jobs *jobs, bool retires)
+static unsigned remove_old(struct expiry *x, const struct store_jobs *jobs, bool retires)
 {
 	int64_t next = SELDOM_MS * INT64_C(1000000);
 	int64_t now = loop_time_ns();
@@ -105,7 +88,8 @@ static unsigned remove_old(struct expiry *x, const struct jobs *jobs, bool retir
  * longest time, or NULL. If LOST is false, consider only jobs that the archive does not lack. If
  * LOST is true, consider only jobs that it lacks because it is not available.
  */
-static const struct spec_job *oldest(const struct expiry *x, const struct jobs *jobs, bool lost)
+static const struct spec_job *oldest(const struct expiry *x, const struct store_jobs *jobs,
+				     bool lost)
 {
 	const struct spec_job *found = NULL;
 
@@ -124,13 +108,13 @@ static const struct spec_job *oldest(const struct expiry *x, const struct jobs *
 }
 
 /* Remove the output of only one job, because the freed space is known only afterwards. */
-static void make_room(struct expiry *x, const struct jobs *history)
+static void make_room(struct expiry *x, const struct store_jobs *history)
 {
-	cleanup(jobs_clear) struct jobs jobs = {0};
+	cleanup_jobs struct store_jobs jobs = {0};
 	const struct spec_job *job = oldest(x, history, false);
 
 	if (!job)
-		list(x, BACKEND_JOBS, &jobs);
+		store_list(x->config.store, BACKEND_JOBS, &jobs);
 	for (int lost = 0; lost < 2 && !job; lost++) {
 		job = lost ? oldest(x, history, true) : NULL;
 		job = job ? job : oldest(x, &jobs, lost);
@@ -173,16 +157,16 @@ void expiry_dropped(struct expiry *x, const char *id, int err)
 static void check(void *data)
 {
 	struct expiry *x = data;
-	cleanup(jobs_clear) struct jobs history = {0}, shown = {0};
+	cleanup_jobs struct store_jobs history = {0}, shown = {0};
 	unsigned next;
 
 	check_in(x, SELDOM_MS);
 	if (is_busy(x))
 		return;
-	list(x, BACKEND_HISTORY, &history);
+	store_list(x->config.store, BACKEND_HISTORY, &history);
 	next = remove_old(x, &history, false);
 	if (x->config.retire) {
-		list(x, BACKEND_JOBS, &shown);
+		store_list(x->config.store, BACKEND_JOBS, &shown);
 		next = min_of(next, remove_old(x, &shown, true));
 	}
 	if (output_bytes(x->config.output) <= x->config.spool_limit)

@@ -441,16 +441,21 @@ const struct spec_job *store_get_uid(struct store *store, const char *uid)
 	return e ? spec_job_ref(e->job) : NULL;
 }
 
-void store_list(struct store *store, enum backend_place place, const struct spec_job ***ret,
-		size_t *ret_n)
+void store_list(struct store *store, enum backend_place place, struct store_jobs *ret)
 {
 	const struct store_place *p = &store->place[place];
 
 	lock_scope(&store->lock);
-	*ret = new0_n(const struct spec_job *, p->n);
-	*ret_n = p->n;
+	*ret = (struct store_jobs){new0_n(const struct spec_job *, p->n), p->n};
 	for (size_t i = 0; i < p->n; i++)
-		(*ret)[i] = spec_job_ref(p->list[i]->job);
+		ret->v[i] = spec_job_ref(p->list[i]->job);
+}
+
+void store_jobs_clear(struct store_jobs *jobs)
+{
+	for (size_t i = 0; i < jobs->n; i++)
+		spec_job_unref(jobs->v[i]);
+	free(jobs->v);
 }
 
 size_t store_count(struct store *store, enum backend_place place)

@@ -22,6 +22,12 @@ struct store_events {
 	void *data;
 };
 
+/* A list of references to snapshots. Plain data. */
+struct store_jobs {
+	const struct spec_job **v;
+	size_t n;
+};
+
 struct store *store_new(const struct store_events *events);
 void store_free(struct store *store);
 
@@ -44,8 +50,9 @@ void store_remove(struct store *store, const char *uid);
  */
 const struct spec_job *store_get(struct store *store, enum backend_place place, const char *id);
 const struct spec_job *store_get_uid(struct store *store, const char *uid);
-void store_list(struct store *store, enum backend_place place, const struct spec_job ***ret,
-		size_t *ret_n);
+void store_list(struct store *store, enum backend_place place, struct store_jobs *ret);
+void store_jobs_clear(struct store_jobs *jobs);
+#define cleanup_jobs cleanup(store_jobs_clear)
 size_t store_count(struct store *store, enum backend_place place);
 int64_t store_changed(struct store *store, enum backend_place place);
 uint64_t store_revision(struct store *store, enum backend_place place);

@@ -68,18 +68,16 @@ static void put(const char *id, const char *uid, int64_t created, const char *ph
 
 static void expect_list(enum backend_place place, const char *ids)
 {
-	const struct spec_job **jobs;
+	struct store_jobs jobs;
 	char got[1024] = "";
-	size_t n;
 
-	store_list(store, place, &jobs, &n);
-	assert_int_equal(n, store_count(store, place));
-	for (size_t i = 0; i < n; i++) {
-		strcat(got, jobs[i]->id);
+	store_list(store, place, &jobs);
+	assert_int_equal(jobs.n, store_count(store, place));
+	for (size_t i = 0; i < jobs.n; i++) {
+		strcat(got, jobs.v[i]->id);
 		strcat(got, " ");
-		spec_job_unref(jobs[i]);
 	}
-	free(jobs);
+	store_jobs_clear(&jobs);
 	assert_string_equal(got, ids);
 }
 
@@ -258,17 +256,14 @@ static atomic_uint wrong;
 static void *reader(void *data)
 {
 	while (atomic_load(&reading)) {
-		const struct spec_job **jobs;
-		size_t n;
+		struct store_jobs jobs;
 
-		store_list(store, BACKEND_JOBS, &jobs, &n);
-		for (size_t i = 0; i < n; i++) {
-			if (i > 0 && jobs[i - 1]->created > jobs[i]->created)
+		store_list(store, BACKEND_JOBS, &jobs);
+		for (size_t i = 1; i < jobs.n; i++) {
+			if (jobs.v[i - 1]->created > jobs.v[i]->created)
 				atomic_fetch_add(&wrong, 1);
 		}
-		for (size_t i = 0; i < n; i++)
-			spec_job_unref(jobs[i]);
-		free(jobs);
+		store_jobs_clear(&jobs);
 		spec_job_unref(store_get(store, BACKEND_HISTORY, "job-7"));
 		spec_job_unref(store_get_uid(store, "uid-9"));
 	}
