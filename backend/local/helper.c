@@ -259,48 +259,35 @@ bool helper_usage_is_sane(const struct task_usage *u)
 	       is_figure(u->samples) && u->first > 0 && u->last >= u->first;
 }
 
-/* Parse TEXT, the line of usage of end_text, or "". Return false if TEXT is damaged. */
-static bool read_used(const char *text, struct task_usage *ret)
-{
-	struct task_usage u = {0};
-	int end = 0;
-
-	*ret = u;
-	if (!*text)
-		return true;
-	if (sscanf(text,
-		   USED " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64
-			" %" SCNd64 " %n",
-		   &u.cpu_us, &u.cpu_now, &u.memory_now, &u.memory_peak, &u.samples, &u.first,
-		   &u.last, &end) != 7 ||
-	    text[end] || !helper_usage_is_sane(&u))
-		return false;
-	*ret = u;
-	return true;
-}
-
 int helper_end_read(const char *dir, const char *name, struct task_end *ret,
 		    struct task_usage *ret_usage)
 {
 	cleanup_free char *path = text_print("%s/" HELPER_DIR "/%s", dir, name);
 	cleanup_free char *text = NULL;
 	struct task_end e = {0};
-	int how, why, end = 0;
+	struct task_usage u = {0};
+	int how, why, n, end = 0;
 	size_t len;
 	int err = file_read(path, END_ROOM, &text, &len);
 
 	if (err < 0)
 		return err;
-	if (sscanf(text, "1 %d %d %d %d %d %d %d %d %" SCNd64 " %" SCNd64 " %n", &how, &why, &e.err,
-		   &e.exit_code, &e.sig, &e.lost, &e.late, &e.left, &e.started, &e.finished,
-		   &end) != 10 ||
+	/* N is 10 without the line of usage, and 17 with it. */
+	n = sscanf(text,
+		   "1 %d %d %d %d %d %d %d %d %" SCNd64 " %" SCNd64 " %n" USED " %" SCNd64
+		   " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %n",
+		   &how, &why, &e.err, &e.exit_code, &e.sig, &e.lost, &e.late, &e.left, &e.started,
+		   &e.finished, &end, &u.cpu_us, &u.cpu_now, &u.memory_now, &u.memory_peak,
+		   &u.samples, &u.first, &u.last, &end);
+	if ((n != 10 && (n != 17 || !helper_usage_is_sane(&u))) || text[end] ||
 	    how < TASK_NOT_STARTED || how > TASK_KILLED || why < TASK_HELPER || why > TASK_SEARCH ||
 	    e.exit_code < -1 || e.exit_code > 255 || e.sig < 0 || e.sig > 127 || e.started < 0 ||
-	    e.finished < 0 || !read_used(text + end, ret_usage))
+	    e.finished < 0)
 		return -EINVAL;
 	e.how = (enum task_how)how;
 	e.why = (enum task_why)why;
 	*ret = e;
+	*ret_usage = u;
 	return 0;
 }
 
