@@ -50,43 +50,34 @@ static void set_defaults(struct options *o)
 
 /* --- generic options of mount(8), for use in fstab --- */
 
-/* passed to the kernel */
-static const char *const generic_kernel[] = {
-	"async", "atime", "dirsync", "exec", "noatime", "noexec", "sync",
+/* kxfs passes the first GENERIC_KERNEL options to the kernel, and ignores the others. */
+#define GENERIC_KERNEL 7
+static const char *const generic[] = {
+	"async",	 "atime",    "dirsync",	   "exec",	  "noatime",
+	"noexec",	 "sync",     "auto",	   "comment",	  "defaults",
+	"dev",		 "diratime", "fsname",	   "group",	  "lazytime",
+	"loud",		 "_netdev",  "noauto",	   "nodev",	  "nodiratime",
+	"nofail",	 "nogroup",  "nolazytime", "noowner",	  "norelatime",
+	"nostrictatime", "nosuid",   "nouser",	   "nousers",	  "owner",
+	"relatime",	 "rw",	     "silent",	   "strictatime", "subtype",
+	"suid",		 "user",     "users",
 };
-
-/* accepted and ignored */
-static const char *const generic_ignored[] = {
-	"auto",	      "comment",     "defaults",   "dev",	    "diratime",
-	"fsname",     "group",	     "lazytime",   "loud",	    "_netdev",
-	"noauto",     "nodev",	     "nodiratime", "nofail",	    "nogroup",
-	"nolazytime", "noowner",     "norelatime", "nostrictatime", "nosuid",
-	"nouser",     "nousers",     "owner",	   "relatime",	    "rw",
-	"silent",     "strictatime", "subtype",	   "suid",	    "user",
-	"users",
-};
-
-static bool has_word(const char *const *words, size_t n, const char *word)
-{
-	for (size_t i = 0; i < n; i++)
-		if (streq(words[i], word))
-			return true;
-	return false;
-}
 
 /* Set WORD, which is NAME or NAME=VALUE. Return false if NAME is not a generic option. */
 static bool set_generic(struct options *o, const char *word, const char *name)
 {
 	const char *old = o->mount_options;
+	size_t i = 0;
 
 	if (strncasecmp(word, "x-", 2) == 0)
 		return true;
 	if (streq(word, "rw"))
 		o->read_only = false;
-	if (!has_word(generic_kernel, array_size(generic_kernel), name))
-		return has_word(generic_ignored, array_size(generic_ignored), name);
-	text_set(&o->mount_options, "%s%s%s", old, old[0] ? "," : "", name);
-	return true;
+	while (i < array_size(generic) && !streq(generic[i], name))
+		i++;
+	if (i < GENERIC_KERNEL)
+		text_set(&o->mount_options, "%s%s%s", old, old[0] ? "," : "", name);
+	return i < array_size(generic);
 }
 
 /* Refuse the option WORD. If NEAR is not NULL, suggest it, with dashes if WORD has them. */
@@ -172,8 +163,7 @@ static size_t run_option_names(const struct spec_kinds *kinds, const char **ret,
 
 static int unknown_word(const struct options *o, const char *word, char **ret_text)
 {
-	const char *words[OPTIONS_MAX + array_size(generic_kernel) + array_size(generic_ignored) +
-			  RUN_OPTIONS_MAX + 1];
+	const char *words[OPTIONS_MAX + array_size(generic) + RUN_OPTIONS_MAX + 1];
 	cleanup_free char *given = text_print("-o %s", word);
 	size_t n = 0;
 
@@ -185,10 +175,8 @@ static int unknown_word(const struct options *o, const char *word, char **ret_te
 	for (const struct option_def *d = option_table; d->help; d++)
 		if (!d->letter)
 			words[n++] = d->name;
-	for (size_t i = 0; i < array_size(generic_kernel); i++)
-		words[n++] = generic_kernel[i];
-	for (size_t i = 0; i < array_size(generic_ignored); i++)
-		words[n++] = generic_ignored[i];
+	for (size_t i = 0; i < array_size(generic); i++)
+		words[n++] = generic[i];
 	n += run_option_names(&o->kinds, words + n, array_size(words) - 1 - n);
 	words[n] = NULL;
 	return refuse_option(given, spec_suggest(word, words), ret_text);
