@@ -11,55 +11,39 @@
 #include "backend/base/file.h"
 #include "fs/submit/writer.h"
 
-/* Return the text after "KEY:" and blanks, or NULL. */
-static const char *writer_line(const char *text, const char *key)
+/* Set *RET to the number after KEY in TEXT. Return false if there is none. */
+static bool writer_number(const char *text, const char *key, int base, uint64_t *ret)
 {
-	size_t len = strlen(key);
-
-	for (const char *p = text; p; p = strchr(p, '\n')) {
-		if (*p == '\n')
-			p++;
-		if (strncmp(p, key, len) == 0 && p[len] == ':') {
-			p += len + 1;
-			return p + strspn(p, " \t");
-		}
-	}
-	return NULL;
-}
-
-static bool writer_number(const char *text, int base, uint64_t *ret)
-{
+	const char *at = strstr(text, key);
 	char *end;
 
-	if (!text || *text < '0' || *text > '9')
+	if (!at)
 		return false;
-	errno = 0;
-	*ret = strtoull(text, &end, base);
-	return errno == 0 && (*end == '\n' || *end == ' ' || *end == '\t' || *end == '\0');
+	at += strlen(key);
+	*ret = strtoull(at, &end, base);
+	return end > at;
 }
 
 pid_t writer_parse_tgid(const char *status)
 {
 	uint64_t pid;
 
-	if (!writer_number(writer_line(status, "Tgid"), 10, &pid) || pid > INT32_MAX)
-		return 0;
-	return (pid_t)pid;
+	return writer_number(status, "\nTgid:", 10, &pid) && pid <= INT32_MAX ? (pid_t)pid : 0;
 }
 
 bool writer_parse_exec(const char *status)
 {
 	uint64_t kib;
 
-	return writer_number(writer_line(status, "VmExe"), 10, &kib) && kib == 0;
+	return writer_number(status, "\nVmExe:", 10, &kib) && kib == 0;
 }
 
 int writer_parse_fdinfo(const char *text, struct writer_fd *ret)
 {
 	uint64_t flags;
 
-	if (!writer_number(writer_line(text, "flags"), 8, &flags) ||
-	    !writer_number(writer_line(text, "ino"), 10, &ret->ino))
+	if (!writer_number(text, "\nflags:", 8, &flags) ||
+	    !writer_number(text, "\nino:", 10, &ret->ino))
 		return -EINVAL;
 	ret->writable = (flags & O_ACCMODE) != O_RDONLY && !(flags & O_PATH);
 	return 0;
