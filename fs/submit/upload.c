@@ -233,7 +233,8 @@ static int check_bounds(struct upload *u, struct upload_writer *w, uint64_t size
 	const struct content *c = content_of(u, w);
 	bool copied = is_copied(slot_to_change(u, w));
 
-	if (size <= c->size && !copied)
+	/* To empty a file needs no memory. */
+	if (size == 0 || (size <= c->size && !copied))
 		return 0;
 	if (size > c->size && u->named == UPLOAD_SUBMITS) {
 		if (size > SPEC_MAX_FILE)

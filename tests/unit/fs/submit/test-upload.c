@@ -175,6 +175,36 @@ static void test_memory(void **state)
 		unmade(f, u[i]);
 }
 
+/* An open with O_TRUNC empties the file even if there is no memory for anything else. */
+static void test_memory_for_nothing(void **state)
+{
+	struct fixture *f = *state;
+	const struct stat st[] = {{.st_mode = 0644, .st_size = UPLOADS_MAX_MEMORY / 2},
+				  {.st_mode = 0644, .st_size = UPLOADS_MAX_MEMORY / 2 - 4}};
+	struct upload *u = made(f, "x.yaml"), *large[2];
+	struct upload_writer grows = {0}, empties = {0};
+
+	upload_add_writer(u, &grows, 1, 0, false);
+	upload_add_writer(u, &empties, 2, 0, false);
+	assert_int_equal(upload_write(u, &grows, "abc", 3, 0), 0);
+	for (size_t i = 0; i < array_size(large); i++) {
+		large[i] = upload_found(f->all, "large", &st[i], CONTENT_FOUND);
+		lock_take(&f->lock);
+		upload_set_name(large[i], "large");
+		lock_drop(&f->lock);
+		assert_int_equal(upload_open(large[i], false), -EAGAIN);
+	}
+	/* The room of growing contents doubles, here beyond the limit. */
+	assert_int_equal(upload_write(u, &grows, "d", 1, 3), 0);
+	assert_int_equal(upload_truncate(u, &empties, 0), 0);
+	assert_int_equal(upload_look(u, &empties).size, 0);
+	upload_remove_writer(u, &grows);
+	upload_remove_writer(u, &empties);
+	for (size_t i = 0; i < array_size(large); i++)
+		unmade(f, large[i]);
+	unmade(f, u);
+}
+
 /*
  * A hole contains zeros, whatever was there before. Each change creates a new version. A truncated
  * file is recognizable.
@@ -519,6 +549,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_bounds, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_memory_for_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_content, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_replaces_before_it_is_saved, setup, teardown),
