@@ -114,28 +114,27 @@ size_t merge_keys_parse(struct merge_keys *keys, const char *text, size_t len)
 
 /* Iterates over the lines of a record. A '\r' that is not followed by '\n' also ends a line. */
 struct merge_lines {
-	const char *buf;
-	size_t len;
-	size_t at;    /* where the next line begins */
-	size_t whole; /* offset after the next '\n', or LEN; merge_line sets it */
+	const char *at; /* where the next line begins */
+	const char *end;
+	/* After the next '\n', and after the next such '\r'; END if there is none. */
+	const char *nl, *cr;
 };
 
-/* Move AT to the next line, and return it. */
-static size_t merge_line(struct merge_lines *l)
+static const char *merge_after(const char *at, const char *end, char c)
 {
-	if (l->at >= l->whole) {
-		const char *nl = memchr(l->buf + l->at, '\n', l->len - l->at);
+	const char *found = memchr(at, c, (size_t)(end - at));
 
-		l->whole = nl ? (size_t)(nl - l->buf) + 1 : l->len;
-	}
-	while (l->at < l->whole) {
-		const char *cr = memchr(l->buf + l->at, '\r', l->whole - l->at);
+	return found ? found + 1 : end;
+}
 
-		l->at = cr ? (size_t)(cr - l->buf) + 1 : l->whole;
-		if (cr && l->at < l->len && l->buf[l->at] != '\n')
-			break;
-	}
-	return l->at;
+/* Move AT to the next line, and return it. */
+static const char *merge_line(struct merge_lines *l)
+{
+	if (l->at >= l->nl)
+		l->nl = merge_after(l->at, l->end, '\n');
+	while (l->cr < l->end && (l->cr <= l->at || *l->cr == '\n'))
+		l->cr = merge_after(l->cr, l->end, '\r');
+	return l->at = min_of(l->nl, l->cr);
 }
 
 struct merge_record merge_next(const struct merge_record *last, uint32_t log, const struct chunk *p,
@@ -197,148 +196,6 @@ static void merge_stamp(struct merge_window *w, const struct merge_style *style,
 	merge_emit(w, stamp, STAMP);
 }
 
-/* --- many short lines --- */
-
-/*
- * Find all line ends in a block at the same time, and copy lines in steps of a fixed length.
- * Calling memchr and memcpy for each line would take three times as long.
- */
-#define MERGE_STEP  16 /* bytes that are compared, or copied, in one step */
-#define MERGE_BLOCK 64 /* bytes of a block */
-
-typedef uint8_t merge_bytes __attribute__((vector_size(MERGE_STEP)));
-
-/* Return a mask with one bit for each byte of V. Each byte must be 0 or 255. */
-static inline uint64_t merge_bits(merge_bytes v)
-{
-#ifdef __SSE2__
-	typedef char chars __attribute__((vector_size(MERGE_STEP)));
-
-	return (uint64_t)(unsigned)__builtin_ia32_pmovmskb128((chars)v);
-#else
-	uint64_t bits = 0;
-
-	for (unsigned i = 0; i < MERGE_STEP; i++)
-		bits |= (uint64_t)(v[i] & 1) << i;
-	return bits;
-#endif
-}
-
-static inline merge_bytes merge_load(const char *at)
-{
-	merge_bytes v;
-
-	memcpy(&v, at, sizeof(v));
-	return v;
-}
-
-/* Return a mask of the bytes in BLOCK that end a line. At least one more byte must follow BLOCK. */
-static inline uint64_t merge_ends(const char *block)
-{
-	uint64_t nl = 0, cr = 0;
-	merge_bytes any = {0};
-
-	for (unsigned i = 0; i < MERGE_BLOCK; i += MERGE_STEP) {
-		merge_bytes v = merge_load(block + i);
-
-		nl |= merge_bits((merge_bytes)(v == '\n')) << i;
-		any |= (merge_bytes)(v == '\r');
-	}
-	if (merge_bits(any) == 0)
-		return nl;
-	for (unsigned i = 0; i < MERGE_BLOCK; i += MERGE_STEP)
-		cr |= merge_bits((merge_bytes)(merge_load(block + i) == '\r')) << i;
-	return nl | (cr & ~(nl >> 1 | (uint64_t)(block[MERGE_BLOCK] == '\n') << 63));
-}
-
-/* A prefix. The unused bytes after it allow code to copy whole steps. */
-struct merge_prefix {
-	size_t len;
-	char text[MERGE_PREFIX_MAX + MERGE_STEP];
-};
-
-/* The fields of merge_window and merge_lines that merge_run changes. */
-struct merge_run {
-	const char *line; /* the next line */
-	char *out, *out_end;
-	uint64_t skip;
-};
-
-/* Drop the next line, which ends before NEXT. Return false if a part of it must be kept. */
-static inline bool merge_drop_line(struct merge_run *run, const struct merge_prefix *prefix,
-				   const char *next)
-{
-	uint64_t n = prefix->len + (uint64_t)(next - run->line);
-
-	if (run->skip < n)
-		return false;
-	run->skip -= n;
-	run->line = next;
-	return true;
-}
-
-/*
- * Copy the next line, which ends before NEXT, with its prefix. At least MERGE_BLOCK bytes of the
- * buffer must follow NEXT. Return false if OUT has no space.
- */
-static inline bool merge_copy_line(struct merge_run *run, const struct merge_prefix *prefix,
-				   const char *next)
-{
-	size_t n = (size_t)(next - run->line);
-
-	/* Whole steps may write more bytes than the line has. */
-	if ((size_t)(run->out_end - run->out) < prefix->len + n + 2 * MERGE_STEP)
-		return false;
-	memcpy(run->out, prefix->text, MERGE_STEP);
-	for (size_t i = MERGE_STEP; i < prefix->len; i += MERGE_STEP)
-		memcpy(run->out + i, prefix->text + i, MERGE_STEP);
-	run->out += prefix->len;
-	memcpy(run->out, run->line, 2 * MERGE_STEP);
-	for (size_t i = 2 * MERGE_STEP; i < n; i += MERGE_STEP)
-		memcpy(run->out + i, run->line + i, MERGE_STEP);
-	run->out += n;
-	run->line = next;
-	return true;
-}
-
-typedef bool (*merge_line_fn)(struct merge_run *run, const struct merge_prefix *prefix,
-			      const char *next);
-
-/* Call FN for each line that ends in BLOCK. If FN returns false, return false immediately. */
-static inline bool merge_block(struct merge_run *run, const struct merge_prefix *prefix,
-			       const char *block, merge_line_fn fn)
-{
-	for (uint64_t ends = merge_ends(block); ends; ends &= ends - 1) {
-		if (!fn(run, prefix, block + (unsigned)__builtin_ctzll(ends) + 1))
-			return false;
-	}
-	return true;
-}
-
-/*
- * Render lines a block at a time: drop those that W skips, then copy lines. The caller must render
- * the remaining lines.
- */
-static void merge_run(struct merge_window *w, struct merge_lines *l,
-		      const struct merge_prefix *prefix)
-{
-	struct merge_run run = {l->buf + l->at, w->out, w->out + w->room, w->skip};
-	const char *block = run.line, *end = l->buf + l->len;
-
-	while (run.skip > 0 && end - block >= 2 * MERGE_BLOCK &&
-	       merge_block(&run, prefix, block, merge_drop_line))
-		block += MERGE_BLOCK;
-	if (run.skip == 0)
-		block = run.line;
-	while (run.skip == 0 && end - block >= 2 * MERGE_BLOCK &&
-	       merge_block(&run, prefix, block, merge_copy_line))
-		block += MERGE_BLOCK;
-	l->at = (size_t)(run.line - l->buf);
-	w->out = run.out;
-	w->room = (size_t)(run.out_end - run.out);
-	w->skip = run.skip;
-}
-
 size_t merge_render(const struct merge_record *r, uint64_t total, const struct merge_style *style,
 		    const char *buf, size_t have, uint64_t skip, char *out, size_t n)
 {
@@ -347,28 +204,22 @@ size_t merge_render(const struct merge_record *r, uint64_t total, const struct m
 				 .out = out,
 				 .room = (size_t)min_of(left, (uint64_t)n)};
 	const size_t room = w.room;
-	struct merge_lines lines = {.buf = buf, .len = have};
-	struct merge_prefix prefix;
+	struct merge_lines lines = {buf, buf + have, buf, buf};
+	const size_t prefix_len = strlen(style->prefix);
 	bool start = r->flags & MERGE_START, line = r->flags & MERGE_LINE;
 
-	prefix.len = strlen(style->prefix);
-	memcpy(prefix.text, style->prefix, prefix.len);
-	memset(prefix.text + prefix.len, 0, MERGE_STEP);
 	if (r->flags & MERGE_NEWLINE)
 		merge_emit(&w, "\n", 1);
-	while (lines.at < have && w.room > 0) {
-		size_t at;
+	while (lines.at < lines.end && w.room > 0) {
+		const char *at = lines.at;
 
-		if (start && !style->stamp)
-			merge_run(&w, &lines, &prefix);
-		at = lines.at;
 		if (line && style->stamp)
-			merge_stamp(&w, style, r->offset + at);
+			merge_stamp(&w, style, r->offset + (uint64_t)(at - buf));
 		if (start)
-			merge_emit(&w, prefix.text, prefix.len);
-		merge_emit(&w, buf + at, merge_line(&lines) - at);
+			merge_emit(&w, style->prefix, prefix_len);
+		merge_emit(&w, at, (size_t)(merge_line(&lines) - at));
 		start = true;
-		line = buf[lines.at - 1] == '\n';
+		line = lines.at[-1] == '\n';
 	}
 	return room - w.room;
 }

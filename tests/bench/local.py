@@ -109,7 +109,7 @@ class Local:
         spool = next((kx.folder(job.id) / "logs").iterdir())
         assert log.stat().st_size == size << 20
         self.measure(self.cat, f"cat of a log of {size} MiB", log, "the spool file", spool, 1.5)
-        self.measure(self.cat, "cat of it merged", job / "log", "the spool file", spool, 3)
+        self.measure(self.cat, "cat of it merged", job / "log", "the spool file", spool, 4)
 
     def cat(self, what, path, other, theirs, goal=None):
         ours, theirs = self.bench.best(*(self.bench.timed(["cat", str(p)]) for p in (path, theirs)))
