@@ -320,31 +320,17 @@ static void on_object(struct world *w, enum world_type type, const char *json, s
 
 /* --- jobs --- */
 
-struct world_known {
-	const struct world *w;
-	const struct spec_kind *kind;
-};
-
-/* Return the earlier view of job UID, or NULL if there is none of the same kind. */
-static const struct spec_job_view *known_view(void *data, const char *uid)
-{
-	const struct world_known *known = data;
-	const struct job *job = find_job(known->w, uid);
-
-	return job && job->j.kind == known->kind ? job->j.view : NULL;
-}
-
 /* Parse JSON as a job of TYPE. Return NULL if that fails, or if TYPE's kind was removed. */
 static struct spec_job_view *read_job(struct world *w, enum world_type type, const char *json,
 				      size_t len, bool gone)
 {
-	struct world_known known = {.w = w, .kind = world_kind(w, type)};
+	const struct spec_kind *kind = world_kind(w, type);
 	struct spec_job_view *view;
 	int err = 0;
 
-	if (!known.kind)
+	if (!kind)
 		return NULL;
-	err = spec_job_view_parse(known.kind->reader, json, len, known_view, &known, &view);
+	err = spec_job_view_parse(kind->reader, json, len, &view);
 	if (err)
 		world_pass_over(w, type, json, len, gone, err);
 	return err ? NULL : view;

@@ -168,7 +168,6 @@ struct spec_job_view {
 	bool hidden;	 /* some pods may not be in the snapshot */
 	bool from_pods;	 /* only pods name the roles */
 	bool grows;	 /* as in spec_task_view, for any task */
-	int generation;	 /* changes with the spec; 0 if unknown */
 	int64_t changed; /* when the phase last changed */
 	/*
 	 * When the current attempt began. Older pods belong to an earlier attempt. 0 if pods record
@@ -185,13 +184,11 @@ struct spec_job_view {
 };
 
 /*
- * Parse a job's object. FIND (or NULL) returns an earlier view of the job UID, or NULL. If the spec
- * has not changed since that view, copy from the view what depends on the spec. Return 0, or
- * -EINVAL if JSON is not an object or its name is not valid as a file name.
+ * Parse a job's object. Return 0, or -EINVAL if JSON is not an object or its name is not valid as a
+ * file name.
  */
-typedef const struct spec_job_view *(*spec_job_view_find)(void *data, const char *uid);
 int spec_job_view_parse(const struct spec_reader *reader, const char *json, size_t len,
-			spec_job_view_find find, void *data, struct spec_job_view **ret);
+			struct spec_job_view **ret);
 void spec_job_view_free(struct spec_job_view *v); /* NULL is allowed */
 /* The readers for the pods of a mount. */
 struct spec_pod_readers {

@@ -119,32 +119,6 @@ static const struct spec_kind *choose_kind(size_t i)
 	return kinds->v[i < kinds->n ? i : 0];
 }
 
-static const struct spec_job_view *find(void *data, const char *uid)
-{
-	const struct spec_job_view *v = data;
-
-	assert(strcmp(v->meta.uid, uid) == 0);
-	return v;
-}
-
-/* Parsing a job again with the previous view must give the same result. */
-static void check_again(const struct spec_kind *kind, struct spec_job_view *v, const char *line,
-			size_t len)
-{
-	struct spec_job_view *again;
-
-	/* No server writes keys with escapes, or strings in single quotes. */
-	if (memchr(line, '\\', len) || memchr(line, '\'', len))
-		return;
-	assert(spec_job_view_parse(kind->reader, line, len, find, v, &again) == 0);
-	assert(strcmp(v->meta.name, again->meta.name) == 0 && strcmp(v->phase, again->phase) == 0);
-	assert(strcmp(v->queue, again->queue) == 0 && v->retries == again->retries);
-	assert(v->n_roles == again->n_roles && v->n_tasks == again->n_tasks);
-	assert(v->n_replicas == again->n_replicas && v->restarts == again->restarts);
-	assert(v->asked == again->asked && v->hidden == again->hidden);
-	spec_job_view_free(again);
-}
-
 static void read_queue(struct cluster *c, bool local, const char *line, size_t len)
 {
 	struct spec_queue_view *queue;
@@ -327,10 +301,8 @@ static void read_line(struct cluster *c, const char *line, size_t len)
 	if (read_watched(c, line, len))
 		return;
 	if (!c->job) {
-		if (spec_job_view_parse(c->kind->reader, line, len, NULL, NULL, &c->job) < 0)
+		if (spec_job_view_parse(c->kind->reader, line, len, &c->job) < 0)
 			c->job = NULL;
-		else
-			check_again(c->kind, c->job, line, len);
 	} else if (c->n < MAX_PODS) {
 		read_pod(c, line, len);
 	}

@@ -125,20 +125,11 @@ static inline void world_look(struct world *w)
 		snprintf(w->told + len, sizeof(w->told) - len, "%s", line);
 }
 
-static inline const struct spec_job_view *world_find(void *data, const char *uid)
-{
-	const struct world *w = data;
-
-	return w->job && streq(w->job->meta.uid, uid) ? w->job : NULL;
-}
-
 static inline void world_job(struct world *w, const char *json, bool gone)
 {
 	struct spec_job_view *view;
 
-	assert_int_equal(spec_job_view_parse(world_kind(w)->reader, json, strlen(json), world_find,
-					     w, &view),
-			 0);
+	assert_int_equal(spec_job_view_parse(world_kind(w)->reader, json, strlen(json), &view), 0);
 	if (w->only && !streq(view->meta.name, w->only)) {
 		spec_job_view_free(view);
 		return;

@@ -92,7 +92,7 @@ static void set_job(struct cluster *c, unsigned n, const char *phase)
 		n, phase);
 
 	spec_job_view_free(c->job);
-	assert_int_equal(spec_job_view_parse(&reader, json, strlen(json), NULL, NULL, &c->job), 0);
+	assert_int_equal(spec_job_view_parse(&reader, json, strlen(json), &c->job), 0);
 	look(c);
 }
 
@@ -307,8 +307,7 @@ static void test_refused(void **state)
 	for (size_t i = 0; i < array_size(jsons); i++) {
 		const char *json = jsons[i];
 
-		assert_int_equal(spec_job_view_parse(&reader, json, strlen(json), NULL, NULL, &job),
-				 -EINVAL);
+		assert_int_equal(spec_job_view_parse(&reader, json, strlen(json), &job), -EINVAL);
 		assert_int_equal(spec_pod_view_parse(
 					 &(struct spec_pod_readers){
 						 .v = &(const struct spec_reader *){&reader},
