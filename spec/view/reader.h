@@ -82,10 +82,7 @@ struct spec_reader {
 	 */
 	const char *(*owner)(const struct spec_reader *reader, const struct spec_value *pod,
 			     bool *ret_part);
-	/*
-	 * Sets the members task, index, retry, failures and main of V. OBJECT has only the members
-	 * that spec_pod_pick keeps.
-	 */
+	/* Sets the members task, index, retry, failures and main of V. */
 	void (*pod)(const struct spec_reader *reader, const struct spec_value *object,
 		    struct spec_pod_view *v);
 	const struct spec_phase *phases; /* rows with the same name are adjacent */

@@ -8,7 +8,6 @@
  */
 #pragma once
 
-#include "spec/api/split.h"
 #include "spec/job/job.h"
 
 struct spec_control; /* see control.h */
@@ -213,8 +212,6 @@ struct spec_pod_readers {
  */
 int spec_pod_view_parse(const struct spec_pod_readers *readers, const char *json, size_t len,
 			struct spec_pod_view **ret);
-/* What kxfs keeps of a pod's object (spec/api/split.h). */
-extern const struct spec_pick spec_pod_pick[];
 void spec_pod_view_free(struct spec_pod_view *v); /* NULL is allowed */
 /*
  * Copy from BEFORE, the view that NOW replaces, what NOW may lack: the usage sample, the time of
@@ -236,8 +233,6 @@ const char *spec_group_version(const char *json, size_t len);
 typedef struct spec_pod_view *(*spec_pod_view_find)(void *data, const char *name);
 const struct spec_pod_view *spec_pod_view_sample(const char *json, size_t len,
 						 spec_pod_view_find find, void *data);
-/* What kxfs keeps of PodMetrics. */
-extern const struct spec_pick spec_metrics_pick[];
 
 /* What Kueue's objects show about a job. Plain data. */
 struct spec_kueue_facts {

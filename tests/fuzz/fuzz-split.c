@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Any bytes as a LIST or a watch, in chunks of any size. The first byte chooses the form, which
- * members are kept (those of pods, or all), and the sizes of the chunks. The chunks must make no
+ * members are kept (those of PICKED, or all), and the sizes of the chunks. The chunks must make no
  * difference. If json-c can read the whole text, the objects must be those that json-c finds,
  * without the dropped members.
  */
@@ -10,9 +10,26 @@
 
 #include "fuzz-json.h"
 #include "spec/api/split.h"
-#include "spec/view/view.h"
 
 #define LONG_KEY 32 /* no table contains keys of this length */
+
+static const struct spec_pick picked_item[] = {{"name", true, NULL},
+					       {"resources", true, NULL},
+					       {NULL, false, NULL}};
+static const struct spec_pick picked_in[] = {{"name", true, NULL},
+					     {"uid", true, NULL},
+					     {"resourceVersion", true, NULL},
+					     {"ownerReferences", true, picked_item},
+					     {"labels", true, NULL},
+					     {"containers", true, picked_item},
+					     {"conditions", true, picked_item},
+					     {"phase", true, NULL},
+					     {NULL, false, NULL}};
+static const struct spec_pick picked[] = {{"metadata", true, picked_in},
+					  {"spec", true, picked_in},
+					  {"status", true, picked_in},
+					  {"code", true, NULL},
+					  {NULL, false, NULL}};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -45,7 +62,7 @@ static struct result split(const char *text, size_t len, uint8_t how, size_t pie
 	enum spec_split_form form = how & 1 ? SPEC_SPLIT_WATCH : SPEC_SPLIT_LIST;
 	struct spec_list_meta meta = {"", ""};
 	struct result r = {0};
-	struct spec_split *s = spec_split_new(form, how & 2 ? spec_pod_pick : NULL, collect, &r);
+	struct spec_split *s = spec_split_new(form, how & 2 ? picked : NULL, collect, &r);
 
 	assert(s);
 	for (size_t at = 0; at < len && r.err == 0; at += piece) {
@@ -107,7 +124,7 @@ static void drop(struct json_object *object, uint8_t how)
 						    {NULL, true, NULL}};
 	static const struct spec_pick all[] = {{"metadata", true, metadata}, {NULL, true, NULL}};
 
-	prune(object, how & 2 ? spec_pod_pick : all);
+	prune(object, how & 2 ? picked : all);
 }
 
 /* Return the I-th object of R, without the dropped members. */

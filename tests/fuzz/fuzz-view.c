@@ -9,7 +9,6 @@
 #undef NDEBUG
 #include <assert.h>
 
-#include "spec/api/split.h"
 #include "spec/kinds/kinds.h"
 #include "spec/base/limits.h"
 #include "spec/base/name.h"
@@ -226,64 +225,6 @@ static void check_events(struct cluster *c)
 	free(text);
 }
 
-static void check_same_container(const struct spec_container_view *a,
-				 const struct spec_container_view *b)
-{
-	assert(strcmp(a->name, b->name) == 0 && strcmp(a->reason, b->reason) == 0);
-	assert(strcmp(a->message, b->message) == 0 && a->init == b->init && a->state == b->state);
-	assert(a->exit_code == b->exit_code && a->signal == b->signal);
-	assert(a->started == b->started && a->finished == b->finished);
-	assert(a->restarts == b->restarts && a->last_exit_code == b->last_exit_code);
-	assert(a->last_finished == b->last_finished);
-}
-
-static void check_same_pod(const struct spec_pod_view *a, const struct spec_pod_view *b)
-{
-	assert(strcmp(a->meta.name, b->meta.name) == 0 && strcmp(a->meta.uid, b->meta.uid) == 0);
-	assert(strcmp(a->meta.owner_uid, b->meta.owner_uid) == 0);
-	assert(a->meta.created == b->meta.created && a->meta.deleted == b->meta.deleted);
-	assert(strcmp(a->task, b->task) == 0 && a->index == b->index && a->retry == b->retry);
-	assert(strcmp(a->phase, b->phase) == 0 && strcmp(a->node, b->node) == 0);
-	assert(strcmp(a->reason, b->reason) == 0 && strcmp(a->message, b->message) == 0);
-	assert(strcmp(a->main, b->main) == 0 && a->reruns == b->reruns && a->gone == b->gone);
-	assert(a->main_reruns == b->main_reruns && a->ended == b->ended);
-	assert(a->outcome == b->outcome);
-	assert(a->n_containers == b->n_containers);
-	for (size_t i = 0; i < a->n_containers; i++)
-		check_same_container(&a->containers[i], &b->containers[i]);
-}
-
-struct picked {
-	const struct spec_kind *kind;
-	struct spec_pod_view *pod; /* NULL: it can't be parsed */
-};
-
-static int on_picked(void *data, const char *json, size_t len, int wrong)
-{
-	struct picked *picked = data;
-
-	(void)wrong;
-	return spec_pod_view_parse(&(struct spec_pod_readers){.v = &picked->kind->reader, .n = 1},
-				   json, len, &picked->pod);
-}
-
-/* Assert that the pod is the same if only the members that the splitter picks are parsed. */
-static void check_picked(const struct spec_kind *kind, const struct spec_pod_view *pod,
-			 const char *line, size_t len)
-{
-	struct picked picked = {.kind = kind};
-	struct spec_split *s = spec_split_new(SPEC_SPLIT_LIST, spec_pod_pick, on_picked, &picked);
-
-	assert(spec_split_feed(s, "{\"items\":[", 10) == 0);
-	/* The splitter supports neither comments nor strings in single quotes. */
-	if (spec_split_feed(s, line, len) == 0 && spec_split_feed(s, "]}", 2) == 0 && picked.pod)
-		check_same_pod(pod, picked.pod);
-	else
-		assert(memchr(line, '/', len) || memchr(line, '\'', len));
-	spec_pod_view_free(picked.pod);
-	spec_split_free(s);
-}
-
 /* Read a pod, unless there are too many. */
 static void read_pod(struct cluster *c, const char *line, size_t len)
 {
@@ -292,7 +233,6 @@ static void read_pod(struct cluster *c, const char *line, size_t len)
 	if (spec_pod_view_parse(&(struct spec_pod_readers){.v = &c->kind->reader, .n = 1}, line,
 				len, &pod) < 0)
 		return;
-	check_picked(c->kind, pod, line, len);
 	c->pods[c->n++] = pod;
 }
 

@@ -317,9 +317,7 @@ static inline void world_read(struct world_changes *events, const struct spec_ki
 		[WORLD_FILE_LOCAL_QUEUES] = "localqueues",
 		[WORLD_FILE_CLUSTER_QUEUES] = "clusterqueues",
 	};
-	struct spec_split *s =
-		spec_split_new(SPEC_SPLIT_WATCH, which == WORLD_FILE_PODS ? spec_pod_pick : NULL,
-			       world_change_add, events);
+	struct spec_split *s = spec_split_new(SPEC_SPLIT_WATCH, NULL, world_change_add, events);
 	char path[1024], jobs[64], head[128], begin[128];
 	cleanup_free char *line = NULL;
 	cleanup_file FILE *f = NULL;
