@@ -524,7 +524,7 @@ void backend_queue_jobs(struct backend *b, const char *name, struct backend_queu
 int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *ret_len)
 {
 	struct spec_queue_view *queue = backend_queue(b, name);
-	struct spec_cluster_queue_view *cluster = NULL;
+	struct spec_queue_view *cluster = NULL;
 	const struct spec_job **all cleanup_free = NULL;
 	struct backend_queue_jobs jobs;
 	size_t n;
@@ -539,11 +539,11 @@ int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *
 			spec_job_unref(all[i]);
 		return 0;
 	}
-	if (queue->local)
-		cluster = b->ops->cluster_queue(b, queue->local->cluster_queue);
+	if (queue->kueue)
+		cluster = b->ops->cluster_queue(b, queue->kueue->cluster_queue);
 	backend_queue_jobs(b, name, &jobs);
 	spec_queue_view_text(queue, cluster, jobs.pending, jobs.running, ret, ret_len);
-	spec_cluster_queue_view_unref(cluster);
+	spec_queue_view_unref(cluster);
 	spec_queue_view_unref(queue);
 	return 0;
 }

@@ -829,7 +829,7 @@ static void cluster_queue_report(struct world *w, struct object *now, const stru
 	for (struct object *queue = w->objects[WORLD_LOCAL_QUEUES]; queue; queue = queue->hh.next) {
 		const struct spec_queue_view *view = queue->view;
 
-		if (streq(view->local->cluster_queue, name)) {
+		if (streq(view->kueue->cluster_queue, name)) {
 			queue->changed = true;
 			tick_later(w);
 		}
@@ -854,9 +854,7 @@ VIEW(part, spec_meta, spec_meta_parse, spec_meta_free)
 VIEW(group, spec_group_view, spec_group_view_parse, spec_group_view_free)
 VIEW(workload, spec_workload_view, spec_workload_view_parse, spec_workload_view_free)
 VIEW(queue, spec_queue_view, spec_queue_view_parse, spec_queue_view_unref)
-VIEW(local_queue, spec_queue_view, spec_local_queue_parse, spec_queue_view_unref)
-VIEW(cluster_queue, spec_cluster_queue_view, spec_cluster_queue_view_parse,
-     spec_cluster_queue_view_unref)
+VIEW(kueue_queue, spec_queue_view, spec_kueue_queue_parse, spec_queue_view_unref)
 
 static const struct type_ops types[WORLD_N_TYPES] = {
 	[WORLD_GROUPS] = {"PodGroup", group_parse, group_unref,
@@ -871,13 +869,12 @@ static const struct type_ops types[WORLD_N_TYPES] = {
 	[WORLD_OWN_QUEUE] = {"Queue", queue_parse, queue_unref,
 			     offsetof(struct spec_queue_view, meta), WORLD_QUEUES, .by_name = true,
 			     .differs = queue_differs, .report = queue_report},
-	[WORLD_LOCAL_QUEUES] = {"LocalQueue", local_queue_parse, local_queue_unref,
+	[WORLD_LOCAL_QUEUES] = {"LocalQueue", kueue_queue_parse, kueue_queue_unref,
 				offsetof(struct spec_queue_view, meta), WORLD_LOCAL_QUEUES,
 				.by_name = true, .differs = queue_differs, .report = queue_report},
-	[WORLD_CLUSTER_QUEUES] = {"ClusterQueue", cluster_queue_parse, cluster_queue_unref,
-				  offsetof(struct spec_cluster_queue_view, meta),
-				  WORLD_CLUSTER_QUEUES, .by_name = true,
-				  .report = cluster_queue_report},
+	[WORLD_CLUSTER_QUEUES] = {"ClusterQueue", kueue_queue_parse, kueue_queue_unref,
+				  offsetof(struct spec_queue_view, meta), WORLD_CLUSTER_QUEUES,
+				  .by_name = true, .report = cluster_queue_report},
 	/* This table also contains the jobs that are parts of other jobs. */
 	[WORLD_PARTS... WORLD_N_TYPES - 1] = {"part", part_parse, part_unref, 0, WORLD_PARTS,
 					      .owned = true, .report = part_report},
@@ -910,15 +907,6 @@ static void on_event(struct world *w, const char *json, size_t len, bool gone)
 void world_events_of(struct world *w, const char *uid, struct events_list *ret)
 {
 	events_get(w->events, uid, ret);
-}
-
-struct spec_cluster_queue_view *world_cluster_queue(struct world *w, const char *name)
-{
-	const struct object *queue;
-	lock_scope(&w->lock);
-
-	queue = find_object(w, WORLD_CLUSTER_QUEUES, name);
-	return queue ? spec_cluster_queue_view_ref(queue->view) : NULL;
 }
 
 enum world_type world_queues_of(const struct spec_kind *kind)

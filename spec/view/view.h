@@ -16,8 +16,7 @@ struct spec_phase;
 struct spec_event_view; /* these three: see watched.h */
 struct spec_group_view;
 struct spec_queue_view;
-struct spec_workload_view; /* these two: see kueue.h */
-struct spec_cluster_queue_view;
+struct spec_workload_view; /* see kueue.h */
 
 /* How long (ns) an object may take to appear. After that, `why` reports it as missing. */
 #define SPEC_SETTLE_NS INT64_C(5000000000)
@@ -241,9 +240,9 @@ struct spec_kueue_facts {
 	 * False if kxfs can't find out whether the job has one.
 	 */
 	bool known;
-	const struct spec_workload_view *workload;	     /* or NULL */
-	const struct spec_cluster_queue_view *cluster_queue; /* of the job's queue, or NULL */
-	unsigned position;				     /* from 1; 0 if unknown */
+	const struct spec_workload_view *workload;   /* or NULL */
+	const struct spec_queue_view *cluster_queue; /* of the job's queue, or NULL */
+	unsigned position;			     /* from 1; 0 if unknown */
 	bool away;   /* the server last replied that it can't reach Kueue */
 	bool absent; /* the server does not serve Kueue's API */
 };

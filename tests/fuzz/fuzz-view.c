@@ -103,7 +103,7 @@ struct cluster {
 	struct spec_group_view *group;
 	struct spec_queue_view *queue;
 	struct spec_workload_view *workload;
-	struct spec_cluster_queue_view *cluster_queue;
+	struct spec_queue_view *cluster_queue;
 	unsigned place;
 	struct spec_event_view *events[MAX_EVENTS];
 	size_t n_events;
@@ -124,10 +124,10 @@ static void read_queue(struct cluster *c, bool local, const char *line, size_t l
 	char *text;
 	size_t text_len;
 
-	if ((local ? spec_local_queue_parse(line, len, &queue)
+	if ((local ? spec_kueue_queue_parse(line, len, &queue)
 		   : spec_queue_view_parse(line, len, &queue)) < 0)
 		return;
-	assert(!local == !queue->local);
+	assert(!local == !queue->kueue);
 	assert(spec_name_is_file(queue->meta.name) && spec_queue_view_same(queue, queue));
 	spec_queue_view_text(queue, c->cluster_queue, 1, 2, &text, &text_len);
 	free(text);
@@ -148,11 +148,11 @@ static void read_workload(struct cluster *c, const char *line, size_t len)
 
 static void read_cluster_queue(struct cluster *c, const char *line, size_t len)
 {
-	struct spec_cluster_queue_view *queue;
+	struct spec_queue_view *queue;
 
-	if (spec_cluster_queue_view_parse(line, len, &queue) < 0)
+	if (spec_kueue_queue_parse(line, len, &queue) < 0)
 		return;
-	spec_cluster_queue_view_unref(c->cluster_queue);
+	spec_queue_view_unref(c->cluster_queue);
 	c->cluster_queue = queue;
 }
 
@@ -313,7 +313,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	spec_group_view_free(c.group);
 	spec_queue_view_unref(c.queue);
 	spec_workload_view_free(c.workload);
-	spec_cluster_queue_view_unref(c.cluster_queue);
+	spec_queue_view_unref(c.cluster_queue);
 	spec_job_view_free(c.job);
 	return 0;
 }

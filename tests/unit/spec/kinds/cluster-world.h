@@ -38,7 +38,7 @@ struct world {
 	unsigned unseen;
 	struct spec_kueue_facts kueue; /* the world owns its objects */
 	struct spec_workload_view *workload;
-	struct spec_cluster_queue_view *cluster_queue;
+	struct spec_queue_view *cluster_queue;
 	/* The job to show if the recording has several. NULL: it has one. */
 	const char *only;
 	char told[65536]; /* all changes, one per line */
@@ -80,7 +80,7 @@ static inline void world_clear(struct world *w)
 	spec_group_view_free(w->group);
 	spec_queue_view_unref(w->queue);
 	spec_workload_view_free(w->workload);
-	spec_cluster_queue_view_unref(w->cluster_queue);
+	spec_queue_view_unref(w->cluster_queue);
 	spec_job_unref(w->last);
 	*w = (struct world){.kind = kind};
 }
@@ -225,7 +225,7 @@ static inline void world_workload(struct world *w, const char *json, bool gone)
 static inline void world_local_queue(struct world *w, const char *json, bool gone)
 {
 	spec_queue_view_unref(w->queue);
-	assert_int_equal(spec_local_queue_parse(json, strlen(json), &w->queue), 0);
+	assert_int_equal(spec_kueue_queue_parse(json, strlen(json), &w->queue), 0);
 	if (gone) {
 		spec_queue_view_unref(w->queue);
 		w->queue = NULL;
@@ -240,8 +240,8 @@ static inline void world_cluster_queue(struct world *w, const char *json, bool g
 {
 	bool shown = w->kueue.cluster_queue;
 
-	spec_cluster_queue_view_unref(w->cluster_queue);
-	assert_int_equal(spec_cluster_queue_view_parse(json, strlen(json), &w->cluster_queue), 0);
+	spec_queue_view_unref(w->cluster_queue);
+	assert_int_equal(spec_kueue_queue_parse(json, strlen(json), &w->cluster_queue), 0);
 	w->kueue.cluster_queue = shown && !gone ? w->cluster_queue : NULL;
 	world_look(w);
 }
