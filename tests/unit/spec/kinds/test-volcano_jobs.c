@@ -198,12 +198,12 @@ static void test_torchx(void **state)
 	struct world w = {0};
 	const char *names[] = {"Trainer-0", "Trainer-1", "Trainer-10", "reader-0"};
 
-	/* The replicas are in the order of their ids, whatever the order of the tasks is. */
 	job(&w,
-	    ROLE("trainer-10", "Trainer", "10", ",'minAvailable':0") "," ROLE(
-		    "reader-0", "reader", "0",
-		    "") "," ROLE("trainer-1", "Trainer", "1",
-				 ",'minAvailable':1") "," ROLE("trainer-0", "Trainer", "0", ""),
+	    ROLE("trainer-0", "Trainer", "0", "") "," ROLE(
+		    "trainer-1", "Trainer", "1",
+		    ",'minAvailable':1") "," ROLE("trainer-10", "Trainer", "10",
+						  ",'minAvailable':0") "," ROLE("reader-0",
+										"reader", "0", ""),
 	    "Pending");
 	assert_string_equal(w.last->app, "App");
 	assert_int_equal(w.last->n_roles, 2);
@@ -226,7 +226,12 @@ static void test_names_part(void **state)
 	static const struct {
 		const char *tasks, *names;
 	} table[] = {
-		{ROLE("a", "r", "0", "") "," ROLE("b", "r", "0", ""), "a-0 b-0"},
+		{ROLE("a", "r", "0", "") "," ROLE("b", "r", "0", ""), "r-0 r~1-0"},
+		/* Tasks in another order than TorchX's. */
+		{ROLE("a", "r", "2", "") "," ROLE("b", "r", "1", "") "," ROLE("c", "s", "0",
+									      "") "," ROLE("d", "r",
+											   "4", ""),
+		 "r-2 r~1-1 s-0 r~3-4"},
 		{ROLE("a", "r", "x", "") "," ROLE("b", "r", "", ""), "a-0 b-0"},
 		{"{'name':'a','replicas':2,'template':{'metadata':{'labels':{"
 		 "'torchx.pytorch.org/role-name':'r','torchx.pytorch.org/replica-id':'0'}}}}",
