@@ -136,6 +136,9 @@ void spec_pods_init(struct spec_pods *p)
 	cleanup_free char *handle =
 		text_print("%s://torchx/%s:%s", b->kind->scheduler, b->identity->namespace, b->id);
 
+	if (!p->app_name)
+		p->app_name = text_copy(b->app->name);
+	p->parts = spec_tree_list(16);
 	p->job_id = variable(JOB_ID, handle);
 	if (!p->replica_id || p->rank0_host)
 		p->rank0 = variable(RANK0_HOST, p->replica_id ? p->rank0_host : "localhost");
@@ -154,11 +157,15 @@ void spec_pods_init(struct spec_pods *p)
 
 void spec_pods_clear(struct spec_pods *p)
 {
+	free(p->app_name);
+	free(p->rank0_env);
+	free(p->rank0_host);
 	json_object_put(p->labels);
 	json_object_put(p->annotations);
 	json_object_put(p->job_id);
 	json_object_put(p->rank0);
 	json_object_put(p->number);
+	json_object_put(p->parts);
 }
 
 /* --- the parts of a role's pods --- */

@@ -56,17 +56,17 @@ void spec_build_ttl(const struct spec_build *b, struct json_object *spec);
 /* What all pods of a job share. Plain data: the kind sets texts and numbers, pod.c the rest. */
 struct spec_pods {
 	struct spec_build *build;
-	const char *app_name; /* as in labels */
+	char *app_name; /* as in labels; by default, the app's name */
 	/* Name of the variable that has the host of rank 0, in the pods of other ranks. */
-	const char *rank0_env;
+	char *rank0_env;
 	/*
 	 * What the cluster replaces by the replica's number in a role's template. NULL if the
 	 * object has a pod for each replica.
 	 */
 	const char *replica_id;
-	const char *rank0_host; /* host of rank 0, if REPLICA_ID is set; or NULL */
-	const char *network;	/* name of a Multus network, or NULL */
-	const char *hosts_dir;	/* where the controller mounts lists of hosts, or NULL */
+	char *rank0_host;      /* host of rank 0, if REPLICA_ID is set; or NULL */
+	const char *network;   /* name of a Multus network, or NULL */
+	const char *hosts_dir; /* where the controller mounts lists of hosts, or NULL */
 	/* spec_pods_init sets TorchX's defaults. A kind may then change these three. */
 	int64_t reserved_cpu;	 /* CPU limit minus request, in millicores */
 	int64_t reserved_memory; /* memory limit minus request, in MB */
@@ -80,6 +80,7 @@ struct spec_pods {
 	 */
 	struct json_object *rank0;
 	struct json_object *number; /* the variable that REPLICA_ID refers to, or NULL */
+	struct json_object *parts;  /* a list; the kind appends tasks, jobs or other objects */
 };
 
 /* Set the members that the kind does not set. The build's id must be set. */
