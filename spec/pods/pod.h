@@ -40,6 +40,9 @@ struct spec_build {
 /* Add an error about the field at PATH. Return -EINVAL. */
 int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, ...)
 	printf_like(3, 4);
+/* Add an error about FIELD of role INDEX, or about FIELD's entry KEY (or NULL). Return -EINVAL. */
+int spec_role_refuse(struct spec_build *b, size_t index, const char *field, const char *key,
+		     const char *fmt, ...) printf_like(5, 6);
 
 /*
  * Choose the job's name. CONTROLLER makes a Service with this name, so check that it begins with a
@@ -144,7 +147,6 @@ uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_a
 
 /*
  * Refuse mounts, devices and variables that the API server would refuse, or that would keep the pod
- * from starting. Unlike the server's errors, these have a position. Return 0, or the errno of the
- * build's errors.
+ * from starting. Unlike the server's errors, these have a position.
  */
-int pod_check(struct spec_pod_role *r);
+void pod_check(struct spec_pod_role *r);

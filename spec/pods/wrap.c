@@ -244,18 +244,16 @@ static void start(struct spec_pods *p)
 static int check_label(struct spec_pods *p, size_t index, struct json_object *names)
 {
 	cleanup_free char *label = spec_label_clean(p->build->app->roles[index].name);
-	char path[64];
 	struct json_object *other;
 
 	if (!json_object_object_get_ex(names, label, &other)) {
 		spec_tree_set(names, label, spec_tree_int((int64_t)index));
 		return 0;
 	}
-	snprintf(path, sizeof(path), "roles[%zu].name", index);
-	return spec_build_refuse(p->build, path,
-				 "would have the same label as roles[%d], \"%s\": the first %u "
-				 "characters of their names must differ",
-				 json_object_get_int(other), label, SPEC_MAX_NAME);
+	return spec_role_refuse(p->build, index, "name", NULL,
+				"would have the same label as roles[%d], \"%s\": the first %u "
+				"characters of their names must differ",
+				json_object_get_int(other), label, SPEC_MAX_NAME);
 }
 
 int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_object *object),
