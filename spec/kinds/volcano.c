@@ -231,24 +231,19 @@ static unsigned in_vain(const struct spec_job_view *job)
 	return last ? BIT(SPEC_RESUME) | BIT(SPEC_RESTART) : 0;
 }
 
-static unsigned accepted(const struct spec_control_job *job)
+static int check(const struct spec_control_job *job, enum spec_action action, const char **ret_why)
 {
 	const struct spec_job_view *view = job->view;
-
-	return view->meta.deleted ? 0 : in_phase(view->phase) & ~in_vain(view);
-}
-
-static int refusal(const struct spec_control_job *job, enum spec_action action,
-		   const char **ret_why)
-{
-	const struct spec_job_view *view = job->view;
+	unsigned obeys = in_phase(view->phase) & BIT(action);
 
 	*ret_why = NULL;
 	if (view->meta.deleted)
 		*ret_why = "the job is being deleted";
-	else if (in_phase(view->phase) & in_vain(view) & BIT(action))
+	else if (obeys & in_vain(view))
 		*ret_why = "the action uses a retry, and the job has none left: Volcano would "
 			   "end the job as Failed";
+	else if (obeys)
+		return 0;
 	return -EINVAL;
 }
 
@@ -328,8 +323,7 @@ const struct spec_control spec_volcano_control = {
 	 * Volcano would restart the job twice.
 	 */
 	.once = BIT(SPEC_RESTART),
-	.actions = accepted,
-	.refusal = refusal,
+	.check = check,
 	.request = request,
 	.outcome = outcome,
 };
