@@ -7,7 +7,6 @@
 
 #include <errno.h>
 
-#include "spec/api/split.h"
 #include "spec/base/mem.h"
 #include "spec/pods/pod.h"
 #include "spec/pods/suspend.h"
@@ -526,22 +525,14 @@ static const struct spec_member *make_members(struct spec_kind_file *f)
 	return arena_own(&f->arena, v);
 }
 
-/* List the members that the splitter (spec/api/split.h) keeps. Return NULL if it keeps all. */
-static const struct spec_pick *make_pick(struct spec_kind_file *f)
+/* List the members of status that the splitter (spec/api/split.h) drops, or return NULL. */
+static const char *const *make_ignored(struct spec_kind_file *f)
 {
-	struct spec_pick *status, *pick;
+	const char **keys = arena_own(&f->arena, new0_n(const char *, f->ignored.n + 1));
 
-	if (!f->ignored.n)
-		return NULL;
-	status = arena_own(&f->arena, new0_n(struct spec_pick, f->ignored.n + 1));
-	pick = arena_own(&f->arena, new0_n(struct spec_pick, 3));
 	for (size_t i = 0; i < f->ignored.n; i++)
-		status[i].key = f->ignored.v[i].last;
-	status[f->ignored.n].keep = true;
-	pick[0] = (struct spec_pick){"metadata", true, spec_metadata_pick};
-	pick[1] = (struct spec_pick){"status", true, status};
-	pick[2].keep = true;
-	return pick;
+		keys[i] = f->ignored.v[i].last;
+	return f->ignored.n ? keys : NULL;
 }
 
 /* Set the parts that a mount watches. */
@@ -570,7 +561,7 @@ static void finish(struct spec_kind_file *f)
 	k->jobs = arena_own(&f->arena, text_print("%ss", k->kind));
 	k->templates = make_templates(f);
 	k->added = make_members(f);
-	k->pick = make_pick(f);
+	k->ignored = make_ignored(f);
 	make_parts(f);
 	f->reader.recounted = f->attempts.failed.n;
 	if (f->suspend.text) {

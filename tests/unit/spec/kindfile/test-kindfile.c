@@ -372,11 +372,11 @@ static void test_ignored(void **state)
 	char kept[] = "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"f\"},"
 		      "\"status\":{\"phase\":\"Running\"}}}";
 	struct spec_split *s =
-		spec_split_new(SPEC_SPLIT_WATCH, test_kind("workflow")->pick, see_object, kept);
+		spec_split_new(SPEC_SPLIT_WATCH, test_kind("workflow")->ignored, see_object, kept);
 
 	assert_int_equal(spec_split_feed(s, event, strlen(event)), 0);
 	spec_split_free(s);
-	assert_null(test_kind("pytorchjob")->pick);
+	assert_null(test_kind("pytorchjob")->ignored);
 }
 
 /* --- mistakes that somebody could make in job.yaml --- */
