@@ -30,6 +30,7 @@ enum rule {
 	A_WORD,
 	A_PLURAL,
 	AN_API,
+	OF_PART,
 	A_PATH,
 	OF_NAMES,
 	BELOW_SPEC,
@@ -167,6 +168,7 @@ static const struct {
 	[A_WORD] = {LETTER DIGIT, LETTER DIGIT, 63, "be a word or a number"},
 	[A_PLURAL] = {LOWER, LOWER DIGIT "-", 63, "be the name of a resource, like jobsets"},
 	[AN_API] = {LOWER, LOWER DIGIT "-./", 253, "be GROUP/VERSION, like batch/v1"},
+	[OF_PART] = {LOWER, LOWER DIGIT "-./", 253, "be GROUP/VERSION, like batch/v1, or v1"},
 };
 
 /* Return the text at P. If it is missing or not allowed, add an error and return NULL. */
@@ -364,35 +366,27 @@ static const struct kindfile_key ctl_keys[] = {
 
 /* --- the object and its parts --- */
 
+/* Parts may be in the core group, whose API has no slash. */
 static void set_api(const struct kindfile_place *p, void *field)
 {
 	const char *api = text_at(p), *slash = api ? strchr(api, '/') : NULL;
 
-	if (!api)
-		return;
-	set_text(p, field);
-	if (slash ? !slash[1] || strchr(slash + 1, '/') : !streq(api, "v1"))
-		bad(p, "must %s", texts[AN_API].text);
-}
-
-static void set_object_api(const struct kindfile_place *p, void *field)
-{
-	const char *const *api = field;
-
-	set_api(p, field);
-	if (*api && streq(*api, "v1"))
-		bad(p, "objects of the core group can't be jobs");
+	if (api && (slash ? !slash[1] || strchr(slash + 1, '/')
+			  : p->key->rule != OF_PART || !streq(api, "v1")))
+		bad(p, "must %s", texts[p->key->rule].text);
+	else if (api)
+		set_text(p, field);
 }
 
 static const struct kindfile_key object_keys[] = {
-	KEY("api", struct spec_kind, api_version, set_object_api, .rule = AN_API, .needed = true),
+	KEY("api", struct spec_kind, api_version, set_api, .rule = AN_API, .needed = true),
 	KEY("kind", struct spec_kind, kind, set_text, .rule = A_WORD, .needed = true),
 	KEY("plural", struct spec_kind, plural, set_text, .rule = A_PLURAL, .needed = true),
 	{0},
 };
 
 static const struct kindfile_key part_keys[] = {
-	KEY("api", struct kind_part, part.api_version, set_api, .rule = AN_API, .needed = true),
+	KEY("api", struct kind_part, part.api_version, set_api, .rule = OF_PART, .needed = true),
 	KEY("kind", struct kind_part, part.kind, set_text, .rule = A_WORD, .needed = true),
 	KEY("plural", struct kind_part, part.plural, set_text, .rule = A_PLURAL),
 	LIST("owner_uid", struct kind_part, owner_uid, set_value),
