@@ -98,13 +98,11 @@ static void add_task(struct spec_job_view *v, const struct spec_task_source *fro
 	spec_read_copy(&task->name, from->name, READ_MAX_WORD);
 }
 
-static int by_name(const void *a, const void *b, void *data)
+int roles_by_name(const void *a, const void *b)
 {
-	const struct spec_job_view *v = data;
-	unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
-	int diff = strcmp(v->tasks[x].name, v->tasks[y].name);
+	const struct spec_task_view *const *x = a, *const *y = b;
 
-	return diff ? diff : x < y ? -1 : 1;
+	return strcmp((*x)->name, (*y)->name);
 }
 
 void roles_arrange(struct spec_job_view *v, const struct spec_task_source *sources, size_t n)
@@ -112,7 +110,7 @@ void roles_arrange(struct spec_job_view *v, const struct spec_task_source *sourc
 	n = min_of(n, (size_t)SPEC_MAX_REPLICAS);
 	v->roles = new0_n(struct spec_role_view, n);
 	v->tasks = new0_n(struct spec_task_view, n);
-	v->by_name = new0_n(unsigned, n);
+	v->by_name = new0_n(const struct spec_task_view *, n);
 	for (size_t i = 0; i < n; i++) {
 		const struct spec_task_source *task = &sources[i];
 		bool replica = is_replica(task);
@@ -120,10 +118,10 @@ void roles_arrange(struct spec_job_view *v, const struct spec_task_source *sourc
 		if (i == 0 || !same_role(task - 1, task))
 			add_role(v, replica ? task->role : task->name);
 		add_task(v, task, replica ? task->replica : 0);
-		v->by_name[i] = (unsigned)i;
+		v->by_name[i] = &v->tasks[i];
 	}
 	part_dirs(v);
-	qsort_r(v->by_name, n, sizeof(*v->by_name), by_name, v);
+	qsort(v->by_name, n, sizeof(const struct spec_task_view *), roles_by_name);
 }
 
 void roles_clear(struct spec_job_view *v)

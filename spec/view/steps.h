@@ -21,6 +21,8 @@ void spec_meta_clear(struct spec_meta *m);
 /* Set V's roles and tasks from SOURCES, in the order that users see. */
 void roles_arrange(struct spec_job_view *v, const struct spec_task_source *sources, size_t n);
 void roles_clear(struct spec_job_view *v);
+/* Compare two elements of spec_job_view.by_name. */
+int roles_by_name(const void *a, const void *b);
 /*
  * Return NULL if the object shows all roles and replicas. Otherwise, return a copy of VIEW with
  * more roles and replicas, from PODS and BEFORE, the last snapshot (or NULL). The copy owns only

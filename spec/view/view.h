@@ -177,7 +177,7 @@ struct spec_job_view {
 	size_t n_roles;
 	struct spec_task_view *tasks; /* ordered by role, then by replica */
 	size_t n_tasks;
-	unsigned *by_name; /* task indices, sorted by name */
+	const struct spec_task_view **by_name; /* all tasks, sorted by name */
 	size_t n_replicas;
 };
 
