@@ -525,7 +525,7 @@ void backend_queue_jobs(struct backend *b, const char *name, struct backend_queu
 int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *ret_len)
 {
 	struct spec_queue_view *queue = backend_queue(b, name);
-	struct spec_cluster_queue_view *cluster = NULL;
+	struct spec_queue_view *cluster = NULL;
 	cleanup_jobs struct store_jobs all = {0};
 	struct backend_queue_jobs jobs;
 
@@ -537,11 +537,11 @@ int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *
 		b->ops->queue_text(b, all.v, all.n, ret, ret_len);
 		return 0;
 	}
-	if (queue->local)
-		cluster = b->ops->cluster_queue(b, queue->local->cluster_queue);
+	if (queue->kueue)
+		cluster = b->ops->cluster_queue(b, queue->kueue->cluster_queue);
 	backend_queue_jobs(b, name, &jobs);
 	spec_queue_view_text(queue, cluster, jobs.pending, jobs.running, ret, ret_len);
-	spec_cluster_queue_view_unref(cluster);
+	spec_queue_view_unref(cluster);
 	spec_queue_view_unref(queue);
 	return 0;
 }

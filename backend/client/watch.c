@@ -510,11 +510,12 @@ static struct watch_part *send_call(struct watch *w, struct http_call *call)
 
 	part->w = w;
 	part->watching = watching;
-	part->split = spec_split_new(watching ? SPEC_SPLIT_WATCH : SPEC_SPLIT_LIST, w->config.pick,
-				     watching		    ? on_event
-				     : w->state == DOUBTING ? pass_item
-							    : on_item,
-				     part);
+	part->split =
+		spec_split_new(watching ? SPEC_SPLIT_WATCH : SPEC_SPLIT_LIST, w->config.ignored,
+			       watching		      ? on_event
+			       : w->state == DOUBTING ? pass_item
+						      : on_item,
+			       part);
 	call->method = HTTP_GET;
 	call->stream = true;
 	call->deadline_ms = w->head_ms;

@@ -8,7 +8,6 @@
 
 #include "backend/client/http.h"
 
-struct spec_pick;
 struct tally;
 struct watch;
 
@@ -26,8 +25,8 @@ struct watch_config {
 	 * size.
 	 */
 	unsigned page;
-	bool metadata;		      /* request only the metadata of objects */
-	const struct spec_pick *pick; /* as in spec_split_new */
+	bool metadata;		    /* request only the metadata of objects */
+	const char *const *ignored; /* as in spec_split_new */
 	/* The owner does not require the resource. If it is forbidden, retry every 5 minutes. */
 	bool optional;
 	/* For people: how to reduce the number of objects. Static; may be NULL. */

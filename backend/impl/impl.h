@@ -65,7 +65,7 @@ struct backend_ops {
 	void (*queue_text)(struct backend *b, const struct spec_job *const *jobs, size_t n,
 			   char **ret, size_t *ret_len);
 	/* Return a new reference to the ClusterQueue NAME, or NULL. */
-	struct spec_cluster_queue_view *(*cluster_queue)(struct backend *b, const char *name);
+	struct spec_queue_view *(*cluster_queue)(struct backend *b, const char *name);
 	void (*wanted)(struct backend *b, const struct spec_job *job);
 	void (*usage_wanted)(struct backend *b);
 	void (*info)(struct backend *b, FILE *out);

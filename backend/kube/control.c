@@ -311,6 +311,7 @@ static int make_request(struct kube_control *c, const struct spec_control_job *j
 static void decide(struct kube_control *c, const struct spec_control_job *job)
 {
 	const struct spec_control *control = c->control;
+	const char *why;
 	int err;
 
 	if (c->request.body) {
@@ -319,11 +320,11 @@ static void decide(struct kube_control *c, const struct spec_control_job *job)
 			return publish_again(c->k->publish, c->uid);
 		return is_once(c) ? read_later(c, 0) : ask(c);
 	}
-	if (!(control->actions(job) & 1u << c->action)) {
-		const char *phase = job->view->phase, *why, *name = spec_action_name(c->action);
+	err = control->check(job, c->action, &why);
+	if (err) {
+		const char *phase = job->view->phase, *name = spec_action_name(c->action);
 		cleanup_free char *text = NULL;
 
-		err = control->refusal(job, c->action, &why);
 		if (why)
 			text = text_print("%s is refused: %s", name, why);
 		else

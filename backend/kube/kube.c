@@ -460,9 +460,9 @@ static struct spec_queue_view *kube_queue(struct backend *b, const char *name)
 	return ret ? ret : world_queue(w, WORLD_LOCAL_QUEUES, name);
 }
 
-static struct spec_cluster_queue_view *kube_cluster_queue(struct backend *b, const char *name)
+static struct spec_queue_view *kube_cluster_queue(struct backend *b, const char *name)
 {
-	return world_cluster_queue(kube_parts_of(b)->world, name);
+	return world_queue(kube_parts_of(b)->world, WORLD_CLUSTER_QUEUES, name);
 }
 
 static void kube_wanted(struct backend *b, const struct spec_job *job)

@@ -309,7 +309,7 @@ static struct spec_job *snapshot_of(struct publish *p, struct publish_shown *s,
 	const struct publish_config *c = &p->config;
 	struct spec_queue_view *queue cleanup(spec_queue_view_unrefp) =
 		world_queue(c->world, world_queues_of(job->kind), job->view->queue);
-	struct spec_cluster_queue_view *cluster cleanup(spec_cluster_queue_view_unrefp) = NULL;
+	struct spec_queue_view *cluster cleanup(spec_queue_view_unrefp) = NULL;
 	struct events_list events cleanup(events_release) = {0};
 	const struct folder folder = folder_of(p, job);
 	const struct spec_kind *kind = job->kind;
@@ -344,8 +344,8 @@ static struct spec_job *snapshot_of(struct publish *p, struct publish_shown *s,
 	bool captured;
 	size_t n;
 
-	if (queue && queue->local)
-		cluster = world_cluster_queue(c->world, queue->local->cluster_queue);
+	if (queue && queue->kueue)
+		cluster = world_queue(c->world, WORLD_CLUSTER_QUEUES, queue->kueue->cluster_queue);
 	ctx.kueue.cluster_queue = cluster;
 	pods = world_pods(job, &n);
 	world_events_of(c->world, job->uid, &events);

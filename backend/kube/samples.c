@@ -158,7 +158,7 @@ static void list(struct samples *l)
 	};
 
 	l->state = LISTING;
-	l->split = spec_split_new(SPEC_SPLIT_LIST, spec_metrics_pick, on_pod, l);
+	l->split = spec_split_new(SPEC_SPLIT_LIST, NULL, on_pod, l);
 	l->request = http_send(l->access.http, &call);
 }
 

@@ -467,9 +467,8 @@ static void start(struct watches *w, enum world_type type)
 		.namespace = def->cluster ? "" : namespace,
 		.page = def->page,
 		.metadata = def->api == API_PART,
-		.pick = type == WORLD_PODS	 ? spec_pod_pick
-			: world_is_of_jobs(type) ? world_kind(w->config.world, type)->pick
-						 : NULL,
+		.ignored =
+			world_is_of_jobs(type) ? world_kind(w->config.world, type)->ignored : NULL,
 		.optional = cost_of(w, type) || world_is_of_jobs(type),
 		.fewer = fewer_of(w, type),
 		.ends = &w->ends,

@@ -320,31 +320,17 @@ static void on_object(struct world *w, enum world_type type, const char *json, s
 
 /* --- jobs --- */
 
-struct world_known {
-	const struct world *w;
-	const struct spec_kind *kind;
-};
-
-/* Return the earlier view of job UID, or NULL if there is none of the same kind. */
-static const struct spec_job_view *known_view(void *data, const char *uid)
-{
-	const struct world_known *known = data;
-	const struct job *job = find_job(known->w, uid);
-
-	return job && job->j.kind == known->kind ? job->j.view : NULL;
-}
-
 /* Parse JSON as a job of TYPE. Return NULL if that fails, or if TYPE's kind was removed. */
 static struct spec_job_view *read_job(struct world *w, enum world_type type, const char *json,
 				      size_t len, bool gone)
 {
-	struct world_known known = {.w = w, .kind = world_kind(w, type)};
+	const struct spec_kind *kind = world_kind(w, type);
 	struct spec_job_view *view;
 	int err = 0;
 
-	if (!known.kind)
+	if (!kind)
 		return NULL;
-	err = spec_job_view_parse(known.kind->reader, json, len, known_view, &known, &view);
+	err = spec_job_view_parse(kind->reader, json, len, &view);
 	if (err)
 		world_pass_over(w, type, json, len, gone, err);
 	return err ? NULL : view;
@@ -843,7 +829,7 @@ static void cluster_queue_report(struct world *w, struct object *now, const stru
 	for (struct object *queue = w->objects[WORLD_LOCAL_QUEUES]; queue; queue = queue->hh.next) {
 		const struct spec_queue_view *view = queue->view;
 
-		if (streq(view->local->cluster_queue, name)) {
+		if (streq(view->kueue->cluster_queue, name)) {
 			queue->changed = true;
 			tick_later(w);
 		}
@@ -868,9 +854,7 @@ VIEW(part, spec_meta, spec_meta_parse, spec_meta_free)
 VIEW(group, spec_group_view, spec_group_view_parse, spec_group_view_free)
 VIEW(workload, spec_workload_view, spec_workload_view_parse, spec_workload_view_free)
 VIEW(queue, spec_queue_view, spec_queue_view_parse, spec_queue_view_unref)
-VIEW(local_queue, spec_queue_view, spec_local_queue_parse, spec_queue_view_unref)
-VIEW(cluster_queue, spec_cluster_queue_view, spec_cluster_queue_view_parse,
-     spec_cluster_queue_view_unref)
+VIEW(kueue_queue, spec_queue_view, spec_kueue_queue_parse, spec_queue_view_unref)
 
 static const struct type_ops types[WORLD_N_TYPES] = {
 	[WORLD_GROUPS] = {"PodGroup", group_parse, group_unref,
@@ -885,13 +869,12 @@ static const struct type_ops types[WORLD_N_TYPES] = {
 	[WORLD_OWN_QUEUE] = {"Queue", queue_parse, queue_unref,
 			     offsetof(struct spec_queue_view, meta), WORLD_QUEUES, .by_name = true,
 			     .differs = queue_differs, .report = queue_report},
-	[WORLD_LOCAL_QUEUES] = {"LocalQueue", local_queue_parse, local_queue_unref,
+	[WORLD_LOCAL_QUEUES] = {"LocalQueue", kueue_queue_parse, kueue_queue_unref,
 				offsetof(struct spec_queue_view, meta), WORLD_LOCAL_QUEUES,
 				.by_name = true, .differs = queue_differs, .report = queue_report},
-	[WORLD_CLUSTER_QUEUES] = {"ClusterQueue", cluster_queue_parse, cluster_queue_unref,
-				  offsetof(struct spec_cluster_queue_view, meta),
-				  WORLD_CLUSTER_QUEUES, .by_name = true,
-				  .report = cluster_queue_report},
+	[WORLD_CLUSTER_QUEUES] = {"ClusterQueue", kueue_queue_parse, kueue_queue_unref,
+				  offsetof(struct spec_queue_view, meta), WORLD_CLUSTER_QUEUES,
+				  .by_name = true, .report = cluster_queue_report},
 	/* This table also contains the jobs that are parts of other jobs. */
 	[WORLD_PARTS... WORLD_N_TYPES - 1] = {"part", part_parse, part_unref, 0, WORLD_PARTS,
 					      .owned = true, .report = part_report},
@@ -924,15 +907,6 @@ static void on_event(struct world *w, const char *json, size_t len, bool gone)
 void world_events_of(struct world *w, const char *uid, struct events_list *ret)
 {
 	events_get(w->events, uid, ret);
-}
-
-struct spec_cluster_queue_view *world_cluster_queue(struct world *w, const char *name)
-{
-	const struct object *queue;
-	lock_scope(&w->lock);
-
-	queue = find_object(w, WORLD_CLUSTER_QUEUES, name);
-	return queue ? spec_cluster_queue_view_ref(queue->view) : NULL;
 }
 
 enum world_type world_queues_of(const struct spec_kind *kind)

@@ -188,12 +188,10 @@ void world_forget(const struct world_job *job);
 
 /* Get the events of job UID. Release them with events_release. Any thread. */
 void world_events_of(struct world *w, const char *uid, struct events_list *ret);
-/* Return a new reference to the queue NAME of TYPE (world_queues_of), or NULL. Any thread. */
+/* Return a new reference to the queue NAME of TYPE, or NULL. Any thread. */
 struct spec_queue_view *world_queue(struct world *w, enum world_type type, const char *name);
 /* Return the type of the queues that jobs of KIND use: WORLD_QUEUES or WORLD_LOCAL_QUEUES. */
 enum world_type world_queues_of(const struct spec_kind *kind);
-/* Return a new reference to Kueue's ClusterQueue NAME, or NULL. Any thread. */
-struct spec_cluster_queue_view *world_cluster_queue(struct world *w, const char *name);
 /*
  * Return new references to all queues, in a malloc'ed array. If two queues have the same name,
  * return only Volcano's queue. Any thread.

@@ -22,10 +22,9 @@
  *
  * After a value, the next state is NEXT within a level, else DONE in a LIST and TOP in a watch.
  *
- * The splitter reads a level member by member only if it keeps some members and drops others. So
- * the depth of the tables (struct spec_pick) bounds the number of levels. Most bytes are in values
- * that are kept or dropped as a whole (WITHIN), where only brackets and quotes matter. The rest of
- * an object with an error is skipped in the same way.
+ * The splitter reads a level member by member only if it keeps some members and drops others. Most
+ * bytes are in values that are kept or dropped as a whole (WITHIN), where only brackets and quotes
+ * matter. The rest of an object with an error is skipped in the same way.
  */
 #include "spec/api/split.h"
 
@@ -37,7 +36,7 @@
 #include "spec/base/value.h"
 
 #define MAX_LEVELS (2 * SPEC_MAX_DEPTH)
-#define MAX_KEY	   32	/* keys in tables are shorter */
+#define MAX_KEY	   32	/* keys that matter are shorter */
 #define END	   (-1) /* no bytes are left */
 #define FIRST_ROOM 4096
 #define MOST_ROOM  (1u << 20) /* a larger buffer is freed after use */
@@ -64,19 +63,15 @@ enum position {
 	LIST_METADATA,
 	ITEMS,
 	EVENT,
-	OBJECT, /* an object, or a value in an object that has its own table */
-};
-
-/* If POSITION is OBJECT, PICK selects the members to keep. */
-struct where {
-	enum position position;
-	const struct spec_pick *pick;
+	OBJECT,
+	METADATA, /* of an object */
+	STATUS,	  /* of an object, if members of it are ignored */
 };
 
 struct level {
 	bool list;
 	bool some; /* a member of this level was copied */
-	struct where where;
+	enum position position;
 };
 
 /* DROPPING: within a dropped member of the object that is being copied. */
@@ -84,7 +79,7 @@ enum copying { COPY_NOTHING, COPYING, DROPPING };
 
 struct spec_split {
 	enum spec_split_form form;
-	const struct spec_pick *pick;
+	const char *const *ignored;
 	spec_split_fn fn;
 	void *data;
 
@@ -101,7 +96,7 @@ struct spec_split {
 	const char *run; /* input that is still to be copied to OUT */
 	size_t run_len;
 	const char *comma;	/* the comma before the current member, in the input */
-	struct where value;	/* position of the current value */
+	enum position value;	/* position of the current value */
 	unsigned captured_at;	/* value of DEPTH outside the copied value */
 	enum position captured; /* position of the copied value */
 	char *out;		/* the copied bytes; NUL-terminated unless empty */
@@ -115,23 +110,13 @@ struct spec_split {
 	char *resource_version, *next;
 };
 
-/* managedFields records which client set which field. */
-const struct spec_pick spec_metadata_pick[] = {
-	{.key = "managedFields", .keep = false},
-	{.keep = true},
-};
-static const struct spec_pick object_pick[] = {
-	{.key = "metadata", .keep = true, .of = spec_metadata_pick},
-	{.keep = true},
-};
-
-struct spec_split *spec_split_new(enum spec_split_form form, const struct spec_pick *pick,
+struct spec_split *spec_split_new(enum spec_split_form form, const char *const *ignored,
 				  spec_split_fn fn, void *data)
 {
 	struct spec_split *s = new0(struct spec_split);
 
 	s->form = form;
-	s->pick = pick ? pick : object_pick;
+	s->ignored = ignored;
 	s->fn = fn;
 	s->data = data;
 	return s;
@@ -268,39 +253,31 @@ static struct level *top(struct spec_split *s)
 	return &s->levels[s->depth - 1];
 }
 
-/* Return the row of the current key; the last row if no other row has this key. */
-static const struct spec_pick *row_of(const struct spec_split *s, const struct spec_pick *pick)
-{
-	while (pick->key && (strncmp(pick->key, s->key, s->key_len) != 0 || pick->key[s->key_len]))
-		pick++;
-	return pick;
-}
-
 static bool key_is(const struct spec_split *s, const char *key)
 {
 	return s->key_len == strlen(key) && memcmp(s->key, key, s->key_len) == 0;
 }
 
 /* Return the position of the current key's value. IN is the position of the map. */
-static struct where member(const struct spec_split *s, const struct where *in)
+static enum position member(const struct spec_split *s, enum position in)
 {
-	static const struct spec_pick unknown[] = {{.keep = true}};
-	const struct spec_pick *row;
-
-	switch (in->position) {
+	switch (in) {
 	case LIST:
-		return (struct where){.position = key_is(s, "items")	  ? ITEMS
-						  : key_is(s, "metadata") ? LIST_METADATA
-									  : WHOLE};
+		return key_is(s, "items") ? ITEMS : key_is(s, "metadata") ? LIST_METADATA : WHOLE;
 	case EVENT:
-		return (struct where){.position = key_is(s, "object") ? OBJECT : WHOLE,
-				      .pick = s->pick};
+		return key_is(s, "object") ? OBJECT : WHOLE;
+	case OBJECT:
+		return key_is(s, "metadata")		   ? METADATA
+		       : s->ignored && key_is(s, "status") ? STATUS
+							   : WHOLE;
+	case METADATA:
+		/* It records which client set which field. */
+		return key_is(s, "managedFields") ? DROPPED : WHOLE;
 	default:
-		row = s->key_len < MAX_KEY ? row_of(s, in->pick) : unknown;
-		return (struct where){.position = row->of     ? OBJECT
-						  : row->keep ? WHOLE
-							      : DROPPED,
-				      .pick = row->of};
+		for (const char *const *key = s->ignored; *key; key++)
+			if (key_is(s, *key))
+				return DROPPED;
+		return WHOLE;
 	}
 }
 
@@ -319,24 +296,23 @@ static int value_done(struct spec_split *s)
 	return s->copying == COPYING && s->captured_at == s->depth ? deliver(s) : 0;
 }
 
-static int open_level(struct spec_split *s, const char *at, struct where where)
+static int open_level(struct spec_split *s, const char *at, enum position where)
 {
 	char c = *at;
 
 	if (s->depth == MAX_LEVELS)
 		return -EINVAL;
-	if (s->copying != COPYING && (where.position == EVENT || where.position == LIST_METADATA ||
-				      where.position == OBJECT)) {
+	if (s->copying != COPYING &&
+	    (where == EVENT || where == LIST_METADATA || where == OBJECT)) {
 		s->copying = COPYING;
-		s->captured = where.position;
+		s->captured = where;
 		s->captured_at = s->depth;
 	}
-	if (where.position == WHOLE || where.position == DROPPED ||
-	    where.position == LIST_METADATA) {
+	if (where == WHOLE || where == DROPPED || where == LIST_METADATA) {
 		s->nest = (struct spec_nest){.depth = 1};
 		s->state = WITHIN;
 	} else {
-		s->levels[s->depth++] = (struct level){.list = c == '[', .where = where};
+		s->levels[s->depth++] = (struct level){.list = c == '[', .position = where};
 		s->state = c == '[' ? VALUE_OR_END : KEY_OR_END;
 	}
 	copy(s, at, 1);
@@ -368,20 +344,16 @@ static bool fits(struct spec_split *s, char c, enum position position)
 		/* Go writes null for a list without items. */
 		return !again && (c == '[' || c == 'n');
 	}
-	return c == '{' || (position != LIST_METADATA && top(s)->where.position != ITEMS);
+	return c == '{' || (position != LIST_METADATA && top(s)->position != ITEMS);
 }
 
 static int begin_value(struct spec_split *s, const char *at)
 {
 	const struct level *level = top(s);
-	const struct where where = !level->list ? s->value
-				   : level->where.position == ITEMS
-					   ? (struct where){OBJECT, s->pick}
-				   : *at == '[' ? (struct where){.position = WHOLE}
-						: level->where;
+	enum position where = !level->list ? s->value : level->position == ITEMS ? OBJECT : WHOLE;
 	char c = *at;
 
-	if (!fits(s, c, where.position))
+	if (!fits(s, c, where))
 		return -EINVAL;
 	if (c == '{' || c == '[')
 		return open_level(s, at, where);
@@ -420,7 +392,7 @@ static int next_member(struct spec_split *s, const char *at)
 /* Handle a character outside strings, literals and white space. */
 static int structure(struct spec_split *s, const char *at)
 {
-	const struct where document = {.position = s->form == SPEC_SPLIT_LIST ? LIST : EVENT};
+	enum position document = s->form == SPEC_SPLIT_LIST ? LIST : EVENT;
 	char c = *at;
 
 	switch (s->state) {
@@ -456,8 +428,8 @@ static int string_end(struct spec_split *s)
 	if (!s->in_key)
 		return value_done(s);
 	s->state = COLON;
-	s->value = member(s, &top(s)->where);
-	if (s->copying != COPYING || s->value.position != DROPPED)
+	s->value = member(s, top(s)->position);
+	if (s->copying != COPYING || s->value != DROPPED)
 		return 0;
 	/* The dropped member's key may already be in the run or in OUT, so remove it. */
 	if (!s->wrong && s->key_at >= s->out_len) {

@@ -12,17 +12,6 @@
 
 #include "spec/base/base.h"
 
-/* A row of a table of members to keep. The last row has no KEY, and applies to all others. */
-struct spec_pick {
-	const char *key;
-	bool keep;
-	/*
-	 * If not NULL: a table for the members of KEY's value or, if the value is a list, of its
-	 * items. Any other value is kept.
-	 */
-	const struct spec_pick *of;
-};
-
 struct spec_split;
 
 enum spec_split_form {
@@ -41,14 +30,12 @@ enum spec_split_form {
 typedef int (*spec_split_fn)(void *data, const char *json, size_t len, int wrong);
 
 /*
- * Create a splitter that keeps the members that PICK selects; NULL: all but metadata.managedFields.
- * PICK must outlive the splitter. For a watch, it must keep "code" of a Status, which a failing
- * watch sends. Keys with escapes, or of 32 bytes or more, are always kept.
+ * Create a splitter that drops metadata.managedFields and, if IGNORED is not NULL, the members of
+ * status with these keys. NULL ends IGNORED, which must outlive the splitter. Keys with escapes, or
+ * of 32 bytes or more, are always kept.
  */
-struct spec_split *spec_split_new(enum spec_split_form form, const struct spec_pick *pick,
+struct spec_split *spec_split_new(enum spec_split_form form, const char *const *ignored,
 				  spec_split_fn fn, void *data);
-/* The table for metadata if PICK is NULL. */
-extern const struct spec_pick spec_metadata_pick[];
 void spec_split_free(struct spec_split *s); /* NULL is allowed */
 
 /*

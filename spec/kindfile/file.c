@@ -7,7 +7,6 @@
 
 #include <errno.h>
 
-#include "spec/api/split.h"
 #include "spec/base/mem.h"
 #include "spec/pods/pod.h"
 #include "spec/pods/suspend.h"
@@ -31,6 +30,7 @@ enum rule {
 	A_WORD,
 	A_PLURAL,
 	AN_API,
+	OF_PART,
 	A_PATH,
 	OF_NAMES,
 	BELOW_SPEC,
@@ -168,6 +168,7 @@ static const struct {
 	[A_WORD] = {LETTER DIGIT, LETTER DIGIT, 63, "be a word or a number"},
 	[A_PLURAL] = {LOWER, LOWER DIGIT "-", 63, "be the name of a resource, like jobsets"},
 	[AN_API] = {LOWER, LOWER DIGIT "-./", 253, "be GROUP/VERSION, like batch/v1"},
+	[OF_PART] = {LOWER, LOWER DIGIT "-./", 253, "be GROUP/VERSION, like batch/v1, or v1"},
 };
 
 /* Return the text at P. If it is missing or not allowed, add an error and return NULL. */
@@ -365,35 +366,27 @@ static const struct kindfile_key ctl_keys[] = {
 
 /* --- the object and its parts --- */
 
+/* Parts may be in the core group, whose API has no slash. */
 static void set_api(const struct kindfile_place *p, void *field)
 {
 	const char *api = text_at(p), *slash = api ? strchr(api, '/') : NULL;
 
-	if (!api)
-		return;
-	set_text(p, field);
-	if (slash ? !slash[1] || strchr(slash + 1, '/') : !streq(api, "v1"))
-		bad(p, "must %s", texts[AN_API].text);
-}
-
-static void set_object_api(const struct kindfile_place *p, void *field)
-{
-	const char *const *api = field;
-
-	set_api(p, field);
-	if (*api && streq(*api, "v1"))
-		bad(p, "objects of the core group can't be jobs");
+	if (api && (slash ? !slash[1] || strchr(slash + 1, '/')
+			  : p->key->rule != OF_PART || !streq(api, "v1")))
+		bad(p, "must %s", texts[p->key->rule].text);
+	else if (api)
+		set_text(p, field);
 }
 
 static const struct kindfile_key object_keys[] = {
-	KEY("api", struct spec_kind, api_version, set_object_api, .rule = AN_API, .needed = true),
+	KEY("api", struct spec_kind, api_version, set_api, .rule = AN_API, .needed = true),
 	KEY("kind", struct spec_kind, kind, set_text, .rule = A_WORD, .needed = true),
 	KEY("plural", struct spec_kind, plural, set_text, .rule = A_PLURAL, .needed = true),
 	{0},
 };
 
 static const struct kindfile_key part_keys[] = {
-	KEY("api", struct kind_part, part.api_version, set_api, .rule = AN_API, .needed = true),
+	KEY("api", struct kind_part, part.api_version, set_api, .rule = OF_PART, .needed = true),
 	KEY("kind", struct kind_part, part.kind, set_text, .rule = A_WORD, .needed = true),
 	KEY("plural", struct kind_part, part.plural, set_text, .rule = A_PLURAL),
 	LIST("owner_uid", struct kind_part, owner_uid, set_value),
@@ -526,22 +519,14 @@ static const struct spec_member *make_members(struct spec_kind_file *f)
 	return arena_own(&f->arena, v);
 }
 
-/* List the members that the splitter (spec/api/split.h) keeps. Return NULL if it keeps all. */
-static const struct spec_pick *make_pick(struct spec_kind_file *f)
+/* List the members of status that the splitter (spec/api/split.h) drops, or return NULL. */
+static const char *const *make_ignored(struct spec_kind_file *f)
 {
-	struct spec_pick *status, *pick;
+	const char **keys = arena_own(&f->arena, new0_n(const char *, f->ignored.n + 1));
 
-	if (!f->ignored.n)
-		return NULL;
-	status = arena_own(&f->arena, new0_n(struct spec_pick, f->ignored.n + 1));
-	pick = arena_own(&f->arena, new0_n(struct spec_pick, 3));
 	for (size_t i = 0; i < f->ignored.n; i++)
-		status[i].key = f->ignored.v[i].last;
-	status[f->ignored.n].keep = true;
-	pick[0] = (struct spec_pick){"metadata", true, spec_metadata_pick};
-	pick[1] = (struct spec_pick){"status", true, status};
-	pick[2].keep = true;
-	return pick;
+		keys[i] = f->ignored.v[i].last;
+	return f->ignored.n ? keys : NULL;
 }
 
 /* Set the parts that a mount watches. */
@@ -570,7 +555,7 @@ static void finish(struct spec_kind_file *f)
 	k->jobs = arena_own(&f->arena, text_print("%ss", k->kind));
 	k->templates = make_templates(f);
 	k->added = make_members(f);
-	k->pick = make_pick(f);
+	k->ignored = make_ignored(f);
 	make_parts(f);
 	f->reader.recounted = f->attempts.failed.n;
 	if (f->suspend.text) {

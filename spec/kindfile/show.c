@@ -81,7 +81,7 @@ int spec_kind_show(const struct spec_kind *kind, const char *object, const char 
 	};
 	size_t len;
 
-	if (spec_job_view_parse(kind->reader, object, strlen(object), NULL, NULL, &job) < 0)
+	if (spec_job_view_parse(kind->reader, object, strlen(object), &job) < 0)
 		return -EINVAL;
 	if (spec_value_parse(pods, strlen(pods), &list) == 0)
 		read_pods(&shown, kind, spec_read_list(list, "items"), job->meta.uid);

@@ -148,11 +148,11 @@ static const struct spec_option options[] = {
 };
 
 /* Make a component from OBJECT. Old versions of the controller require a list of its pods. */
-static struct json_object *make_component(struct json_object *object, bool is_pod)
+static struct json_object *make_component(struct json_object *object)
 {
 	struct json_object *component = spec_tree_map(), *sets = spec_tree_list(1);
 
-	if (is_pod) {
+	if (streq(json_object_get_string(json_object_object_get(object, "kind")), "Pod")) {
 		struct json_object *set = spec_tree_map();
 
 		spec_tree_number(set, "replicas", 1);
@@ -164,9 +164,9 @@ static struct json_object *make_component(struct json_object *object, bool is_po
 	return component;
 }
 
-static struct json_object *make_object(struct wrap *w)
+static struct json_object *make_object(struct spec_pods *p)
 {
-	const struct spec_build *b = w->build;
+	const struct spec_build *b = p->build;
 	const char *queue = spec_options_text(b->options, "queue");
 	struct json_object *spec = spec_tree_map(), *notes = spec_tree_map(), *metadata;
 	struct json_object *ret = spec_build_object(b, b->kind->api_version, b->kind->kind,
@@ -178,7 +178,7 @@ static struct json_object *make_object(struct wrap *w)
 	spec_tree_add(notes, APPWRAPPER_RETRIES,
 		      spec_tree_format("%lld", (long long)spec_pods_least_retries(b->app)));
 	spec_tree_add(metadata, "annotations", notes);
-	spec_tree_add(spec, "components", json_object_get(w->items));
+	spec_tree_add(spec, "components", json_object_get(p->parts));
 	spec_tree_add(ret, "spec", spec);
 	return ret;
 }

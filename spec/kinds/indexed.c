@@ -31,14 +31,12 @@
 		POD_OPTIONS, SPEC_TIME_LIMIT_OPTION, SPEC_TTL_OPTION, POD_NO_ANNOTATIONS_OPTION
 
 /*
- * Prepare P for the pods of B, whose id must be set. RANK0_HOST (borrowed) is the host name of rank
- * 0; NULL if pods have no host names.
+ * Prepare P for the pods of its build, whose id must be set. RANK0_HOST (which P owns) is the host
+ * name of rank 0; NULL if pods have no host names.
  */
-static void indexed_init(struct spec_pods *p, struct spec_build *b, const char *rank0_host)
+static void indexed_init(struct spec_pods *p, char *rank0_host)
 {
-	p->build = b;
-	p->app_name = b->app->name;
-	p->rank0_env = "TORCHX_RANK0_HOST";
+	p->rank0_env = text_copy("TORCHX_RANK0_HOST");
 	p->rank0_host = rank0_host;
 	p->replica_id = "$(" INDEX ")";
 	/* The Job controller writes the pod's index into this annotation. */
@@ -98,20 +96,6 @@ static struct json_object *indexed_object(struct spec_pods *p)
 
 static const struct spec_option jobset_options[] = {INDEXED_OPTIONS, {0}};
 
-struct jobset {
-	struct spec_build *build;
-	struct spec_pods pods;
-	struct json_object *jobs; /* the replicated jobs */
-	char *rank0_host;
-};
-
-static void jobset_clear(struct jobset *j)
-{
-	spec_pods_clear(&j->pods);
-	json_object_put(j->jobs);
-	free(j->rank0_host);
-}
-
 /* The pod's name is APP-SUFFIX-ROLE-0-K-xxxxx. JobSet's webhook requires that it fits a label. */
 static size_t jobset_pod_name_len(size_t app, size_t role, size_t k, size_t last)
 {
@@ -130,30 +114,30 @@ static void jobset_retries(struct json_object *spec, const struct spec_role *rol
 	}
 }
 
-static int add_job(struct jobset *j, size_t index)
+static int add_job(struct spec_pods *p, size_t index)
 {
-	const struct spec_role *role = &j->build->app->roles[index];
+	const struct spec_role *role = &p->build->app->roles[index];
 	cleanup_free char *name = spec_name_norm(role->name);
-	struct json_object *spec = indexed_job(&j->pods, index, role->num_replicas, jobset_retries);
+	struct json_object *spec = indexed_job(p, index, role->num_replicas, jobset_retries);
 	struct json_object *job, *template;
 
 	if (!spec)
-		return j->build->errors->err;
+		return p->build->errors->err;
 	template = spec_tree_map();
 	spec_tree_add(template, "spec", spec);
 	job = spec_tree_map();
 	spec_tree_text(job, "name", name);
 	spec_tree_number(job, "replicas", 1);
 	spec_tree_add(job, "template", template);
-	spec_tree_append(j->jobs, job);
+	spec_tree_append(p->parts, job);
 	return 0;
 }
 
-static struct json_object *make_object(struct jobset *j)
+static struct json_object *make_object(struct spec_pods *p)
 {
-	struct json_object *ret = indexed_object(&j->pods), *spec = spec_tree_map(),
+	struct json_object *ret = indexed_object(p), *spec = spec_tree_map(),
 			   *policy = spec_tree_map();
-	const struct spec_app *app = j->build->app;
+	const struct spec_app *app = p->build->app;
 	int64_t least = INT32_MAX;
 
 	/*
@@ -166,34 +150,32 @@ static struct json_object *make_object(struct jobset *j)
 					      : 0);
 	spec_tree_number(policy, "maxRestarts", max_of(least, INT64_C(0)));
 	spec_tree_add(spec, "failurePolicy", policy);
-	spec_build_ttl(j->build, spec);
+	spec_build_ttl(p->build, spec);
 	/* Host names must work before the replicas are ready. */
 	spec_tree_add(spec, "network",
 		      spec_tree_parse("{\"enableDNSHostnames\": true,"
 				      " \"publishNotReadyAddresses\": true}"));
-	spec_tree_add(spec, "replicatedJobs", json_object_get(j->jobs));
+	spec_tree_add(spec, "replicatedJobs", json_object_get(p->parts));
 	spec_tree_add(ret, "spec", spec);
 	return ret;
 }
 
 static int jobset_build(struct spec_build *b)
 {
-	struct jobset j cleanup(jobset_clear) = {.build = b};
+	struct spec_pods pods cleanup(spec_pods_clear) = {.build = b};
 	cleanup_free char *first = spec_name_norm(b->app->roles[0].name);
 	int ret = spec_build_begin(b, "JobSet");
 
 	/* The pod of rank 0 has the host name JOB-ROLE-0-0 and the subdomain JOB. */
-	j.rank0_host = text_print("%s-%s-0-0.%s", b->id, first, b->id);
-	j.jobs = spec_tree_list(b->app->n_roles);
-	indexed_init(&j.pods, b, j.rank0_host);
+	indexed_init(&pods, text_print("%s-%s-0-0.%s", b->id, first, b->id));
 	for (size_t i = 0; i < b->app->n_roles; i++) {
-		int err = add_job(&j, i);
+		int err = add_job(&pods, i);
 
 		ret = ret ? ret : err;
 	}
 	if (ret)
 		return ret;
-	b->object = make_object(&j);
+	b->object = make_object(&pods);
 	return 0;
 }
 
@@ -331,7 +313,7 @@ static void job_retries(struct json_object *spec, const struct spec_role *role)
 
 static int job_build(struct spec_build *b)
 {
-	struct spec_pods pods cleanup(spec_pods_clear) = {0};
+	struct spec_pods pods cleanup(spec_pods_clear) = {.build = b};
 	int64_t replicas = b->app->roles[0].num_replicas, parallelism = replicas;
 	struct json_object *spec;
 	int err = check_replicas(b);
@@ -340,7 +322,7 @@ static int job_build(struct spec_build *b)
 		return err;
 	spec_options_int(b->options, "parallelism", &parallelism);
 	b->id = spec_name_job(b->app->name, b->identity->random[0]);
-	indexed_init(&pods, b, replicas == 1 ? "localhost" : NULL);
+	indexed_init(&pods, replicas == 1 ? text_copy("localhost") : NULL);
 	spec = indexed_job(&pods, 0, min_of(parallelism, replicas), job_retries);
 	if (!spec)
 		return b->errors->err;

@@ -206,7 +206,7 @@ static const struct spec_option options[] = {
 	{0},
 };
 
-static struct json_object *make_item(struct json_object *object, bool is_pod)
+static struct json_object *make_item(struct json_object *object)
 {
 	struct json_object *item = spec_tree_map();
 
@@ -215,10 +215,9 @@ static struct json_object *make_item(struct json_object *object, bool is_pod)
 	return item;
 }
 
-static void put_retries(struct wrap *w, struct json_object *spec)
+static void put_retries(const struct spec_app *app, struct json_object *spec)
 {
-	const struct spec_app *app = w->build->app;
-	long long retries = spec_pods_least_retries(w->build->app), pods = 0;
+	long long retries = spec_pods_least_retries(app), pods = 0;
 	cleanup_free char *scheduling = NULL;
 
 	for (size_t i = 0; i < app->n_roles; i++)
@@ -232,9 +231,9 @@ static void put_retries(struct wrap *w, struct json_object *spec)
 	spec_tree_add(spec, "schedulingSpec", spec_tree_parse(scheduling));
 }
 
-static struct json_object *make_object(struct wrap *w)
+static struct json_object *make_object(struct spec_pods *p)
 {
-	const struct spec_build *b = w->build;
+	const struct spec_build *b = p->build;
 	struct json_object *spec = spec_tree_map(), *resources = spec_tree_map(), *metadata;
 	struct json_object *ret = spec_build_object(b, b->kind->api_version, b->kind->kind,
 						    spec_tree_string(b->id), &metadata);
@@ -242,8 +241,8 @@ static struct json_object *make_object(struct wrap *w)
 
 	if (spec_options_int(b->options, "priority", &priority))
 		spec_tree_number(spec, "priority", priority);
-	put_retries(w, spec);
-	spec_tree_add(resources, "GenericItems", json_object_get(w->items));
+	put_retries(b->app, spec);
+	spec_tree_add(resources, "GenericItems", json_object_get(p->parts));
 	spec_tree_add(spec, "resources", resources);
 	spec_tree_add(ret, "spec", spec);
 	return ret;

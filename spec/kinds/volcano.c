@@ -231,24 +231,19 @@ static unsigned in_vain(const struct spec_job_view *job)
 	return last ? BIT(SPEC_RESUME) | BIT(SPEC_RESTART) : 0;
 }
 
-static unsigned accepted(const struct spec_control_job *job)
+static int check(const struct spec_control_job *job, enum spec_action action, const char **ret_why)
 {
 	const struct spec_job_view *view = job->view;
-
-	return view->meta.deleted ? 0 : in_phase(view->phase) & ~in_vain(view);
-}
-
-static int refusal(const struct spec_control_job *job, enum spec_action action,
-		   const char **ret_why)
-{
-	const struct spec_job_view *view = job->view;
+	unsigned obeys = in_phase(view->phase) & BIT(action);
 
 	*ret_why = NULL;
 	if (view->meta.deleted)
 		*ret_why = "the job is being deleted";
-	else if (in_phase(view->phase) & in_vain(view) & BIT(action))
+	else if (obeys & in_vain(view))
 		*ret_why = "the action uses a retry, and the job has none left: Volcano would "
 			   "end the job as Failed";
+	else if (obeys)
+		return 0;
 	return -EINVAL;
 }
 
@@ -328,8 +323,7 @@ const struct spec_control spec_volcano_control = {
 	 * Volcano would restart the job twice.
 	 */
 	.once = BIT(SPEC_RESTART),
-	.actions = accepted,
-	.refusal = refusal,
+	.check = check,
 	.request = request,
 	.outcome = outcome,
 };
@@ -368,20 +362,6 @@ static const struct spec_option options[] = {
 	{0},
 };
 
-struct volcano {
-	struct spec_build *build;
-	struct spec_pods pods;
-	struct json_object *tasks;
-	char *rank0_env;
-};
-
-static void volcano_clear(struct volcano *v)
-{
-	spec_pods_clear(&v->pods);
-	json_object_put(v->tasks);
-	free(v->rank0_env);
-}
-
 /*
  * Pods are named APP-SUFFIX-ROLE-K-0. When Volcano's webhook computes the length, it uses the
  * task's index instead of 0.
@@ -392,24 +372,19 @@ static size_t pod_name_len(size_t app, size_t role, size_t k, size_t last)
 	       spec_pods_digits(last);
 }
 
-static void start(struct volcano *v)
+static void start(struct spec_pods *p)
 {
-	struct spec_build *b = v->build;
-	struct spec_pods *p = &v->pods;
+	const struct spec_build *b = p->build;
 	cleanup_free char *name = spec_name_norm(b->app->roles[0].name);
 
 	/*
 	 * The variable in which Volcano lists the hosts of a task. It contains the task's name in
 	 * upper case, with "_" for dashes.
 	 */
-	v->rank0_env = text_print("VC_%s_0_HOSTS", name);
-	for (char *at = v->rank0_env; *at; at++)
+	p->rank0_env = text_print("VC_%s_0_HOSTS", name);
+	for (char *at = p->rank0_env; *at; at++)
 		*at = *at == '-' ? '_' : (char)toupper((unsigned char)*at);
-	p->build = b;
-	p->app_name = b->app->name;
-	p->rank0_env = v->rank0_env;
 	p->hosts_dir = "/etc/volcano";
-	v->tasks = spec_tree_list(16);
 	spec_pods_init(p);
 	spec_options_int(b->options, "reserved_millicpu", &p->reserved_cpu);
 	spec_options_int(b->options, "reserved_memmb", &p->reserved_memory);
@@ -468,25 +443,25 @@ static struct json_object *make_task(struct spec_pod_role *r, const char *norm, 
 	return task;
 }
 
-static int make_tasks(struct volcano *v, size_t index)
+static int make_tasks(struct spec_pods *p, size_t index)
 {
 	struct spec_pod_role r cleanup(spec_pod_role_clear);
-	int err = spec_pod_role_init(&r, &v->pods, index);
+	int err = spec_pod_role_init(&r, p, index);
 	cleanup_free char *norm = spec_name_norm(r.role->name);
 
 	for (unsigned k = 0; !err && k < r.role->num_replicas; k++) {
 		struct json_object *task = make_task(&r, norm, k);
 
 		if (!task)
-			return v->build->errors->err;
-		spec_tree_append(v->tasks, task);
+			return p->build->errors->err;
+		spec_tree_append(p->parts, task);
 	}
 	return err;
 }
 
-static struct json_object *make_object(struct volcano *v)
+static struct json_object *make_object(struct spec_pods *p)
 {
-	struct spec_build *b = v->build;
+	const struct spec_build *b = p->build;
 	const char *priority = spec_options_text(b->options, "priority_class");
 	struct json_object *ret = spec_tree_map(), *metadata = spec_tree_map(),
 			   *spec = spec_tree_map();
@@ -505,25 +480,25 @@ static struct json_object *make_object(struct volcano *v)
 	spec_tree_add(spec, "plugins",
 		      spec_tree_parse(
 			      "{\"svc\": [\"--publish-not-ready-addresses\"], \"env\": []}"));
-	spec_tree_add(spec, "tasks", json_object_get(v->tasks));
+	spec_tree_add(spec, "tasks", json_object_get(p->parts));
 	spec_tree_add(ret, "spec", spec);
 	return ret;
 }
 
 static int volcano_build(struct spec_build *b)
 {
-	struct volcano v cleanup(volcano_clear) = {.build = b};
+	struct spec_pods pods cleanup(spec_pods_clear) = {.build = b};
 	int ret = spec_build_begin(b, "Volcano");
 
-	start(&v);
+	start(&pods);
 	for (size_t i = 0; i < b->app->n_roles; i++) {
-		int err = make_tasks(&v, i);
+		int err = make_tasks(&pods, i);
 
 		ret = ret ? ret : err;
 	}
 	if (ret)
 		return ret;
-	b->object = make_object(&v);
+	b->object = make_object(&pods);
 	return 0;
 }
 

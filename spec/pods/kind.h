@@ -9,7 +9,6 @@ struct spec_control; /* see spec/view/control.h */
 struct spec_build;   /* see spec/pods/pod.h */
 struct spec_reader;  /* see spec/view/reader.h */
 struct spec_job_view;
-struct spec_pick;
 struct spec_value;
 
 /* The identity of a submission. Plain data. */
@@ -69,7 +68,7 @@ struct spec_kind {
 	bool unlabelled; /* some pods do not get the label SPEC_LABEL_USER */
 	/* Members that controllers add only to objects of this kind, or NULL. A copy omits them. */
 	const struct spec_member *added;
-	const struct spec_pick *pick;  /* what kxfs keeps of an object, or NULL for all */
+	const char *const *ignored;    /* members of status to drop (spec_split_new), or NULL */
 	const struct spec_part *parts; /* what a mount watches between jobs and pods */
 	size_t n_parts;
 	const char *scheduling_api;	   /* API version of pod groups and queues, or NULL */

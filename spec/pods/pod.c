@@ -35,16 +35,14 @@ int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, .
 static int check_retries(struct spec_build *b, size_t index, const char *controller)
 {
 	const struct spec_role *role = &b->app->roles[index];
-	char path[64];
 
 	if (role->max_retries <= 0 || role->retry_policy == SPEC_RETRY_APPLICATION ||
 	    role->retry_policy == SPEC_RETRY_REPLICA)
 		return 0;
-	snprintf(path, sizeof(path), "roles[%zu].retry_policy", index);
-	return spec_build_refuse(b, path,
-				 "%s does not support %s: use APPLICATION or REPLICA, or "
-				 "max_retries: 0",
-				 controller, spec_retry_name(role->retry_policy));
+	return spec_role_refuse(b, index, "retry_policy", NULL,
+				"%s does not support %s: use APPLICATION or REPLICA, or "
+				"max_retries: 0",
+				controller, spec_retry_name(role->retry_policy));
 }
 
 int spec_build_begin(struct spec_build *b, const char *controller)
@@ -136,6 +134,9 @@ void spec_pods_init(struct spec_pods *p)
 	cleanup_free char *handle =
 		text_print("%s://torchx/%s:%s", b->kind->scheduler, b->identity->namespace, b->id);
 
+	if (!p->app_name)
+		p->app_name = text_copy(b->app->name);
+	p->parts = spec_tree_list(16);
 	p->job_id = variable(JOB_ID, handle);
 	if (!p->replica_id || p->rank0_host)
 		p->rank0 = variable(RANK0_HOST, p->replica_id ? p->rank0_host : "localhost");
@@ -154,47 +155,39 @@ void spec_pods_init(struct spec_pods *p)
 
 void spec_pods_clear(struct spec_pods *p)
 {
+	free(p->app_name);
+	free(p->rank0_env);
+	free(p->rank0_host);
 	json_object_put(p->labels);
 	json_object_put(p->annotations);
 	json_object_put(p->job_id);
 	json_object_put(p->rank0);
 	json_object_put(p->number);
+	json_object_put(p->parts);
 }
 
 /* --- the parts of a role's pods --- */
-
-static void role_path(const struct spec_pod_role *r, const char *field, char ret[64])
-{
-	snprintf(ret, 64, "roles[%zu].%s", r->index, field);
-}
 
 static bool is_space(char c)
 {
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static int make_image(struct spec_pod_role *r)
+static void make_image(struct spec_pod_role *r)
 {
-	const struct spec_build *b = r->pods->build;
-	const char *image = r->role->image, *repo;
-	char path[64];
+	struct spec_build *b = r->pods->build;
+	const char *image = r->role->image, *repo = spec_options_text(b->options, "image_repo");
 
-	role_path(r, "image", path);
 	if (is_space(image[0]) || is_space(image[strlen(image) - 1]))
-		return spec_build_refuse(r->pods->build, path,
-					 "must not begin or end with a space");
-	if (strncmp(image, LOCAL_IMAGE, strlen(LOCAL_IMAGE)) != 0) {
+		spec_role_refuse(b, r->index, "image", NULL, "must not begin or end with a space");
+	else if (strncmp(image, LOCAL_IMAGE, strlen(LOCAL_IMAGE)) != 0)
 		r->image = spec_tree_string(image);
-		return 0;
-	}
-	repo = spec_options_text(b->options, "image_repo");
-	if (!repo || !*repo)
-		return spec_build_refuse(
-			r->pods->build, path,
-			"is the id of a local image; set the run option image_repo to the "
-			"repository that has this image");
-	r->image = spec_tree_format("%s:%s", repo, image + strlen(LOCAL_IMAGE));
-	return 0;
+	else if (!repo || !*repo)
+		spec_role_refuse(b, r->index, "image", NULL,
+				 "is the id of a local image; set the run option image_repo to the "
+				 "repository that has this image");
+	else
+		r->image = spec_tree_format("%s:%s", repo, image + strlen(LOCAL_IMAGE));
 }
 
 /* Set the limit to AMOUNT (the parser has checked it), and the request to AMOUNT minus RESERVED. */
@@ -280,37 +273,32 @@ static void make_mounts(struct spec_pod_role *r)
 	spec_tree_add(r->container, "securityContext", security);
 }
 
-static int make_node_selector(struct spec_pod_role *r)
+static void make_node_selector(struct spec_pod_role *r)
 {
 	const struct spec_map *has = &r->role->resource.capabilities;
 	struct json_object *selector = spec_tree_map();
-	char path[64];
-	int ret = 0;
 
-	role_path(r, "resource.capabilities", path);
 	for (size_t i = 0; i < has->n; i++) {
 		if (!streq(has->v[i].key, INSTANCE_TYPE))
 			continue;
 		if (!spec_label_is_valid(has->v[i].value))
-			ret = spec_build_refuse(
-				r->pods->build, path,
+			spec_role_refuse(
+				r->pods->build, r->index, "resource.capabilities", NULL,
 				"\"%s\" can't be the value of a label: use at most 63 letters, "
 				"digits, dots, dashes and underscores",
 				has->v[i].value);
 		spec_tree_set(selector, INSTANCE_TYPE, spec_tree_string(has->v[i].value));
 	}
 	spec_tree_add(r->spec, "nodeSelector", selector);
-	return ret;
 }
 
-/* Make R's image, container and spec. Return 0, or the errno of the build's errors. */
-static int make_parts(struct spec_pod_role *r)
+/* Make R's image, container and spec. */
+static void make_parts(struct spec_pod_role *r)
 {
 	const char *account = spec_options_text(r->pods->build->options, "service_account");
 	const struct spec_counts *ports = &r->role->port_map;
 	struct json_object *list;
 	int64_t limit;
-	int err;
 
 	r->container = spec_tree_map();
 	r->spec = spec_tree_map();
@@ -319,7 +307,7 @@ static int make_parts(struct spec_pod_role *r)
 		spec_tree_number(r->spec, "activeDeadlineSeconds", limit);
 	if (account)
 		spec_tree_text(r->spec, "serviceAccountName", account);
-	err = make_image(r);
+	make_image(r);
 	make_resources(r);
 	list = spec_tree_list(ports->n);
 	for (size_t i = 0; i < ports->n; i++) {
@@ -330,39 +318,34 @@ static int make_parts(struct spec_pod_role *r)
 	}
 	spec_tree_add(r->container, "ports", list);
 	make_mounts(r);
-	if (make_node_selector(r) < 0)
-		err = -EINVAL;
-	return err;
+	make_node_selector(r);
 }
 
 /* --- a role --- */
 
-static int find_overlay(struct spec_pod_role *r)
+static void find_overlay(struct spec_pod_role *r)
 {
-	struct spec_build *b = r->pods->build;
 	char path[32];
 
 	snprintf(path, sizeof(path), "roles[%zu]", r->index);
-	if (!r->role->metadata)
-		return 0;
-	r->metadata = spec_tree_parse(r->role->metadata);
-	return spec_overlay_find(r->metadata, path, &r->overlay, &r->overlay_path, b->errors);
+	if (r->role->metadata)
+		r->metadata = spec_tree_parse(r->role->metadata);
+	spec_overlay_find(r->metadata, path, &r->overlay, &r->overlay_path, r->pods->build->errors);
 }
 
 int spec_pod_role_init(struct spec_pod_role *r, struct spec_pods *p, size_t index)
 {
-	int errs[3] = {0};
+	struct spec_errors *e = p->build->errors;
+	size_t n = e->n + e->dropped;
 
 	*r = (struct spec_pod_role){.pods = p,
 				    .role = &p->build->app->roles[index],
 				    .index = index};
-	errs[0] = make_parts(r);
-	errs[1] = find_overlay(r);
-	errs[2] = pod_check(r);
-	for (size_t i = 0; i < array_size(errs); i++) {
-		if (errs[i])
-			return errs[i];
-	}
+	make_parts(r);
+	find_overlay(r);
+	pod_check(r);
+	if (e->n + e->dropped > n)
+		return e->err;
 	r->labels = spec_tree_map();
 	spec_tree_add_all(r->labels, r->pods->labels);
 	spec_tree_add(r->labels, "torchx.pytorch.org/role-index",

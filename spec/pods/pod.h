@@ -40,6 +40,9 @@ struct spec_build {
 /* Add an error about the field at PATH. Return -EINVAL. */
 int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, ...)
 	printf_like(3, 4);
+/* Add an error about FIELD of role INDEX, or about FIELD's entry KEY (or NULL). Return -EINVAL. */
+int spec_role_refuse(struct spec_build *b, size_t index, const char *field, const char *key,
+		     const char *fmt, ...) printf_like(5, 6);
 
 /*
  * Choose the job's name. CONTROLLER makes a Service with this name, so check that it begins with a
@@ -56,17 +59,17 @@ void spec_build_ttl(const struct spec_build *b, struct json_object *spec);
 /* What all pods of a job share. Plain data: the kind sets texts and numbers, pod.c the rest. */
 struct spec_pods {
 	struct spec_build *build;
-	const char *app_name; /* as in labels */
+	char *app_name; /* as in labels; by default, the app's name */
 	/* Name of the variable that has the host of rank 0, in the pods of other ranks. */
-	const char *rank0_env;
+	char *rank0_env;
 	/*
 	 * What the cluster replaces by the replica's number in a role's template. NULL if the
 	 * object has a pod for each replica.
 	 */
 	const char *replica_id;
-	const char *rank0_host; /* host of rank 0, if REPLICA_ID is set; or NULL */
-	const char *network;	/* name of a Multus network, or NULL */
-	const char *hosts_dir;	/* where the controller mounts lists of hosts, or NULL */
+	char *rank0_host;      /* host of rank 0, if REPLICA_ID is set; or NULL */
+	const char *network;   /* name of a Multus network, or NULL */
+	const char *hosts_dir; /* where the controller mounts lists of hosts, or NULL */
 	/* spec_pods_init sets TorchX's defaults. A kind may then change these three. */
 	int64_t reserved_cpu;	 /* CPU limit minus request, in millicores */
 	int64_t reserved_memory; /* memory limit minus request, in MB */
@@ -80,6 +83,7 @@ struct spec_pods {
 	 */
 	struct json_object *rank0;
 	struct json_object *number; /* the variable that REPLICA_ID refers to, or NULL */
+	struct json_object *parts;  /* a list; the kind appends tasks, jobs or other objects */
 };
 
 /* Set the members that the kind does not set. The build's id must be set. */
@@ -143,7 +147,6 @@ uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_a
 
 /*
  * Refuse mounts, devices and variables that the API server would refuse, or that would keep the pod
- * from starting. Unlike the server's errors, these have a position. Return 0, or the errno of the
- * build's errors.
+ * from starting. Unlike the server's errors, these have a position.
  */
-int pod_check(struct spec_pod_role *r);
+void pod_check(struct spec_pod_role *r);

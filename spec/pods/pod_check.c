@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks a container's mounts, resources and variables by the rules of Kubernetes. */
+/*
+ * Checks a container's mounts, resources and variables by the rules of Kubernetes. Reports errors of
+ * roles.
+ */
 #include "spec/pods/pod.h"
 
 #include <errno.h>
@@ -11,20 +14,23 @@
 
 #define HUGE_PAGES "hugepages-"
 
-/* Add an error about the role's FIELD, or its entry KEY (or NULL). */
-printf_like(4, 5) static int refuse(struct spec_pod_role *r, const char *field, const char *key,
-				    const char *fmt, ...)
+int spec_role_refuse(struct spec_build *b, size_t index, const char *field, const char *key,
+		     const char *fmt, ...)
 {
 	cleanup_free char *path = NULL, *text cleanup_free = text_of_args(fmt);
 	size_t len;
 	FILE *out = text_stream(&path, &len);
 
-	fprintf(out, "roles[%zu].%s", r->index, field);
+	fprintf(out, "roles[%zu].%s", index, field);
 	if (key)
 		spec_errors_key(out, key, false);
 	text_stream_close(out);
-	return spec_errors_add(r->pods->build->errors, -EINVAL, 0, 0, path, "%s", text);
+	return spec_errors_add(b->errors, -EINVAL, 0, 0, path, "%s", text);
 }
+
+/* Add an error about R's FIELD, or about FIELD's entry KEY (or NULL). */
+#define refuse(r, field, key, ...)                                                                 \
+	spec_role_refuse((r)->pods->build, (r)->index, field, key, __VA_ARGS__)
 
 /* --- mounts --- */
 
@@ -43,7 +49,7 @@ static bool climbs(const char *path)
 }
 
 /* The API server refuses two mounts at the same path. */
-static int check_mounts(struct spec_pod_role *r)
+static void check_mounts(struct spec_pod_role *r)
 {
 	const struct spec_role *role = r->role;
 	const char *taken[] = {"/dev/shm", r->pods->hosts_dir};
@@ -52,7 +58,6 @@ static int check_mounts(struct spec_pod_role *r)
 		"Volcano mounts the list of the job's hosts",
 	};
 	struct json_object *seen cleanup_json = spec_tree_map();
-	int ret = 0;
 
 	for (size_t i = 0; i < role->n_mounts; i++) {
 		const struct spec_mount *m = &role->mounts[i];
@@ -65,20 +70,18 @@ static int check_mounts(struct spec_pod_role *r)
 		while (k < array_size(taken) && !(taken[k] && streq(dst, taken[k])))
 			k++;
 		if (k < array_size(taken))
-			ret = refuse(r, "mounts", NULL, "%s is mounted twice: %s there", dst,
-				     by[k]);
+			refuse(r, "mounts", NULL, "%s is mounted twice: %s there", dst, by[k]);
 		else if (json_object_object_get_ex(seen, dst, NULL))
-			ret = refuse(r, "mounts", NULL, "%s is mounted twice", dst);
+			refuse(r, "mounts", NULL, "%s is mounted twice", dst);
 		spec_tree_set(seen, dst, spec_tree_bool(true));
 		/* The API server refuses a ":" in the path. */
 		if (strchr(m->dst, ':'))
-			ret = refuse(r, "mounts", NULL,
-				     "%s: a path in the container must not contain \":\"", m->dst);
+			refuse(r, "mounts", NULL,
+			       "%s: a path in the container must not contain \":\"", m->dst);
 		else if (m->type != SPEC_MOUNT_VOLUME && climbs(m->src))
-			ret = refuse(r, "mounts", NULL,
-				     "%s: a path of the host must not contain \"..\"", m->src);
+			refuse(r, "mounts", NULL, "%s: a path of the host must not contain \"..\"",
+			       m->src);
 	}
-	return ret;
 }
 
 /* --- devices --- */
@@ -146,19 +149,17 @@ static char *device_error(const struct spec_pod_role *r, const char *key, int64_
 	return NULL;
 }
 
-static int check_devices(struct spec_pod_role *r)
+static void check_devices(struct spec_pod_role *r)
 {
 	const struct spec_counts *devices = &r->role->resource.devices;
-	int ret = 0;
 
 	for (size_t i = 0; i < devices->n; i++) {
 		const char *key = devices->v[i].key;
 		cleanup_free char *error = device_error(r, key, devices->v[i].value);
 
 		if (error)
-			ret = refuse(r, "resource.devices", key, "%s", error);
+			refuse(r, "resource.devices", key, "%s", error);
 	}
-	return ret;
 }
 
 /* --- variables --- */
@@ -195,7 +196,7 @@ static bool is_field(const char *path)
 	return false;
 }
 
-static int check_env(struct spec_pod_role *r)
+static void check_env(struct spec_pod_role *r)
 {
 	const struct spec_map *env = &r->role->env;
 	const struct spec_macros m = {
@@ -205,7 +206,6 @@ static int check_env(struct spec_pod_role *r)
 		.base_img_root = "DEPRECATED",
 		.rank0_env = r->pods->rank0_env,
 	};
-	int ret = 0;
 
 	for (size_t i = 0; i < env->n; i++) {
 		cleanup_free char *value = NULL;
@@ -214,28 +214,23 @@ static int check_env(struct spec_pod_role *r)
 			continue;
 		value = spec_macro_expand(env->v[i].value + strlen(POD_FIELD_PATH), &m);
 		if (!*value)
-			ret = refuse(r, "env", env->v[i].key,
-				     "names no field: write, for example, " POD_FIELD_PATH
-				     "spec.nodeName");
+			refuse(r, "env", env->v[i].key,
+			       "names no field: write, for example, " POD_FIELD_PATH
+			       "spec.nodeName");
 		else if (!is_field(value))
-			ret = refuse(r, "env", env->v[i].key,
-				     "\"%s\" is not a pod field that a variable can contain; "
-				     "use metadata.name, metadata.namespace, metadata.uid, "
-				     "metadata.labels['KEY'], metadata.annotations['KEY'], "
-				     "spec.nodeName, spec.serviceAccountName, status.hostIP, "
-				     "status.hostIPs, status.podIP or status.podIPs",
-				     value);
+			refuse(r, "env", env->v[i].key,
+			       "\"%s\" is not a pod field that a variable can contain; "
+			       "use metadata.name, metadata.namespace, metadata.uid, "
+			       "metadata.labels['KEY'], metadata.annotations['KEY'], "
+			       "spec.nodeName, spec.serviceAccountName, status.hostIP, "
+			       "status.hostIPs, status.podIP or status.podIPs",
+			       value);
 	}
-	return ret;
 }
 
-int pod_check(struct spec_pod_role *r)
+void pod_check(struct spec_pod_role *r)
 {
-	int errs[] = {check_mounts(r), check_devices(r), check_env(r)};
-
-	for (size_t i = 0; i < array_size(errs); i++) {
-		if (errs[i])
-			return errs[i];
-	}
-	return 0;
+	check_mounts(r);
+	check_devices(r);
+	check_env(r);
 }

@@ -16,11 +16,6 @@ static const char no_right[] =
 	"but this user has no right to patch workloads.kueue.x-k8s.io; to end the job, remove "
 	"its directory; to run it again, copy its manifest.yaml into submit/";
 
-static bool is_over(const struct spec_job_view *job)
-{
-	return job->over || job->meta.deleted;
-}
-
 /* True if Kueue manages JOB. The Workload then shows whether JOB is suspended. */
 static bool in_queue(const struct spec_control_job *job)
 {
@@ -67,70 +62,53 @@ static bool takes_label(const struct spec_control_job *job, enum spec_action act
 	return takes == SPEC_PRIORITY_ANY || (waits && takes == SPEC_PRIORITY_WAITING);
 }
 
-static unsigned actions(const struct spec_control_job *job)
-{
-	unsigned suspend = 1u << (is_asked(job) ? SPEC_RESUME : SPEC_SUSPEND);
-
-	if (is_over(job->view) || job->view->owned || is_out_for_good(job))
-		return 0;
-	if (!in_queue(job))
-		return suspend;
-	if (!job->kueue->workload)
-		return 0;
-	return (takes_label(job, SPEC_QUEUE) ? 1u << SPEC_QUEUE : 0) |
-	       (takes_label(job, SPEC_PRIORITY) ? 1u << SPEC_PRIORITY : 0) | suspend;
-}
-
-static unsigned all_actions(const struct spec_control_job *job)
-{
-	const struct spec_job_view *view = job->view;
-	bool runs = *view->phase && !view->suspends && !view->owned && !is_over(view);
-
-	return actions(job) | (runs ? 1u << SPEC_TERMINATE : 0);
-}
-
-static int refusal(const struct spec_control_job *job, enum spec_action action,
-		   const char **ret_why)
+static int check(const struct spec_control_job *job, enum spec_action action, const char **ret_why)
 {
 	bool is_label = action == SPEC_QUEUE || action == SPEC_PRIORITY;
 	const struct spec_workload_view *workload = job->kueue->workload;
+	const struct spec_job_view *view = job->view;
 
 	*ret_why = NULL;
-	if (job->view->meta.deleted)
+	if (view->meta.deleted)
 		*ret_why = "the job is being deleted";
-	else if (job->view->owned)
+	else if (view->owned)
 		*ret_why = "only the job's owner can suspend and resume it: see "
 			   "ownerReferences in manifest.yaml";
+	else if (action == SPEC_TERMINATE && *view->phase && !view->suspends && !view->over)
+		return 0;
 	else if (is_out_for_good(job))
 		*ret_why = "Kueue evicted the job permanently, and would do so again: to run it "
 			   "again, copy its manifest.yaml into submit/";
-	else if (is_label && !in_queue(job) && !is_over(job->view))
+	else if (view->over)
+		return -EINVAL;
+	else if (action == SPEC_TERMINATE && view->suspends)
+		*ret_why = "the job is suspended: to end it, remove its directory";
+	else if (action == SPEC_TERMINATE)
+		return -EINVAL;
+	else if (is_label && !in_queue(job))
 		*ret_why = "the job is not in a Kueue queue";
-	else if (action == SPEC_QUEUE && workload && !is_over(job->view))
+	else if (in_queue(job) && !workload && job->kueue->known)
+		*ret_why = "the job is in a Kueue queue, but Kueue has not created a Workload "
+			   "for it yet";
+	else if (in_queue(job) && !workload) {
+		*ret_why = job->kueue->absent
+				   ? "the job is in a Kueue queue, but Kueue is not installed in "
+				     "this cluster"
+				   : "the job is in a Kueue queue, so kxfs has to set spec.active "
+				     "of the job's Workload, but this mount can't watch Workloads; "
+				     "see .kxfs/info";
+		return -EOPNOTSUPP;
+	} else if (is_label ? takes_label(job, action) : is_asked(job) == (action == SPEC_RESUME))
+		return 0;
+	else if (action == SPEC_QUEUE)
 		*ret_why = "Kueue can move a job to another queue only while the job waits";
-	else if (action == SPEC_PRIORITY && workload && !is_over(job->view))
+	else if (action == SPEC_PRIORITY)
 		*ret_why = workload->takes_priority == SPEC_PRIORITY_WAITING
 				   ? "Kueue does not change the priority class of a job that "
 				     "already has quota"
 				   : "Kueue does not apply a new priority class to the Workload "
 				     "of this job";
-	else if (action == SPEC_TERMINATE && job->view->suspends)
-		*ret_why = "the job is suspended: to end it, remove its directory";
-	if (*ret_why || is_over(job->view) || !in_queue(job) || job->kueue->workload ||
-	    action == SPEC_TERMINATE)
-		return -EINVAL;
-	if (job->kueue->known) {
-		*ret_why = "the job is in a Kueue queue, but Kueue has not created a Workload "
-			   "for it yet";
-		return -EINVAL;
-	}
-	*ret_why = job->kueue->absent
-			   ? "the job is in a Kueue queue, but Kueue is not installed in this "
-			     "cluster"
-			   : "the job is in a Kueue queue, so kxfs has to set spec.active of "
-			     "the job's Workload, but this mount can't watch Workloads; see "
-			     ".kxfs/info";
-	return -EOPNOTSUPP;
+	return -EINVAL;
 }
 
 /*
@@ -253,7 +231,8 @@ static enum spec_control_outcome outcome(enum spec_action action,
 	 */
 	if (action == SPEC_RESUME && now->view->over && !in_queue(now) && !is_asked(now))
 		return SPEC_CONTROL_OBEYED;
-	if (is_over(now->view) || (action == SPEC_TERMINATE && now->view->suspends))
+	if (now->view->over || now->view->meta.deleted ||
+	    (action == SPEC_TERMINATE && now->view->suspends))
 		return SPEC_CONTROL_LATE;
 	if (action == SPEC_TERMINATE)
 		return SPEC_CONTROL_OPEN;
@@ -279,16 +258,14 @@ static enum spec_control_outcome outcome(enum spec_action action,
 
 const struct spec_control suspend_control = {
 	.known = KNOWN,
-	.actions = actions,
-	.refusal = refusal,
+	.check = check,
 	.request = request,
 	.outcome = outcome,
 };
 
 const struct spec_control suspend_or_terminate_control = {
 	.known = KNOWN | 1u << SPEC_TERMINATE,
-	.actions = all_actions,
-	.refusal = refusal,
+	.check = check,
 	.request = request,
 	.outcome = outcome,
 };

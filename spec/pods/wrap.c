@@ -19,14 +19,6 @@
 /* The space in a name for the suffixes of roles, in characters, besides one for each role. */
 #define NAME_RESERVE 7
 
-static void wrap_clear(struct wrap *w)
-{
-	spec_pods_clear(&w->pods);
-	json_object_put(w->items);
-	free(w->app_name);
-	free(w->rank0_env);
-}
-
 /* --- names --- */
 
 /* Return NAME in normal form (spec_name_norm), without leading digits and dashes. */
@@ -70,9 +62,9 @@ static void make_suffix(const uint64_t random[2], size_t n, char ret[MAX_SUFFIX 
  * suffix, to 3 characters or more, so that two jobs could get the same id. kxfs shortens the app's
  * name instead.
  */
-static void make_id(struct wrap *w)
+static void make_id(struct spec_pods *p)
 {
-	const struct spec_app *app = w->build->app;
+	const struct spec_app *app = p->build->app;
 	int64_t room = SPEC_MAX_NAME - NAME_RESERVE - (int64_t)app->n_roles;
 	int64_t suffix_len = min_of(room - (int64_t)count_chars(app->name), MAX_SUFFIX);
 	char suffix[SPEC_SUFFIX_MAX];
@@ -84,13 +76,13 @@ static void make_id(struct wrap *w)
 		suffix_len = MIN_SUFFIX;
 		room = max_of(room, MIN_ROOM);
 	}
-	make_suffix(w->build->identity->random, (size_t)suffix_len, suffix);
-	w->app_name = mem_copy(label, min_of(strlen(label), (size_t)(room - suffix_len)));
+	make_suffix(p->build->identity->random, (size_t)suffix_len, suffix);
+	p->app_name = mem_copy(label, min_of(strlen(label), (size_t)(room - suffix_len)));
 	len = min_of(strlen(name), (size_t)(room - suffix_len));
 	while (len > 0 && name[len - 1] == '-') /* a dash follows anyway */
 		len--;
 	name[len] = '\0';
-	w->build->id = text_print("%s%s%s", name, *name ? "-" : "", suffix);
+	p->build->id = text_print("%s%s%s", name, *name ? "-" : "", suffix);
 }
 
 /* Return the variable with the host of ROLE's replica 0 (malloc'ed). */
@@ -111,44 +103,38 @@ static char *hosts_env(const char *role)
  * Return the name of replica K's pod. In role 0, it is TorchX's name. Other roles add their index,
  * so that names are unique.
  */
-static struct json_object *pod_name(struct wrap *w, size_t role, unsigned k)
+static struct json_object *pod_name(struct spec_pods *p, size_t role, unsigned k)
 {
 	if (role == 0)
-		return spec_tree_format("%s-%u", w->build->id, k);
-	return spec_tree_format("%s-%zu-%u", w->build->id, role, k);
+		return spec_tree_format("%s-%u", p->build->id, k);
+	return spec_tree_format("%s-%zu-%u", p->build->id, role, k);
 }
 
 /* --- items --- */
 
-static void add_item(struct wrap *w, struct json_object *object, bool is_pod)
+static struct json_object *group_name(struct spec_pods *p, size_t role)
 {
-	spec_tree_append(w->items, w->item(object, is_pod));
+	return spec_tree_format("%s-pg%zu", p->build->id, role);
 }
 
-static struct json_object *group_name(struct wrap *w, size_t role)
+static void add_pod_group(struct spec_pods *p, size_t index)
 {
-	return spec_tree_format("%s-pg%zu", w->build->id, role);
-}
+	struct json_object *labels = spec_pods_object_labels(p), *spec = spec_tree_map(), *metadata;
+	struct json_object *group = spec_build_object(p->build, "scheduling.sigs.k8s.io/v1alpha1",
+						      "PodGroup", group_name(p, index), &metadata);
 
-static void add_pod_group(struct wrap *w, size_t index)
-{
-	struct json_object *labels = spec_pods_object_labels(&w->pods), *spec = spec_tree_map(),
-			   *metadata;
-	struct json_object *group = spec_build_object(w->build, "scheduling.sigs.k8s.io/v1alpha1",
-						      "PodGroup", group_name(w, index), &metadata);
-
-	spec_tree_text(labels, "appwrapper.workload.codeflare.dev", w->build->id);
+	spec_tree_text(labels, "appwrapper.workload.codeflare.dev", p->build->id);
 	spec_tree_add(metadata, "labels", labels);
-	spec_tree_number(spec, "minMember", w->build->app->roles[index].num_replicas);
+	spec_tree_number(spec, "minMember", p->build->app->roles[index].num_replicas);
 	spec_tree_add(group, "spec", spec);
-	add_item(w, group, false);
+	spec_tree_append(p->parts, group);
 }
 
 /* The names are DNS labels, which JSON need not escape. */
-static void add_service(struct wrap *w)
+static void add_service(struct spec_pods *p)
 {
-	const char *id = w->build->id;
-	const struct spec_app *app = w->build->app;
+	const char *id = p->build->id;
+	const struct spec_app *app = p->build->app;
 	long long port = DEFAULT_PORT;
 	cleanup_free char *spec = NULL;
 	struct json_object *metadata, *service;
@@ -165,95 +151,89 @@ static void add_service(struct wrap *w)
 		" \"selector\": {\"app.kubernetes.io/instance\": \"%s\"},"
 		" \"sessionAffinity\": \"None\", \"type\": \"ClusterIP\"}",
 		port, port, id);
-	service = spec_build_object(w->build, "v1", "Service", spec_tree_string(id), &metadata);
-	spec_tree_add(metadata, "labels", spec_pods_object_labels(&w->pods));
+	service = spec_build_object(p->build, "v1", "Service", spec_tree_string(id), &metadata);
+	spec_tree_add(metadata, "labels", spec_pods_object_labels(p));
 	spec_tree_add(service, "spec", spec_tree_parse(spec));
 	spec_tree_add(service, "status", spec_tree_parse("{\"loadBalancer\": {}}"));
-	add_item(w, service, false);
+	spec_tree_append(p->parts, service);
 }
 
 /* --- pods --- */
 
-static struct json_object *hosts_variable(struct wrap *w, const char *name, size_t role)
+static struct json_object *hosts_variable(struct spec_pods *p, const char *name, size_t role)
 {
-	struct json_object *ret = spec_tree_map(), *pod cleanup_json = pod_name(w, role, 0);
+	struct json_object *ret = spec_tree_map(), *pod cleanup_json = pod_name(p, role, 0);
 
 	spec_tree_text(ret, "name", name);
 	spec_tree_add(ret, "value",
-		      spec_tree_format("%s.%s", json_object_get_string(pod), w->build->id));
+		      spec_tree_format("%s.%s", json_object_get_string(pod), p->build->id));
 	return ret;
 }
 
-static void extend_spec(struct wrap *w, struct spec_pod_role *r)
+static void extend_spec(struct spec_pods *p, struct spec_pod_role *r)
 {
-	const struct spec_build *b = w->build;
+	const struct spec_build *b = p->build;
 	const char *priority = spec_options_text(b->options, "priority_class_name");
+	const char *coscheduler = spec_options_text(b->options, "coscheduler_name");
 
 	spec_tree_text(r->spec, "subdomain", b->id);
 	spec_pod_add_secret(r);
-	if (w->coscheduler) {
-		spec_tree_text(r->spec, "schedulerName", w->coscheduler);
+	if (coscheduler) {
+		spec_tree_text(r->spec, "schedulerName", coscheduler);
 		spec_tree_add(r->labels, "pod-group.scheduling.sigs.k8s.io",
-			      group_name(w, r->index));
+			      group_name(p, r->index));
 	}
 	if (priority)
 		spec_tree_text(r->spec, "priorityClassName", priority);
 }
 
 /* Add replica K's pod. An overlay can't change its names, by which pods find each other. */
-static int add_pod(struct wrap *w, struct spec_pod_role *r, unsigned k)
+static int add_pod(struct spec_pods *p, struct spec_pod_role *r, unsigned k)
 {
-	struct json_object *name cleanup_json = pod_name(w, r->index, k);
+	struct json_object *name cleanup_json = pod_name(p, r->index, k);
 	struct json_object *pod cleanup_json = spec_pod_make(r, k, json_object_get_string(name));
 	struct json_object *spec, *whole, *metadata;
 
 	if (!pod)
-		return w->build->errors->err;
+		return p->build->errors->err;
 	spec = json_object_object_get(pod, "spec");
-	whole = spec_build_object(w->build, "v1", "Pod", json_object_get(name), &metadata);
+	whole = spec_build_object(p->build, "v1", "Pod", json_object_get(name), &metadata);
 	json_object_object_foreach(json_object_object_get(pod, "metadata"), key, value) {
 		if (!streq(key, "name") && !streq(key, "namespace"))
 			spec_tree_set(metadata, key, json_object_get(value));
 	}
 	spec_tree_set(spec, "hostname", json_object_get(name));
 	spec_tree_add(whole, "spec", json_object_get(spec));
-	add_item(w, whole, true);
+	spec_tree_append(p->parts, whole);
 	return 0;
 }
 
-static int add_pods(struct wrap *w, size_t index)
+static int add_pods(struct spec_pods *p, size_t index)
 {
 	struct spec_pod_role r cleanup(spec_pod_role_clear);
-	int err = spec_pod_role_init(&r, &w->pods, index);
-	cleanup_free char *own = hosts_env(w->build->app->roles[index].name);
+	int err = spec_pod_role_init(&r, p, index);
+	cleanup_free char *own = hosts_env(p->build->app->roles[index].name);
 
 	if (err)
 		return err;
 	/* The variables with the hosts of rank 0, and of replica 0 of this role. */
 	r.more_env = spec_tree_list(2);
-	spec_tree_append(r.more_env, hosts_variable(w, w->rank0_env, 0));
-	if (!streq(own, w->rank0_env))
-		spec_tree_append(r.more_env, hosts_variable(w, own, index));
-	extend_spec(w, &r);
+	spec_tree_append(r.more_env, hosts_variable(p, p->rank0_env, 0));
+	if (!streq(own, p->rank0_env))
+		spec_tree_append(r.more_env, hosts_variable(p, own, index));
+	extend_spec(p, &r);
 	for (unsigned k = 0; !err && k < r.role->num_replicas; k++)
-		err = add_pod(w, &r, k);
+		err = add_pod(p, &r, k);
 	return err;
 }
 
 /* --- all steps together --- */
 
-static void start(struct wrap *w)
+static void start(struct spec_pods *p)
 {
-	struct spec_pods *p = &w->pods;
-
-	make_id(w);
-	w->coscheduler = spec_options_text(w->build->options, "coscheduler_name");
-	w->rank0_env = hosts_env(w->build->app->roles[0].name);
-	p->build = w->build;
-	p->app_name = w->app_name;
-	p->rank0_env = w->rank0_env;
-	p->network = spec_options_text(w->build->options, "network");
-	w->items = spec_tree_list(16);
+	make_id(p);
+	p->rank0_env = hosts_env(p->build->app->roles[0].name);
+	p->network = spec_options_text(p->build->options, "network");
 	spec_pods_init(p);
 }
 
@@ -261,45 +241,49 @@ static void start(struct wrap *w)
  * A label identifies a role. Check that the earlier roles, whose labels are in NAMES, do not have
  * the label of role INDEX. Return 0, or the errno of the build's errors.
  */
-static int check_label(struct wrap *w, size_t index, struct json_object *names)
+static int check_label(struct spec_pods *p, size_t index, struct json_object *names)
 {
-	cleanup_free char *label = spec_label_clean(w->build->app->roles[index].name);
-	char path[64];
+	cleanup_free char *label = spec_label_clean(p->build->app->roles[index].name);
 	struct json_object *other;
 
 	if (!json_object_object_get_ex(names, label, &other)) {
 		spec_tree_set(names, label, spec_tree_int((int64_t)index));
 		return 0;
 	}
-	snprintf(path, sizeof(path), "roles[%zu].name", index);
-	return spec_build_refuse(w->build, path,
-				 "would have the same label as roles[%d], \"%s\": the first %u "
-				 "characters of their names must differ",
-				 json_object_get_int(other), label, SPEC_MAX_NAME);
+	return spec_role_refuse(p->build, index, "name", NULL,
+				"would have the same label as roles[%d], \"%s\": the first %u "
+				"characters of their names must differ",
+				json_object_get_int(other), label, SPEC_MAX_NAME);
 }
 
-int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_object *, bool is_pod),
-	       struct json_object *(*object)(struct wrap *w))
+int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_object *object),
+	       struct json_object *(*object)(struct spec_pods *p))
 {
-	struct wrap w cleanup(wrap_clear) = {.build = b, .item = item};
+	struct spec_pods pods cleanup(spec_pods_clear) = {.build = b};
 	const struct spec_app *app = b->app;
 	struct json_object *names cleanup_json = spec_tree_map();
 	int ret = 0;
 
-	start(&w);
-	for (size_t i = 0; w.coscheduler && i < app->n_roles; i++)
-		add_pod_group(&w, i);
+	start(&pods);
+	if (spec_options_text(b->options, "coscheduler_name"))
+		for (size_t i = 0; i < app->n_roles; i++)
+			add_pod_group(&pods, i);
 	for (size_t i = 0; i < app->n_roles; i++) {
-		int err = check_label(&w, i, names);
+		int err = check_label(&pods, i, names);
 
 		if (!err)
-			err = add_pods(&w, i);
+			err = add_pods(&pods, i);
 		ret = ret ? ret : err;
 	}
 	if (ret)
 		return ret;
-	add_service(&w);
-	b->object = object(&w);
+	add_service(&pods);
+	for (size_t i = 0; i < json_object_array_length(pods.parts); i++) {
+		struct json_object *part = json_object_array_get_idx(pods.parts, i);
+
+		json_object_array_put_idx(pods.parts, i, item(json_object_get(part)));
+	}
+	b->object = object(&pods);
 	return 0;
 }
 

@@ -26,21 +26,12 @@
 		.name = "network", .help = "additional network of the pods (Multus)"               \
 	}
 
-/* The AppWrapper that is being made. */
-struct wrap {
-	struct spec_build *build;
-	/* Makes an item of the list from OBJECT, and takes ownership of OBJECT. */
-	struct json_object *(*item)(struct json_object *object, bool is_pod);
-	struct spec_pods pods;
-	struct json_object *items;
-	const char *coscheduler; /* or NULL */
-	char *app_name;		 /* as in labels, perhaps shortened */
-	char *rank0_env;
-};
-
-/* Implement spec_kind.build: make the items with ITEM, and the AppWrapper with OBJECT. */
-int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_object *, bool is_pod),
-	       struct json_object *(*object)(struct wrap *w));
+/*
+ * Implement spec_kind.build. ITEM makes an item of the AppWrapper's list from an object, which it
+ * owns. OBJECT makes the AppWrapper, whose list is the parts of P.
+ */
+int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_object *object),
+	       struct json_object *(*object)(struct spec_pods *p));
 /*
  * Implement spec_reader.job. Each item of LIST has an object under KEY. Each object that is a pod
  * is a task. Pods in other objects, such as a Job, are not tasks. Also set V's app and HIDDEN.

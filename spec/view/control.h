@@ -81,17 +81,28 @@ struct spec_control {
 	 * kxfs does not retry such a request if the server may have received it.
 	 */
 	unsigned once;
-	/* Returns the bit set of actions that the controller accepts now. */
-	unsigned (*actions)(const struct spec_control_job *job);
 	/*
-	 * Returns the errno for an ACTION that is not accepted now: -EOPNOTSUPP if this mount can't
-	 * request it, otherwise -EINVAL. Sets *RET_WHY to the reason (static), or to NULL if the
-	 * reason is the job's phase.
+	 * Returns 0 if the controller accepts ACTION, one of KNOWN, now. Otherwise returns
+	 * -EOPNOTSUPP if this mount can't request it, else -EINVAL. Sets *RET_WHY to the reason
+	 * (static), or to NULL if the reason is the job's phase.
 	 */
-	int (*refusal)(const struct spec_control_job *job, enum spec_action action,
-		       const char **ret_why);
+	int (*check)(const struct spec_control_job *job, enum spec_action action,
+		     const char **ret_why);
 	void (*request)(const struct spec_control_asked *asked, struct spec_control_request *ret);
 	enum spec_control_outcome (*outcome)(enum spec_action action,
 					     const struct spec_control_mark *before,
 					     const struct spec_control_job *now);
 };
+
+/* Return the bit set of actions that the controller accepts now. */
+static inline unsigned spec_control_actions(const struct spec_control *control,
+					    const struct spec_control_job *job)
+{
+	unsigned ret = 0;
+	const char *why;
+
+	for (unsigned i = 0; i < SPEC_N_ACTIONS; i++)
+		if (control->known & 1u << i && control->check(job, (enum spec_action)i, &why) == 0)
+			ret |= 1u << i;
+	return ret;
+}

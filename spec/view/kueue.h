@@ -79,42 +79,28 @@ const char *spec_workload_put_out(const struct spec_workload_view *w);
 int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_view **ret);
 void spec_workload_view_free(struct spec_workload_view *v); /* NULL is allowed */
 
-/* --- queues; reference counted, any thread may hold them --- */
+/* --- queues --- */
 
-/* The members of a LocalQueue. Plain data. */
-struct spec_local_queue {
-	char *cluster_queue;
+/* The members of a LocalQueue or a ClusterQueue. Plain data. */
+struct spec_kueue_queue {
 	char *stop_policy;		   /* None, Hold, HoldAndDrain */
 	struct spec_condition_view active; /* not set if Kueue has not processed the queue yet */
 	unsigned pending, reserving, admitted; /* numbers of Workloads */
 	struct spec_amounts used, reserved;
-};
-
-/* A ClusterQueue. Plain data. */
-struct spec_cluster_queue_view {
-	unsigned refs; /* atomic; only spec_cluster_queue_view_ref and _unref touch it */
-	struct spec_meta meta;
-	char *stop_policy;
+	char *cluster_queue; /* of a LocalQueue */
+	/* The others are of a ClusterQueue. */
 	char *strategy; /* BestEffortFIFO, StrictFIFO */
 	char *cohort;
-	struct spec_condition_view active;
 	/* NOMINAL is the queue's own quota. LIMIT is how much it may borrow in addition. */
 	struct spec_amounts nominal, limit;
 	struct spec_amounts borrowed;
 };
 
 /*
- * Parse a LocalQueue into a queue view whose LOCAL is set. Return 0, or -EINVAL if JSON is not an
- * object with a valid name and uid.
+ * Parse a LocalQueue or a ClusterQueue into a queue view whose KUEUE is set. Return 0, or -EINVAL
+ * if JSON is not an object with a valid name and uid.
  */
-int spec_local_queue_parse(const char *json, size_t len, struct spec_queue_view **ret);
-
-int spec_cluster_queue_view_parse(const char *json, size_t len,
-				  struct spec_cluster_queue_view **ret);
-struct spec_cluster_queue_view *spec_cluster_queue_view_ref(struct spec_cluster_queue_view *v);
-void spec_cluster_queue_view_unref(struct spec_cluster_queue_view *v); /* NULL is allowed */
-define_cleanup(spec_cluster_queue_view_unrefp, struct spec_cluster_queue_view *,
-	       spec_cluster_queue_view_unref)
+int spec_kueue_queue_parse(const char *json, size_t len, struct spec_queue_view **ret);
 
 /*
  * Return the names in JSON, a list of LocalQueues, malloc'ed: "a, b, c". Omit the last names of a

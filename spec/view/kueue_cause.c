@@ -94,9 +94,10 @@ struct kueue_text {
 	const struct spec_job_view *view;
 	const struct spec_view_context *ctx;
 	const struct spec_workload_view *w;
-	const struct spec_local_queue *queue; /* or NULL */
-	const char *reason, *advice;	      /* as in kueue_meaning */
-	FILE *out;			      /* the sentence */
+	/* The job's queue and its ClusterQueue, or NULL. */
+	const struct spec_kueue_queue *queue, *cluster;
+	const char *reason, *advice; /* as in kueue_meaning */
+	FILE *out;		     /* the sentence */
 	bool stops;
 	bool pods; /* end the text with why the pods did not become ready */
 };
@@ -131,7 +132,7 @@ const char *spec_kueue_cluster_queue(const struct spec_view_context *ctx)
 
 	if (w && *w->cluster_queue)
 		return w->cluster_queue;
-	return ctx->queue && ctx->queue->local ? ctx->queue->local->cluster_queue : "";
+	return ctx->queue && ctx->queue->kueue ? ctx->queue->kueue->cluster_queue : "";
 }
 
 /* --- parts of sentences --- */
@@ -199,7 +200,7 @@ static void evicted(struct kueue_text *m)
 
 static void line(struct kueue_text *m)
 {
-	const struct spec_cluster_queue_view *c = m->ctx->kueue.cluster_queue;
+	const struct spec_kueue_queue *c = m->cluster;
 
 	set(m, "InLine", "");
 	if (!*spec_kueue_queue(m->view, m->ctx)) {
@@ -246,7 +247,7 @@ static void inactive(struct kueue_text *m)
 {
 	const char *queue = spec_kueue_queue(m->view, m->ctx);
 	const char *cluster = spec_kueue_cluster_queue(m->ctx);
-	const struct spec_cluster_queue_view *c = m->ctx->kueue.cluster_queue;
+	const struct spec_kueue_queue *c = m->cluster;
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
 	const struct kueue_meaning *means = meaning_of(evicted_meanings, e->reason);
 
@@ -460,7 +461,8 @@ struct spec_cause spec_kueue_cause(const struct spec_job *job, const struct spec
 		.view = view,
 		.ctx = ctx,
 		.w = ctx->kueue.workload,
-		.queue = ctx->queue ? ctx->queue->local : NULL,
+		.queue = ctx->queue ? ctx->queue->kueue : NULL,
+		.cluster = ctx->kueue.cluster_queue ? ctx->kueue.cluster_queue->kueue : NULL,
 		.reason = "",
 		.advice = "",
 		.out = text_stream(&text, &len),

@@ -35,93 +35,53 @@ static void read_amounts(struct spec_amounts *a, const struct spec_value *flavor
 	}
 }
 
-/* --- LocalQueues --- */
+/* --- queues --- */
 
-void spec_local_queue_free(struct spec_local_queue *q)
+void spec_kueue_queue_free(struct spec_kueue_queue *q)
 {
 	if (!q)
 		return;
-	spec_unset(&q->cluster_queue, &q->stop_policy);
+	spec_unset(&q->cluster_queue, &q->stop_policy, &q->strategy, &q->cohort);
 	spec_condition_clear(&q->active);
 	spec_amounts_clear(&q->used);
 	spec_amounts_clear(&q->reserved);
+	spec_amounts_clear(&q->nominal);
+	spec_amounts_clear(&q->limit);
+	spec_amounts_clear(&q->borrowed);
 	free(q);
 }
 
-struct spec_local_queue *spec_local_queue_read(const struct spec_value *object)
+struct spec_kueue_queue *spec_kueue_queue_read(const struct spec_value *object)
 {
 	const struct spec_value *spec = spec_read_map(object, "spec");
 	const struct spec_value *status = spec_read_map(object, "status");
 	const struct spec_value *used = spec_read_list(status, "flavorsUsage");
-	struct spec_local_queue *q = new0(struct spec_local_queue);
+	const struct spec_value *groups = spec_read_list(spec, "resourceGroups");
+	const char *cohort = spec_read_text(spec, "cohortName");
+	struct spec_kueue_queue *q = new0(struct spec_kueue_queue);
 
+	/* v1beta1 calls these fields flavorUsage and cohort. */
+	used = used ? used : spec_read_list(status, "flavorUsage");
+	cohort = *cohort ? cohort : spec_read_text(spec, "cohort");
 	spec_read_copy_word(&q->cluster_queue, spec, "clusterQueue");
 	spec_read_copy_word(&q->stop_policy, spec, "stopPolicy");
+	spec_read_copy_word(&q->strategy, spec, "queueingStrategy");
+	spec_read_copy(&q->cohort, cohort, READ_MAX_WORD);
 	spec_condition_read(&q->active, status, "Active");
-	/* v1beta1 calls this field flavorUsage. */
-	read_amounts(&q->used, used ? used : spec_read_list(status, "flavorUsage"), "total");
+	read_amounts(&q->used, used, "total");
+	read_amounts(&q->borrowed, used, "borrowed");
 	read_amounts(&q->reserved, spec_read_list(status, "flavorsReservation"), "total");
-	q->pending = (unsigned)spec_read_int(status, "pendingWorkloads", 0);
-	q->reserving = (unsigned)spec_read_int(status, "reservingWorkloads", 0);
-	q->admitted = (unsigned)spec_read_int(status, "admittedWorkloads", 0);
-	return q;
-}
-
-/* --- ClusterQueues --- */
-
-struct spec_cluster_queue_view *spec_cluster_queue_view_ref(struct spec_cluster_queue_view *v)
-{
-	__atomic_fetch_add(&v->refs, 1, __ATOMIC_RELAXED);
-	return v;
-}
-
-void spec_cluster_queue_view_unref(struct spec_cluster_queue_view *v)
-{
-	if (!v || __atomic_fetch_sub(&v->refs, 1, __ATOMIC_ACQ_REL) != 1)
-		return;
-	spec_meta_clear(&v->meta);
-	spec_unset(&v->stop_policy, &v->strategy, &v->cohort);
-	spec_condition_clear(&v->active);
-	spec_amounts_clear(&v->nominal);
-	spec_amounts_clear(&v->limit);
-	spec_amounts_clear(&v->borrowed);
-	free(v);
-}
-
-int spec_cluster_queue_view_parse(const char *json, size_t len,
-				  struct spec_cluster_queue_view **ret)
-{
-	cleanup(spec_cluster_queue_view_unrefp) struct spec_cluster_queue_view *v = NULL;
-	struct spec_value *o cleanup_free = NULL;
-	const struct spec_value *spec, *status, *groups;
-	const char *cohort;
-
-	if (spec_value_parse_map(json, len, &o) < 0)
-		return -EINVAL;
-	v = new0(struct spec_cluster_queue_view);
-	v->refs = 1;
-	if (spec_meta_read(o, &v->meta) < 0)
-		return -EINVAL;
-	spec = spec_read_map(o, "spec");
-	status = spec_read_map(o, "status");
-	groups = spec_read_list(spec, "resourceGroups");
-	cohort = spec_read_text(spec, "cohortName");
-	/* v1beta1 calls this field cohort. */
-	cohort = *cohort ? cohort : spec_read_text(spec, "cohort");
-	spec_read_copy(&v->cohort, cohort, READ_MAX_WORD);
-	spec_read_copy_word(&v->stop_policy, spec, "stopPolicy");
-	spec_read_copy_word(&v->strategy, spec, "queueingStrategy");
-	spec_condition_read(&v->active, status, "Active");
 	for (size_t i = 0; i < spec_read_count(groups); i++) {
 		const struct spec_value *flavors =
 			spec_read_list(spec_read_at(groups, i), "flavors");
 
-		read_amounts(&v->nominal, flavors, "nominalQuota");
-		read_amounts(&v->limit, flavors, "borrowingLimit");
+		read_amounts(&q->nominal, flavors, "nominalQuota");
+		read_amounts(&q->limit, flavors, "borrowingLimit");
 	}
-	read_amounts(&v->borrowed, spec_read_list(status, "flavorsUsage"), "borrowed");
-	*ret = take_ptr(v);
-	return 0;
+	q->pending = (unsigned)spec_read_int(status, "pendingWorkloads", 0);
+	q->reserving = (unsigned)spec_read_int(status, "reservingWorkloads", 0);
+	q->admitted = (unsigned)spec_read_int(status, "admittedWorkloads", 0);
+	return q;
 }
 
 /* --- queues/NAME/status --- */
@@ -135,8 +95,8 @@ bool spec_queue_is_stopped(const char *policy)
  * Return "Open", or why Q admits no jobs. If an administrator has stopped Q or its ClusterQueue,
  * set *RET_BY to the kind of the stopped queue, otherwise to "".
  */
-static const char *state_of(const struct spec_local_queue *q,
-			    const struct spec_cluster_queue_view *cluster, const char **ret_by)
+static const char *state_of(const struct spec_kueue_queue *q,
+			    const struct spec_kueue_queue *cluster, const char **ret_by)
 {
 	*ret_by = "";
 	if (spec_queue_is_stopped(q->stop_policy)) {
@@ -157,8 +117,8 @@ static void put_text(struct json_object *o, const char *key, const char *text)
 }
 
 /* Append an item for each amount in V, except resources that are also in OTHER (or NULL). */
-static void put_amounts(struct json_object *list, const struct spec_local_queue *q,
-			const struct spec_cluster_queue_view *cluster, const struct spec_amounts *v,
+static void put_amounts(struct json_object *list, const struct spec_kueue_queue *q,
+			const struct spec_kueue_queue *cluster, const struct spec_amounts *v,
 			const struct spec_amounts *other)
 {
 	for (size_t i = 0; i < v->n; i++) {
@@ -178,17 +138,15 @@ static void put_amounts(struct json_object *list, const struct spec_local_queue 
 	}
 }
 
-void spec_local_queue_text(const struct spec_queue_view *v,
-			   const struct spec_cluster_queue_view *cluster, size_t pending,
-			   size_t running, char **ret, size_t *ret_len)
+void spec_local_queue_text(const struct spec_queue_view *v, const struct spec_queue_view *of,
+			   size_t pending, size_t running, char **ret, size_t *ret_len)
 {
-	static const struct spec_cluster_queue_view unknown;
+	static const struct spec_kueue_queue unknown;
 	cleanup_json struct json_object *o = spec_tree_map();
-	const struct spec_local_queue *q = v->local;
+	const struct spec_kueue_queue *q = v->kueue, *cluster = of ? of->kueue : &unknown;
 	struct json_object *list, *counts;
 	const char *by, *state;
 
-	cluster = cluster ? cluster : &unknown;
 	state = state_of(q, cluster, &by);
 	spec_tree_text(o, "name", v->meta.name);
 	spec_tree_text(o, "state", state);

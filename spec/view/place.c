@@ -35,23 +35,13 @@ static int by_age(const void *a, const void *b)
 static const struct spec_task_view *task_of(const struct spec_job_view *view,
 					    const struct spec_pod_view *pod)
 {
-	size_t low = 0, high = view->n_tasks;
+	const struct spec_task_view wanted = {.name = pod->task}, *key = &wanted;
+	const struct spec_task_view *const *found;
 
 	if (!*pod->task)
 		return view->n_tasks == 1 ? &view->tasks[0] : NULL;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct spec_task_view *task = &view->tasks[view->by_name[middle]];
-		int diff = strcmp(pod->task, task->name);
-
-		if (diff == 0)
-			return task;
-		if (diff < 0)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return NULL;
+	found = bsearch(&key, view->by_name, view->n_tasks, sizeof(key), roles_by_name);
+	return found ? *found : NULL;
 }
 
 /* --- pods without a number --- */

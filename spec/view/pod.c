@@ -430,67 +430,6 @@ static void read_status(struct spec_pod_view *v, const struct spec_value *status
 	v->lost = lost_since(status);
 }
 
-#define KEEP(name)                                                                                 \
-	{                                                                                          \
-		.key = name, .keep = true                                                          \
-	}
-#define KEEP_IN(name, table)                                                                       \
-	{                                                                                          \
-		.key = name, .keep = true, .of = table                                             \
-	}
-
-/* The members of a pod that kxfs parses, a fifth of the object. Readers see no others. */
-static const struct spec_pick owner_pick[] = {
-	KEEP("uid"), KEEP("controller"), KEEP("apiVersion"), KEEP("kind"), KEEP("name"), {0},
-};
-static const struct spec_pick metadata_pick[] = {
-	KEEP("name"),
-	KEEP("uid"),
-	KEEP("resourceVersion"), /* needed to resume a watch */
-	KEEP("creationTimestamp"),
-	KEEP("deletionTimestamp"),
-	KEEP("deletionGracePeriodSeconds"),
-	KEEP_IN("ownerReferences", owner_pick),
-	KEEP("labels"),
-	KEEP("annotations"),
-	{0}};
-static const struct spec_pick resources_pick[] = {KEEP("requests"), KEEP("limits"), {0}};
-static const struct spec_pick container_pick[] = {KEEP("name"),
-						  KEEP_IN("resources", resources_pick),
-						  KEEP("restartPolicy"),
-						  KEEP("restartPolicyRules"),
-						  {0}};
-static const struct spec_pick pod_spec_pick[] = {KEEP("nodeName"),
-						 KEEP("restartPolicy"),
-						 KEEP("activeDeadlineSeconds"),
-						 KEEP_IN("initContainers", container_pick),
-						 KEEP_IN("containers", container_pick),
-						 {0}};
-static const struct spec_pick condition_pick[] = {
-	KEEP("type"), KEEP("status"), KEEP("reason"), KEEP("message"), KEEP("lastTransitionTime"),
-	{0}};
-static const struct spec_pick container_status_pick[] = {
-	KEEP("name"), KEEP("state"), KEEP("lastState"), KEEP("restartCount"), KEEP("ready"), {0},
-};
-static const struct spec_pick status_pick[] = {KEEP("phase"),
-					       KEEP("reason"),
-					       KEEP("message"),
-					       KEEP("startTime"),
-					       KEEP_IN("conditions", condition_pick),
-					       KEEP_IN("initContainerStatuses",
-						       container_status_pick),
-					       KEEP_IN("containerStatuses", container_status_pick),
-					       KEEP_IN("ephemeralContainerStatuses",
-						       container_status_pick),
-					       {0}};
-const struct spec_pick spec_pod_pick[] = {
-	KEEP_IN("metadata", metadata_pick),
-	KEEP_IN("spec", pod_spec_pick),
-	KEEP_IN("status", status_pick),
-	KEEP("code"), /* of a Status, which a watch may send */
-	{0},
-};
-
 /* Return the uid of POD's owner, or NULL if POD does not belong to R's kind (spec_reader.owner). */
 static const char *owner_of(const struct spec_reader *r, const struct spec_value *pod,
 			    bool *ret_part)
@@ -590,16 +529,6 @@ void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view
 }
 
 /* --- its usage --- */
-
-static const struct spec_pick metrics_metadata_pick[] = {KEEP("name"), {0}};
-static const struct spec_pick metrics_usage_pick[] = {KEEP("cpu"), KEEP("memory"), {0}};
-static const struct spec_pick metrics_container_pick[] = {KEEP("name"),
-							  KEEP_IN("usage", metrics_usage_pick),
-							  {0}};
-const struct spec_pick spec_metrics_pick[] = {KEEP_IN("metadata", metrics_metadata_pick),
-					      KEEP("timestamp"),
-					      KEEP_IN("containers", metrics_container_pick),
-					      {0}};
 
 const struct spec_pod_view *spec_pod_view_sample(const char *json, size_t len,
 						 spec_pod_view_find find, void *data)

@@ -64,7 +64,7 @@ enum spec_pods_decide {
 struct spec_reader {
 	/*
 	 * Sets the members of V that depend on the spec. Returns the number of tasks, and the tasks
-	 * in *RET_TASKS (malloc'ed). Called for a new object and when the spec changes.
+	 * in *RET_TASKS (malloc'ed).
 	 */
 	size_t (*job)(const struct spec_reader *reader, const struct spec_value *object,
 		      struct spec_job_view *v, struct spec_task_source **ret_tasks);
@@ -82,10 +82,7 @@ struct spec_reader {
 	 */
 	const char *(*owner)(const struct spec_reader *reader, const struct spec_value *pod,
 			     bool *ret_part);
-	/*
-	 * Sets the members task, index, retry, failures and main of V. OBJECT has only the members
-	 * that spec_pod_pick keeps.
-	 */
+	/* Sets the members task, index, retry, failures and main of V. */
 	void (*pod)(const struct spec_reader *reader, const struct spec_value *object,
 		    struct spec_pod_view *v);
 	const struct spec_phase *phases; /* rows with the same name are adjacent */

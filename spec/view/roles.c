@@ -15,14 +15,7 @@
 
 #define MAX_DIR 200 /* bytes; a file name also has a number */
 
-/* A task and its sort keys. */
-struct placed {
-	const struct spec_task_source *task;
-	size_t position; /* in the object */
-	size_t group;	 /* position of the first task of its role */
-};
-
-/* --- the order of tasks --- */
+/* --- roles --- */
 
 static bool is_replica(const struct spec_task_source *task)
 {
@@ -30,62 +23,14 @@ static bool is_replica(const struct spec_task_source *task)
 }
 
 /*
- * Put tasks that are roles first, in the object's order. Then put tasks that are replicas of a
- * TorchX role, by role and id.
+ * True if TASK belongs to the same role as BEFORE, the task before it. TorchX orders the tasks of an
+ * object by role, then by replica.
  */
-static int by_role(const void *a, const void *b)
+static bool same_role(const struct spec_task_source *before, const struct spec_task_source *task)
 {
-	const struct placed *x = a, *y = b;
-	int diff = is_replica(x->task) - is_replica(y->task);
-
-	if (diff == 0 && is_replica(x->task))
-		diff = strcmp(x->task->role, y->task->role);
-	if (diff == 0 && is_replica(x->task) && x->task->replica != y->task->replica)
-		diff = x->task->replica < y->task->replica ? -1 : 1;
-	return diff ? diff : x->position < y->position ? -1 : 1;
+	return is_replica(before) && is_replica(task) && streq(before->role, task->role) &&
+	       before->replica < task->replica;
 }
-
-static int by_group(const void *a, const void *b)
-{
-	const struct placed *x = a, *y = b;
-
-	if (x->group != y->group)
-		return x->group < y->group ? -1 : 1;
-	if (x->task->replica != y->task->replica)
-		return x->task->replica < y->task->replica ? -1 : 1;
-	return x->position < y->position ? -1 : 1;
-}
-
-static bool same_role(const struct placed *a, const struct placed *b)
-{
-	return is_replica(a->task) && is_replica(b->task) && streq(a->task->role, b->task->role);
-}
-
-/*
- * Sort the N tasks at V by role. If two tasks of a role have the same id, which TorchX never makes,
- * make each task a role of its own and return false.
- */
-static bool place_tasks(struct placed *v, size_t n)
-{
-	bool twice = false;
-
-	qsort(v, n, sizeof(*v), by_role);
-	for (size_t i = 1; i < n; i++)
-		twice |=
-			same_role(&v[i - 1], &v[i]) && v[i - 1].task->replica == v[i].task->replica;
-	for (size_t i = 0, end; i < n; i = end) {
-		size_t group = v[i].position;
-
-		for (end = i + 1; !twice && end < n && same_role(&v[i], &v[end]); end++)
-			group = min_of(group, v[end].position);
-		for (size_t k = i; k < end; k++)
-			v[k].group = group;
-	}
-	qsort(v, n, sizeof(*v), by_group);
-	return !twice;
-}
-
-/* --- roles --- */
 
 static int by_dir(const void *a, const void *b)
 {
@@ -153,39 +98,30 @@ static void add_task(struct spec_job_view *v, const struct spec_task_source *fro
 	spec_read_copy(&task->name, from->name, READ_MAX_WORD);
 }
 
-static int by_name(const void *a, const void *b, void *data)
+int roles_by_name(const void *a, const void *b)
 {
-	const struct spec_job_view *v = data;
-	unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
-	int diff = strcmp(v->tasks[x].name, v->tasks[y].name);
+	const struct spec_task_view *const *x = a, *const *y = b;
 
-	return diff ? diff : x < y ? -1 : 1;
+	return strcmp((*x)->name, (*y)->name);
 }
 
 void roles_arrange(struct spec_job_view *v, const struct spec_task_source *sources, size_t n)
 {
-	struct placed *placed cleanup_free = NULL;
-	bool torchx; /* task ids are from TorchX */
-
 	n = min_of(n, (size_t)SPEC_MAX_REPLICAS);
-	placed = new0_n(struct placed, n);
-	for (size_t i = 0; i < n; i++)
-		placed[i] = (struct placed){.task = &sources[i], .position = i};
-	torchx = place_tasks(placed, n);
 	v->roles = new0_n(struct spec_role_view, n);
 	v->tasks = new0_n(struct spec_task_view, n);
-	v->by_name = new0_n(unsigned, n);
+	v->by_name = new0_n(const struct spec_task_view *, n);
 	for (size_t i = 0; i < n; i++) {
-		const struct spec_task_source *task = placed[i].task;
-		bool replica = torchx && is_replica(task);
+		const struct spec_task_source *task = &sources[i];
+		bool replica = is_replica(task);
 
-		if (i == 0 || placed[i - 1].group != placed[i].group)
+		if (i == 0 || !same_role(task - 1, task))
 			add_role(v, replica ? task->role : task->name);
 		add_task(v, task, replica ? task->replica : 0);
-		v->by_name[i] = (unsigned)i;
+		v->by_name[i] = &v->tasks[i];
 	}
 	part_dirs(v);
-	qsort_r(v->by_name, n, sizeof(*v->by_name), by_name, v);
+	qsort(v->by_name, n, sizeof(const struct spec_task_view *), roles_by_name);
 }
 
 void roles_clear(struct spec_job_view *v)

@@ -455,7 +455,7 @@ static struct spec_job *make_snapshot(const struct spec_job_view *view,
 		fill_obstacle(job, ctx);
 	fill_judgement(job, spec_judge(job, view, placed, &standing, ctx));
 	if (ctx->control && !job->history)
-		job->actions = ctx->control->actions(&about);
+		job->actions = spec_control_actions(ctx->control, &about);
 	fill_last_words(job, placed, ctx->before);
 	job->unexplained = is_unexplained(job, view, &standing, ctx);
 	job->impatient = ctx->reader->impatient;

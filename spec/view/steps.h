@@ -21,6 +21,8 @@ void spec_meta_clear(struct spec_meta *m);
 /* Set V's roles and tasks from SOURCES, in the order that users see. */
 void roles_arrange(struct spec_job_view *v, const struct spec_task_source *sources, size_t n);
 void roles_clear(struct spec_job_view *v);
+/* Compare two elements of spec_job_view.by_name. */
+int roles_by_name(const void *a, const void *b);
 /*
  * Return NULL if the object shows all roles and replicas. Otherwise, return a copy of VIEW with
  * more roles and replicas, from PODS and BEFORE, the last snapshot (or NULL). The copy owns only
@@ -170,9 +172,8 @@ void spec_condition_clear(struct spec_condition_view *v);
 /* True if a queue with this stop policy (or NULL) admits no jobs. */
 bool spec_queue_is_stopped(const char *policy);
 
-struct spec_local_queue *spec_local_queue_read(const struct spec_value *object);
-void spec_local_queue_free(struct spec_local_queue *q); /* NULL is allowed */
+struct spec_kueue_queue *spec_kueue_queue_read(const struct spec_value *object);
+void spec_kueue_queue_free(struct spec_kueue_queue *q); /* NULL is allowed */
 /* Implement spec_queue_view_text for a LocalQueue. */
-void spec_local_queue_text(const struct spec_queue_view *v,
-			   const struct spec_cluster_queue_view *cluster, size_t pending,
-			   size_t running, char **ret, size_t *ret_len);
+void spec_local_queue_text(const struct spec_queue_view *v, const struct spec_queue_view *of,
+			   size_t pending, size_t running, char **ret, size_t *ret_len);

@@ -8,7 +8,6 @@
  */
 #pragma once
 
-#include "spec/api/split.h"
 #include "spec/job/job.h"
 
 struct spec_control; /* see control.h */
@@ -17,8 +16,7 @@ struct spec_phase;
 struct spec_event_view; /* these three: see watched.h */
 struct spec_group_view;
 struct spec_queue_view;
-struct spec_workload_view; /* these two: see kueue.h */
-struct spec_cluster_queue_view;
+struct spec_workload_view; /* see kueue.h */
 
 /* How long (ns) an object may take to appear. After that, `why` reports it as missing. */
 #define SPEC_SETTLE_NS INT64_C(5000000000)
@@ -168,7 +166,6 @@ struct spec_job_view {
 	bool hidden;	 /* some pods may not be in the snapshot */
 	bool from_pods;	 /* only pods name the roles */
 	bool grows;	 /* as in spec_task_view, for any task */
-	int generation;	 /* changes with the spec; 0 if unknown */
 	int64_t changed; /* when the phase last changed */
 	/*
 	 * When the current attempt began. Older pods belong to an earlier attempt. 0 if pods record
@@ -180,18 +177,16 @@ struct spec_job_view {
 	size_t n_roles;
 	struct spec_task_view *tasks; /* ordered by role, then by replica */
 	size_t n_tasks;
-	unsigned *by_name; /* task indices, sorted by name */
+	const struct spec_task_view **by_name; /* all tasks, sorted by name */
 	size_t n_replicas;
 };
 
 /*
- * Parse a job's object. FIND (or NULL) returns an earlier view of the job UID, or NULL. If the spec
- * has not changed since that view, copy from the view what depends on the spec. Return 0, or
- * -EINVAL if JSON is not an object or its name is not valid as a file name.
+ * Parse a job's object. Return 0, or -EINVAL if JSON is not an object or its name is not valid as a
+ * file name.
  */
-typedef const struct spec_job_view *(*spec_job_view_find)(void *data, const char *uid);
 int spec_job_view_parse(const struct spec_reader *reader, const char *json, size_t len,
-			spec_job_view_find find, void *data, struct spec_job_view **ret);
+			struct spec_job_view **ret);
 void spec_job_view_free(struct spec_job_view *v); /* NULL is allowed */
 /* The readers for the pods of a mount. */
 struct spec_pod_readers {
@@ -216,8 +211,6 @@ struct spec_pod_readers {
  */
 int spec_pod_view_parse(const struct spec_pod_readers *readers, const char *json, size_t len,
 			struct spec_pod_view **ret);
-/* What kxfs keeps of a pod's object (spec/api/split.h). */
-extern const struct spec_pick spec_pod_pick[];
 void spec_pod_view_free(struct spec_pod_view *v); /* NULL is allowed */
 /*
  * Copy from BEFORE, the view that NOW replaces, what NOW may lack: the usage sample, the time of
@@ -239,8 +232,6 @@ const char *spec_group_version(const char *json, size_t len);
 typedef struct spec_pod_view *(*spec_pod_view_find)(void *data, const char *name);
 const struct spec_pod_view *spec_pod_view_sample(const char *json, size_t len,
 						 spec_pod_view_find find, void *data);
-/* What kxfs keeps of PodMetrics. */
-extern const struct spec_pick spec_metrics_pick[];
 
 /* What Kueue's objects show about a job. Plain data. */
 struct spec_kueue_facts {
@@ -249,9 +240,9 @@ struct spec_kueue_facts {
 	 * False if kxfs can't find out whether the job has one.
 	 */
 	bool known;
-	const struct spec_workload_view *workload;	     /* or NULL */
-	const struct spec_cluster_queue_view *cluster_queue; /* of the job's queue, or NULL */
-	unsigned position;				     /* from 1; 0 if unknown */
+	const struct spec_workload_view *workload;   /* or NULL */
+	const struct spec_queue_view *cluster_queue; /* of the job's queue, or NULL */
+	unsigned position;			     /* from 1; 0 if unknown */
 	bool away;   /* the server last replied that it can't reach Kueue */
 	bool absent; /* the server does not serve Kueue's API */
 };

@@ -215,7 +215,7 @@ void spec_queue_view_unref(struct spec_queue_view *v)
 	spec_amounts_clear(&v->capability);
 	spec_amounts_clear(&v->allocated);
 	spec_amounts_clear(&v->reserved);
-	spec_local_queue_free(v->local);
+	spec_kueue_queue_free(v->kueue);
 	free(v);
 }
 
@@ -229,7 +229,7 @@ struct spec_queue_view *spec_queue_view_new(const char *name)
 	return v;
 }
 
-static int parse_queue(const char *json, size_t len, bool local, struct spec_queue_view **ret)
+static int parse_queue(const char *json, size_t len, bool kueue, struct spec_queue_view **ret)
 {
 	cleanup(spec_queue_view_unrefp) struct spec_queue_view *v = NULL;
 	struct spec_value *o cleanup_free = NULL;
@@ -248,8 +248,8 @@ static int parse_queue(const char *json, size_t len, bool local, struct spec_que
 	spec_amounts_read(&v->allocated, spec_read_map(status, "allocated"));
 	spec_amounts_read(&v->reserved,
 			  spec_read_map(spec_read_map(status, "reservation"), "resource"));
-	if (local)
-		v->local = spec_local_queue_read(o);
+	if (kueue)
+		v->kueue = spec_kueue_queue_read(o);
 	*ret = take_ptr(v);
 	return 0;
 }
@@ -259,7 +259,7 @@ int spec_queue_view_parse(const char *json, size_t len, struct spec_queue_view *
 	return parse_queue(json, len, false, ret);
 }
 
-int spec_local_queue_parse(const char *json, size_t len, struct spec_queue_view **ret)
+int spec_kueue_queue_parse(const char *json, size_t len, struct spec_queue_view **ret)
 {
 	return parse_queue(json, len, true, ret);
 }
@@ -272,13 +272,12 @@ static void put_amounts(struct json_object *o, const char *key, const struct spe
 		spec_tree_set(map, a->v[i].name, spec_tree_string(a->v[i].text));
 }
 
-void spec_queue_view_text(const struct spec_queue_view *v,
-			  const struct spec_cluster_queue_view *cluster, size_t pending,
-			  size_t running, char **ret, size_t *ret_len)
+void spec_queue_view_text(const struct spec_queue_view *v, const struct spec_queue_view *cluster,
+			  size_t pending, size_t running, char **ret, size_t *ret_len)
 {
 	cleanup_json struct json_object *o = NULL;
 
-	if (v->local) {
+	if (v->kueue) {
 		spec_local_queue_text(v, cluster, pending, running, ret, ret_len);
 		return;
 	}

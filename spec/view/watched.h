@@ -9,7 +9,7 @@
 #include "spec/base/amount.h"
 #include "spec/view/view.h"
 
-struct spec_local_queue; /* see kueue.h */
+struct spec_kueue_queue; /* see kueue.h */
 
 #define SPEC_EVENT_UNSCHEDULABLE "Unschedulable"
 #define SPEC_EVENT_KILLING	 "Killing"   /* the kubelet ends a container */
@@ -45,8 +45,8 @@ struct spec_queue_view {
 	char *state;
 	unsigned weight;
 	struct spec_amounts capability, allocated, reserved;
-	/* A LocalQueue of Kueue (kueue.h); NULL for a queue of Volcano. */
-	struct spec_local_queue *local;
+	/* A LocalQueue or ClusterQueue of Kueue (kueue.h); NULL for a queue of Volcano. */
+	struct spec_kueue_queue *kueue;
 	int64_t changed; /* when kxfs first saw this version */
 };
 
@@ -90,8 +90,7 @@ define_cleanup(spec_queue_view_unrefp, struct spec_queue_view *, spec_queue_view
  * Return queues/NAME/status as YAML. PENDING and RUNNING count jobs of this namespace. CLUSTER is
  * the ClusterQueue of a LocalQueue, or NULL if unknown.
  */
-void spec_queue_view_text(const struct spec_queue_view *v,
-			  const struct spec_cluster_queue_view *cluster, size_t pending,
-			  size_t running, char **ret, size_t *ret_len);
+void spec_queue_view_text(const struct spec_queue_view *v, const struct spec_queue_view *cluster,
+			  size_t pending, size_t running, char **ret, size_t *ret_len);
 /* True if A and B are the same queue, with the same text. */
 bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_queue_view *b);

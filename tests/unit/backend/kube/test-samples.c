@@ -136,7 +136,7 @@ static void test_wanted(void **state)
 	asked(NULL);
 	samples_set_running(rig.l, true, false);
 	fake_answer(asks_group(), 200, GROUP);
-	list("{\"metadata\":{\"name\":\"known\"},\"kind\":\"K\"},{\"metadata\":{\"name\":\"other\"}}");
+	list("{\"metadata\":{\"name\":\"known\"}},{\"metadata\":{\"name\":\"other\"}}");
 	assert_done(
 		"{\"metadata\":{\"name\":\"known\"}}, sampled, {\"metadata\":{\"name\":\"other\"}}");
 	says("usage: metrics.k8s.io/v1beta1\n");

@@ -302,7 +302,7 @@ static void test_two_names(void **state)
 /* The reason why jobs wait in a LocalQueue may be in its ClusterQueue. */
 static void test_cluster_queue(void **state)
 {
-	struct spec_cluster_queue_view *queue;
+	struct spec_queue_view *queue;
 
 	fill();
 	world_set_kind(rig.w, WORLD_JOBS + 1, test_kind("job"));
@@ -322,14 +322,14 @@ static void test_cluster_queue(void **state)
 	tell(WORLD_CLUSTER_QUEUES, true, "{" META "}", "other", "f");
 	fake_pass(10000);
 	assert_changed("");
-	queue = world_cluster_queue(rig.w, "all");
+	queue = world_queue(rig.w, WORLD_CLUSTER_QUEUES, "all");
 	assert_non_null(queue);
 	tell(WORLD_CLUSTER_QUEUES, true, "{" META "}", "all", "e");
-	assert_null(world_cluster_queue(rig.w, "all"));
+	assert_null(world_queue(rig.w, WORLD_CLUSTER_QUEUES, "all"));
 	fake_pass(10000);
 	assert_changed("u9");
 	assert_string_equal(queue->meta.uid, "e"); /* the view that a reader uses does not change */
-	spec_cluster_queue_view_unref(queue);
+	spec_queue_view_unref(queue);
 }
 
 /*

@@ -9,19 +9,7 @@
 #include "spec/api/split.h"
 #include "tests/unit/unit.h"
 
-/* A part of the table for pods. */
-static const struct spec_pick labels_pick[] = {{"a", true, NULL}, {NULL, false, NULL}};
-static const struct spec_pick metadata_pick[] = {{"name", true, NULL},
-						 {"labels", true, labels_pick},
-						 {NULL, false, NULL}};
-static const struct spec_pick container_pick[] = {{"env", false, NULL}, {NULL, true, NULL}};
-static const struct spec_pick pod_spec_pick[] = {{"containers", true, container_pick},
-						 {"env", true, NULL},
-						 {NULL, false, NULL}};
-static const struct spec_pick pod_pick[] = {{"metadata", true, metadata_pick},
-					    {"spec", true, pod_spec_pick},
-					    {"env", true, NULL},
-					    {NULL, false, NULL}};
+static const char *const nodes[] = {"nodes", "templates", NULL};
 
 struct seen {
 	char *text; /* the objects, one per line */
@@ -51,11 +39,11 @@ static int see(void *data, const char *json, size_t len, int wrong)
  * Feed TEXT in chunks of PIECE bytes, and return the objects. Assert that the result is WANT and
  * the list's metadata is META. malloc'ed.
  */
-static char *cut(enum spec_split_form form, const struct spec_pick *pick, const char *text,
+static char *cut(enum spec_split_form form, const char *const *ignored, const char *text,
 		 size_t piece, int want, const char *meta)
 {
 	struct seen seen = {0};
-	struct spec_split *s = spec_split_new(form, pick, see, &seen);
+	struct spec_split *s = spec_split_new(form, ignored, see, &seen);
 	struct spec_list_meta got;
 	size_t len = strlen(text);
 	char both[256];
@@ -76,11 +64,11 @@ static char *cut(enum spec_split_form form, const struct spec_pick *pick, const 
 	return seen.text ? seen.text : strdup("");
 }
 
-static void check(enum spec_split_form form, const struct spec_pick *pick, const char *text,
+static void check(enum spec_split_form form, const char *const *ignored, const char *text,
 		  const char *want, const char *meta)
 {
 	for (size_t piece = 1; piece <= strlen(text); piece += 1 + piece / 7) {
-		char *got cleanup_free = cut(form, pick, text, piece, 0, meta);
+		char *got cleanup_free = cut(form, ignored, text, piece, 0, meta);
 
 		assert_string_equal(got, want);
 	}
@@ -89,7 +77,7 @@ static void check(enum spec_split_form form, const struct spec_pick *pick, const
 static void refused(enum spec_split_form form, const char *text)
 {
 	for (size_t piece = 1; piece <= 3; piece++) {
-		free(cut(form, pod_pick, text, piece, -EINVAL, NULL));
+		free(cut(form, nodes, text, piece, -EINVAL, NULL));
 	}
 }
 
@@ -128,32 +116,31 @@ static void test_watch(void **state)
 	      "|");
 }
 
-#define POD                                                                                         \
-	"{\"x\":{\"name\":\"p\"},\"metadata\":{\"name\":\"p\",\"managedFields\":["                  \
-	"{\"x\":\"]}\\\"\"}],\"labels\":{\"a\":{\"b\":[\"}\"]},\"b\":\"goes\"}},\"y\":\"},{\\\"\"," \
-	"\"spec\":{\"containers\":[{\"env\":[{\"name\":\"A\"}],\"name\":\"c\"},{\"name\":\"d\","    \
-	"\"env\":null},{\"env\":[]},7,[{\"env\":1.5e3,\"n\":[{}]}]],\"z\":-1,\"env\":\"stays\"},"   \
-	"\"env\":1,\"zz\":true}"
+#define FLOW                                                                                       \
+	"{\"x\":{\"name\":\"p\"},\"metadata\":{\"name\":\"p\",\"managedFields\":["                 \
+	"{\"x\":\"]}\\\"\"}],\"labels\":{\"managedFields\":1}},\"y\":\"},{\\\"\","                 \
+	"\"status\":{\"nodes\":{\"a\":[\"}\"]},\"phase\":\"nodes\",\"list\":[{\"nodes\":1}],"      \
+	"\"templates\":null,\"z\":-1},\"nodes\":1,\"zz\":true}"
 
-#define POD_PICKED                                                                                 \
-	"{\"metadata\":{\"name\":\"p\",\"labels\":{\"a\":{\"b\":[\"}\"]}}},\"spec\":{"             \
-	"\"containers\":[{\"name\":\"c\"},{\"name\":\"d\"},{},7,[{\"env\":1.5e3,\"n\":[{}]}]],"    \
-	"\"env\":\"stays\"},"                                                                      \
-	"\"env\":1}"
+#define FLOW_KEPT                                                                                  \
+	"{\"x\":{\"name\":\"p\"},\"metadata\":{\"name\":\"p\",\"labels\":{\"managedFields\":1}},"  \
+	"\"y\":\"},{\\\"\",\"status\":{\"phase\":\"nodes\",\"list\":[{\"nodes\":1}],\"z\":-1},"    \
+	"\"nodes\":1,\"zz\":true}"
 
-static void test_picked(void **state)
+static void test_ignored(void **state)
 {
-	check(SPEC_SPLIT_LIST, pod_pick, "{\"items\":[" POD "," POD "]}",
-	      POD_PICKED "\n" POD_PICKED "\n", "|");
-	check(SPEC_SPLIT_WATCH, pod_pick, "{\"type\":\"ADDED\",\"object\":" POD "}",
-	      "{\"type\":\"ADDED\",\"object\":" POD_PICKED "}\n", "|");
-	/* A key that no table can match is kept. */
-	check(SPEC_SPLIT_LIST, pod_pick,
-	      "{\"items\":[{\"a\":1,\"sp\\u0065c\":{\"x\":[{}]},\"b\":{},"
-	      "\"0123456789012345678901234567890123456789\":5}]}",
-	      "{\"sp\\u0065c\":{\"x\":[{}]},\"0123456789012345678901234567890123456789\":5}\n",
+	check(SPEC_SPLIT_LIST, nodes, "{\"items\":[" FLOW "," FLOW "]}",
+	      FLOW_KEPT "\n" FLOW_KEPT "\n", "|");
+	check(SPEC_SPLIT_WATCH, nodes, "{\"type\":\"ADDED\",\"object\":" FLOW "}",
+	      "{\"type\":\"ADDED\",\"object\":" FLOW_KEPT "}\n", "|");
+	/* Such members are kept. */
+	check(SPEC_SPLIT_LIST, nodes,
+	      "{\"items\":[{\"status\":{\"n\\u006fdes\":{\"x\":[{}]},"
+	      "\"0123456789012345678901234567890123456789\":5}},{\"status\":[{\"nodes\":1}]}]}",
+	      "{\"status\":{\"n\\u006fdes\":{\"x\":[{}]},"
+	      "\"0123456789012345678901234567890123456789\":5}}\n{\"status\":[{\"nodes\":1}]}\n",
 	      "|");
-	/* Without a table, only managedFields of the metadata are dropped. */
+	/* Without a list, only managedFields of the metadata are dropped. */
 	check(SPEC_SPLIT_LIST, NULL,
 	      "{\"items\":[{\"metadata\":{\"managedFields\":[],\"labels\":{\"managedFields\":1}},"
 	      "\"spec\":{\"containers\":[{\"env\":[]}]}}]}",
@@ -164,7 +151,7 @@ static void test_picked(void **state)
 
 static void test_strings(void **state)
 {
-	check(SPEC_SPLIT_WATCH, pod_pick,
+	check(SPEC_SPLIT_WATCH, nodes,
 	      "{\"a\\\"\":\"\\\\\",\"b\":\"\\\\\\\"]}{[,:\",\"\":\"\\u00e9\xc3\xa9\",\"c\":-1.5e+"
 	      "3}",
 	      "{\"a\\\"\":\"\\\\\",\"b\":\"\\\\\\\"]}{[,:\",\"\":\"\\u00e9\xc3\xa9\",\"c\":-1.5e+3}"
@@ -285,13 +272,13 @@ static void test_deep_object(void **state)
 	assert_true(asprintf(&text, "{\"items\":[{\"metadata\":{\"managedFields\":%s}}],\"x\":%s}",
 			     lists, lists) > 0);
 	check(SPEC_SPLIT_LIST, NULL, text, "{\"metadata\":{}}\n", NULL);
-	/* It does not matter either if the table has an entry for them. */
+	/* The depth of other members matters. */
 	free(take_ptr(text));
 	assert_true(asprintf(&text,
 			     "{\"items\":[{\"spec\":{\"containers\":%s}},{\"metadata\":%s}," ONE
 			     "]}",
 			     lists, lists) > 0);
-	check(SPEC_SPLIT_LIST, pod_pick, text, "^{\"metadata\":{}}\n^{\"metadata\":{}}\n" ONE "\n",
+	check(SPEC_SPLIT_LIST, nodes, text, "^{\"metadata\":{}}\n^{\"metadata\":{}}\n" ONE "\n",
 	      NULL);
 }
 
@@ -372,7 +359,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_list),	      cmocka_unit_test(test_list_places),
-		cmocka_unit_test(test_watch),	      cmocka_unit_test(test_picked),
+		cmocka_unit_test(test_watch),	      cmocka_unit_test(test_ignored),
 		cmocka_unit_test(test_strings),	      cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_nul_in_string), cmocka_unit_test(test_depth),
 		cmocka_unit_test(test_size),	      cmocka_unit_test(test_stopped),

@@ -53,15 +53,16 @@ static void test_mistakes(void **state)
 	      "['KEY']\n");
 	check("format: kxfs-kind/1\nname: foo\nobject: {api: v1, kind: Secret, plural: secrets}\n" ROLES
 		      STATES,
-	      "foo.yaml:3:15: object.api: objects of the core group can't be jobs\n");
+	      "foo.yaml:3:15: object.api: must be GROUP/VERSION, like batch/v1\n");
 	for (size_t i = 0; i < array_size(apis); i++) {
 		cleanup_free char *text = text_print(
 			"format: kxfs-kind/1\nname: foo\nobject: {api: %s, kind: Foo, plural: "
 			"foos}\n" ROLES STATES "parts: [{api: %s, kind: Pod, plural: pods}]\n",
 			apis[i], apis[i]);
 
-		check(text, "foo.yaml:3:15: object.api: must be GROUP/VERSION, like batch/v1\n"
-			    "foo.yaml:6:15: parts[0].api: must be GROUP/VERSION, like batch/v1\n");
+		check(text,
+		      "foo.yaml:3:15: object.api: must be GROUP/VERSION, like batch/v1\n"
+		      "foo.yaml:6:15: parts[0].api: must be GROUP/VERSION, like batch/v1, or v1\n");
 	}
 	check(HEAD ROLES "states: [{if: {condition: Done}, is: succeeded, exact_message: a}]\n",
 	      "foo.yaml:5:49: states[0].exact_message: no such key; the keys here are if, is, shown, firm, exact\n");
@@ -372,11 +373,11 @@ static void test_ignored(void **state)
 	char kept[] = "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"f\"},"
 		      "\"status\":{\"phase\":\"Running\"}}}";
 	struct spec_split *s =
-		spec_split_new(SPEC_SPLIT_WATCH, test_kind("workflow")->pick, see_object, kept);
+		spec_split_new(SPEC_SPLIT_WATCH, test_kind("workflow")->ignored, see_object, kept);
 
 	assert_int_equal(spec_split_feed(s, event, strlen(event)), 0);
 	spec_split_free(s);
-	assert_null(test_kind("pytorchjob")->pick);
+	assert_null(test_kind("pytorchjob")->ignored);
 }
 
 /* --- mistakes that somebody could make in job.yaml --- */

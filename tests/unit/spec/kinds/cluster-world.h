@@ -38,7 +38,7 @@ struct world {
 	unsigned unseen;
 	struct spec_kueue_facts kueue; /* the world owns its objects */
 	struct spec_workload_view *workload;
-	struct spec_cluster_queue_view *cluster_queue;
+	struct spec_queue_view *cluster_queue;
 	/* The job to show if the recording has several. NULL: it has one. */
 	const char *only;
 	char told[65536]; /* all changes, one per line */
@@ -80,7 +80,7 @@ static inline void world_clear(struct world *w)
 	spec_group_view_free(w->group);
 	spec_queue_view_unref(w->queue);
 	spec_workload_view_free(w->workload);
-	spec_cluster_queue_view_unref(w->cluster_queue);
+	spec_queue_view_unref(w->cluster_queue);
 	spec_job_unref(w->last);
 	*w = (struct world){.kind = kind};
 }
@@ -125,20 +125,11 @@ static inline void world_look(struct world *w)
 		snprintf(w->told + len, sizeof(w->told) - len, "%s", line);
 }
 
-static inline const struct spec_job_view *world_find(void *data, const char *uid)
-{
-	const struct world *w = data;
-
-	return w->job && streq(w->job->meta.uid, uid) ? w->job : NULL;
-}
-
 static inline void world_job(struct world *w, const char *json, bool gone)
 {
 	struct spec_job_view *view;
 
-	assert_int_equal(spec_job_view_parse(world_kind(w)->reader, json, strlen(json), world_find,
-					     w, &view),
-			 0);
+	assert_int_equal(spec_job_view_parse(world_kind(w)->reader, json, strlen(json), &view), 0);
 	if (w->only && !streq(view->meta.name, w->only)) {
 		spec_job_view_free(view);
 		return;
@@ -234,7 +225,7 @@ static inline void world_workload(struct world *w, const char *json, bool gone)
 static inline void world_local_queue(struct world *w, const char *json, bool gone)
 {
 	spec_queue_view_unref(w->queue);
-	assert_int_equal(spec_local_queue_parse(json, strlen(json), &w->queue), 0);
+	assert_int_equal(spec_kueue_queue_parse(json, strlen(json), &w->queue), 0);
 	if (gone) {
 		spec_queue_view_unref(w->queue);
 		w->queue = NULL;
@@ -249,8 +240,8 @@ static inline void world_cluster_queue(struct world *w, const char *json, bool g
 {
 	bool shown = w->kueue.cluster_queue;
 
-	spec_cluster_queue_view_unref(w->cluster_queue);
-	assert_int_equal(spec_cluster_queue_view_parse(json, strlen(json), &w->cluster_queue), 0);
+	spec_queue_view_unref(w->cluster_queue);
+	assert_int_equal(spec_kueue_queue_parse(json, strlen(json), &w->cluster_queue), 0);
 	w->kueue.cluster_queue = shown && !gone ? w->cluster_queue : NULL;
 	world_look(w);
 }
@@ -326,9 +317,7 @@ static inline void world_read(struct world_changes *events, const struct spec_ki
 		[WORLD_FILE_LOCAL_QUEUES] = "localqueues",
 		[WORLD_FILE_CLUSTER_QUEUES] = "clusterqueues",
 	};
-	struct spec_split *s =
-		spec_split_new(SPEC_SPLIT_WATCH, which == WORLD_FILE_PODS ? spec_pod_pick : NULL,
-			       world_change_add, events);
+	struct spec_split *s = spec_split_new(SPEC_SPLIT_WATCH, NULL, world_change_add, events);
 	char path[1024], jobs[64], head[128], begin[128];
 	cleanup_free char *line = NULL;
 	cleanup_file FILE *f = NULL;

@@ -348,10 +348,10 @@ static void test_roles(void **state)
 
 	job(&w, "",
 	    "'components':[{'template':{'apiVersion':'scheduling.sigs.k8s.io/v1alpha1','kind':"
-	    "'PodGroup'}}," POD("j-1", ROLE("trainer", "1")) "," POD(
-		    "j-0",
+	    "'PodGroup'}}," POD("j-0", ROLE("trainer", "0")) "," POD(
+		    "j-1",
 		    ROLE("trainer",
-			 "0")) "," POD("j-1-0",
+			 "1")) "," POD("j-1-0",
 				       ROLE("reader",
 					    "0")) ",{'podSets':[],'template':{'apiVersion':'v1',"
 						  "'kind':'Service','metadata':{'name':'j'}}}]",

@@ -48,7 +48,7 @@ static unsigned actions(const char *phase, unsigned retries)
 {
 	const struct spec_job_view v = job(phase, retries);
 
-	return CONTROL->actions(known(&v, NULL));
+	return spec_control_actions(CONTROL, known(&v, NULL));
 }
 
 /* Return why ACTION is refused with EINVAL, or NULL if the phase does not permit it. */
@@ -57,7 +57,7 @@ static const char *refusal(const struct spec_control *control, const struct spec
 {
 	const char *why;
 
-	assert_int_equal(control->refusal(job, action, &why), -EINVAL);
+	assert_int_equal(control->check(job, action, &why), -EINVAL);
 	return why;
 }
 
@@ -87,9 +87,9 @@ static void test_retries(void **state)
 	assert_non_null(strstr(refusal(CONTROL, known(&v, NULL), SPEC_RESTART), "none left"));
 	assert_null(refusal(CONTROL, known(&v, NULL), SPEC_RESUME));
 	v.retry_limit = 0;
-	assert_int_equal(CONTROL->actions(known(&v, NULL)), BUSY);
+	assert_int_equal(spec_control_actions(CONTROL, known(&v, NULL)), BUSY);
 	v.meta.deleted = 1;
-	assert_int_equal(CONTROL->actions(known(&v, NULL)), 0);
+	assert_int_equal(spec_control_actions(CONTROL, known(&v, NULL)), 0);
 	assert_non_null(strstr(refusal(CONTROL, known(&v, NULL), SPEC_RESTART), "being deleted"));
 }
 
@@ -183,22 +183,23 @@ static void test_wrapper_actions(void **state)
 
 	for (size_t i = 0; i < array_size(open); i++) {
 		v = wrapper(open[i], false, "");
-		assert_int_equal(WRAPPER->actions(known(&v, NULL)), 1u << SPEC_SUSPEND);
+		assert_int_equal(spec_control_actions(WRAPPER, known(&v, NULL)),
+				 1u << SPEC_SUSPEND);
 		v = wrapper(open[i], true, "");
-		assert_int_equal(WRAPPER->actions(known(&v, NULL)), 1u << SPEC_RESUME);
+		assert_int_equal(spec_control_actions(WRAPPER, known(&v, NULL)), 1u << SPEC_RESUME);
 		v = wrapper(open[i], false, "research");
-		assert_int_equal(WRAPPER->actions(known(&v, &on)), 1u << SPEC_SUSPEND);
-		assert_int_equal(WRAPPER->actions(known(&v, &off)), 1u << SPEC_RESUME);
+		assert_int_equal(spec_control_actions(WRAPPER, known(&v, &on)), 1u << SPEC_SUSPEND);
+		assert_int_equal(spec_control_actions(WRAPPER, known(&v, &off)), 1u << SPEC_RESUME);
 		assert_null(refusal(WRAPPER, known(&v, &off), SPEC_SUSPEND));
-		assert_int_equal(WRAPPER->actions(known(&v, NULL)), 0);
+		assert_int_equal(spec_control_actions(WRAPPER, known(&v, NULL)), 0);
 		assert_non_null(strstr(refusal(WRAPPER, known(&v, NULL), SPEC_SUSPEND), "Kueue"));
 	}
 	for (size_t i = 0; i < array_size(over); i++) {
 		v = wrapper(over[i], false, "");
-		assert_int_equal(WRAPPER->actions(known(&v, NULL)), 0);
+		assert_int_equal(spec_control_actions(WRAPPER, known(&v, NULL)), 0);
 		assert_null(refusal(WRAPPER, known(&v, NULL), SPEC_SUSPEND));
 		v = wrapper(over[i], false, "research");
-		assert_int_equal(WRAPPER->actions(known(&v, &on)), 0);
+		assert_int_equal(spec_control_actions(WRAPPER, known(&v, &on)), 0);
 		assert_null(refusal(WRAPPER, known(&v, NULL), SPEC_SUSPEND));
 	}
 	assert_int_equal(WRAPPER->known, 1u << SPEC_SUSPEND | 1u << SPEC_RESUME | 1u << SPEC_QUEUE |
@@ -265,8 +266,8 @@ static void test_queued_unknown(void **state)
 	const struct spec_control_job job = {&v, &unknown};
 	const char *why;
 
-	assert_int_equal(WRAPPER->actions(&job), 0);
-	assert_int_equal(WRAPPER->refusal(&job, SPEC_SUSPEND, &why), -EOPNOTSUPP);
+	assert_int_equal(spec_control_actions(WRAPPER, &job), 0);
+	assert_int_equal(WRAPPER->check(&job, SPEC_SUSPEND, &why), -EOPNOTSUPP);
 	assert_non_null(strstr(why, "can't watch Workloads"));
 }
 
@@ -378,17 +379,20 @@ static void test_label_actions(void **state)
 		const struct spec_workload_view w = line(table[i].takes, table[i].reserved);
 		const char *why;
 
-		assert_int_equal(WRAPPER->actions(known(&v, &w)), table[i].actions | suspend);
-		why = refusal(WRAPPER, known(&v, &w), SPEC_QUEUE);
-		if (table[i].queue_refusal)
+		assert_int_equal(spec_control_actions(WRAPPER, known(&v, &w)),
+				 table[i].actions | suspend);
+		if (table[i].queue_refusal) {
+			why = refusal(WRAPPER, known(&v, &w), SPEC_QUEUE);
 			assert_non_null(strstr(why, table[i].queue_refusal));
-		why = refusal(WRAPPER, known(&v, &w), SPEC_PRIORITY);
-		if (table[i].priority_refusal)
+		}
+		if (table[i].priority_refusal) {
+			why = refusal(WRAPPER, known(&v, &w), SPEC_PRIORITY);
 			assert_non_null(strstr(why, table[i].priority_refusal));
+		}
 		v.owned = true;
-		assert_int_equal(WRAPPER->actions(known(&v, &w)), 0);
+		assert_int_equal(spec_control_actions(WRAPPER, known(&v, &w)), 0);
 		v = wrapper(table[i].phase, false, "");
-		assert_int_equal(WRAPPER->actions(known(&v, NULL)), suspend);
+		assert_int_equal(spec_control_actions(WRAPPER, known(&v, NULL)), suspend);
 		assert_non_null(strstr(refusal(WRAPPER, known(&v, NULL), SPEC_QUEUE),
 				       "not in a Kueue queue"));
 	}

@@ -668,8 +668,7 @@ static void test_requests(void **state)
 	job(&w, "", SPEC_OF(",'suspend':true"),
 	    "'conditions':[" CONDITION("Suspended", "True", "JobSuspended") "]");
 	about.view = w.job;
-	assert_int_equal(test_kind("job")->control->refusal(&about, SPEC_TERMINATE, &text),
-			 -EINVAL);
+	assert_int_equal(test_kind("job")->control->check(&about, SPEC_TERMINATE, &text), -EINVAL);
 	assert_non_null(strstr(text, "the job is suspended"));
 	world_clear(&w);
 }

@@ -127,9 +127,7 @@ static struct spec_job_view *owned_by(const char *api, const char *kind)
 		"{\"metadata\":{\"name\":\"a\",\"uid\":\"u\",\"ownerReferences\":[{\"apiVersion\":\"%s\","
 		"\"kind\":\"%s\",\"name\":\"o\",\"uid\":\"o\",\"controller\":true}]}}",
 		api, kind);
-	assert_int_equal(spec_job_view_parse(test_kind("job")->reader, json, strlen(json), NULL,
-					     NULL, &v),
-			 0);
+	assert_int_equal(spec_job_view_parse(test_kind("job")->reader, json, strlen(json), &v), 0);
 	return v;
 }
 

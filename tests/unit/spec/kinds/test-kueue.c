@@ -87,13 +87,14 @@ static void test_with_cluster_queue(void **state)
 		 "appwrapper-strictfifo), which admits jobs strictly in order (StrictFIFO), and "
 		 "the jobs ahead of it wait too.\n"},
 	};
-	struct spec_cluster_queue_view none = {0};
+	struct spec_kueue_queue none = {0};
+	struct spec_queue_view view = {.kueue = &none};
 
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct world w = WORLD_OF_APP;
 		struct story s cleanup(story_clear) = {0};
 
-		w.kueue.cluster_queue = &none; /* the queue is shown once it arrives */
+		w.kueue.cluster_queue = &view; /* the queue is shown once it arrives */
 		none.stop_policy = none.strategy = none.active.message = spec_empty();
 		world_play_these(&w, table[i].scenario, files, array_size(files), look, &s);
 		assert_non_null(strstr(s.text, table[i].part));

@@ -18,24 +18,15 @@
 	"\"" key "\":[{\"name\":\"gpus\",\"resources\":[{\"name\":\"cpu\",\"total\":\"" total      \
 	"\"}]}]"
 
-static struct spec_queue_view *local(const char *json)
+static struct spec_queue_view *parse(const char *json)
 {
 	struct spec_queue_view *v;
 
-	assert_int_equal(spec_local_queue_parse(json, strlen(json), &v), 0);
+	assert_int_equal(spec_kueue_queue_parse(json, strlen(json), &v), 0);
 	return v;
 }
 
-static struct spec_cluster_queue_view *cluster(const char *json)
-{
-	struct spec_cluster_queue_view *v;
-
-	assert_int_equal(spec_cluster_queue_view_parse(json, strlen(json), &v), 0);
-	return v;
-}
-
-static void assert_text(struct spec_queue_view *v, struct spec_cluster_queue_view *c,
-			const char *expected)
+static void assert_text(struct spec_queue_view *v, struct spec_queue_view *c, const char *expected)
 {
 	char *text;
 	size_t len;
@@ -61,7 +52,7 @@ static void test_local(void **state)
 							   "100m") ",\"pendingWorkloads\":4,"
 								   "\"reservingWorkloads\":2,\"admittedWorkloads\":1"),
 			names[i]);
-		struct spec_queue_view *v = local(json);
+		struct spec_queue_view *v = parse(json);
 
 		assert_text(
 			v, NULL,
@@ -80,15 +71,15 @@ static void test_local(void **state)
 /* Unused quota is shown too. Amounts may be numbers. */
 static void test_cluster(void **state)
 {
-	struct spec_queue_view *v = local(LOCAL("", ACTIVE("True", "Ready", "")));
-	struct spec_cluster_queue_view *c = cluster(
+	struct spec_queue_view *v = parse(LOCAL("", ACTIVE("True", "Ready", "")));
+	struct spec_queue_view *c = parse(
 		"{\"metadata\":{\"name\":\"research\",\"uid\":\"c\"},\"spec\":{\"cohort\":\"all\","
 		"\"queueingStrategy\":\"StrictFIFO\",\"resourceGroups\":[{\"flavors\":[{\"name\":"
 		"\"gpus\",\"resources\":[{\"name\":\"cpu\",\"nominalQuota\":9,\"borrowingLimit\":3},"
 		"{\"name\":\"memory\",\"nominalQuota\":\"36Gi\"}]}]}]},\"status\":{"
 		"\"flavorsUsage\":[{\"name\":\"gpus\","
 		"\"resources\":[{\"name\":\"cpu\",\"total\":10,\"borrowed\":1}]}]}}");
-	struct spec_cluster_queue_view *held = cluster(
+	struct spec_queue_view *held = parse(
 		"{\"metadata\":{\"name\":\"research\",\"uid\":\"c\"},\"spec\":{\"cohortName\":\"all\","
 		"\"stopPolicy\":\"HoldAndDrain\"}}");
 
@@ -107,10 +98,10 @@ static void test_cluster(void **state)
 		    "workloads:\n  pending: 0\n  reserving: 0\n  admitted: 0\n"
 		    "pending: 3\nrunning: 2\n");
 	spec_queue_view_unref(v);
-	spec_cluster_queue_view_unref(spec_cluster_queue_view_ref(c));
-	spec_cluster_queue_view_unref(c);
-	spec_cluster_queue_view_unref(held);
-	assert_int_equal(spec_cluster_queue_view_parse("{}", 2, &c), -EINVAL);
+	spec_queue_view_unref(spec_queue_view_ref(c));
+	spec_queue_view_unref(c);
+	spec_queue_view_unref(held);
+	assert_int_equal(spec_kueue_queue_parse("{}", 2, &c), -EINVAL);
 }
 
 /* A stopped queue is shown as such, with who has stopped it. */
@@ -127,7 +118,7 @@ static void test_stopped(void **state)
 	};
 
 	for (size_t i = 0; i < array_size(table); i++) {
-		struct spec_queue_view *v = local(table[i].json);
+		struct spec_queue_view *v = parse(table[i].json);
 		char *text;
 		size_t len;
 
@@ -140,9 +131,9 @@ static void test_stopped(void **state)
 
 static void test_same(void **state)
 {
-	struct spec_queue_view *a = local(LOCAL("", FLAVOR("flavorsUsage", "1")));
-	struct spec_queue_view *b = local(LOCAL("", FLAVOR("flavorsUsage", "2")));
-	struct spec_queue_view *c = local(LOCAL("", "\"pendingWorkloads\":1"));
+	struct spec_queue_view *a = parse(LOCAL("", FLAVOR("flavorsUsage", "1")));
+	struct spec_queue_view *b = parse(LOCAL("", FLAVOR("flavorsUsage", "2")));
+	struct spec_queue_view *c = parse(LOCAL("", "\"pendingWorkloads\":1"));
 
 	assert_false(spec_queue_view_same(a, b));
 	assert_false(spec_queue_view_same(a, c));

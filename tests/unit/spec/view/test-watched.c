@@ -246,8 +246,7 @@ static int setup(void **state)
 	static const char json[] = "{\"metadata\":{\"name\":\"j\",\"uid\":\"u\"}}";
 	struct story *s = new0(struct story);
 
-	assert_int_equal(spec_job_view_parse(&reader, json, sizeof(json) - 1, NULL, NULL, &s->job),
-			 0);
+	assert_int_equal(spec_job_view_parse(&reader, json, sizeof(json) - 1, &s->job), 0);
 	*state = s;
 	return 0;
 }
