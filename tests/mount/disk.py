@@ -26,8 +26,8 @@ class Disk:
         harness.wait_for(lambda: os.path.ismount(self.where), what="the disk")
 
     def hang(self, call, part, error=0, times=0):
-        """From now on, each CALL ("one|another" for several) on a path that matches PART hangs, or fails with ERROR.
-        TIMES limits how often this happens; 0: no limit."""
+        """From now on, each CALL ("one|another" for several) on a path that matches PART fails with
+        ERROR, or hangs if ERROR is 0. At most TIMES calls are affected; 0: no limit."""
         new = self.which.with_suffix(".new")
         new.write_text(f"^({call})$ {part} {error} {times} {next(self.serial)}\n")
         self.told.unlink(missing_ok=True)
@@ -51,8 +51,8 @@ class Disk:
 
     @contextlib.contextmanager
     def still(self):
-        """Let the disk hang during the block, but for a limited time, because calls on a hanging disk can't be
-        interrupted."""
+        """A `with` block during which the disk hangs, as hang() has requested. After a limited time
+        the disk recovers anyway, because calls on a hanging disk can't be interrupted."""
         timer = threading.Timer(harness.LIMIT / 2, self.go_on)
         timer.start()
         try:

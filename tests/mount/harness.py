@@ -350,7 +350,8 @@ class Kxfs:
     def end(self, sig=signal.SIGTERM, timeout=60):
         """End kxfs with SIG and return its status. After SIGKILL, its dead mount remains."""
         proc, self.proc = self.proc, None
-        proc.send_signal(sig)  # unlike os.kill(), this does nothing if the process has ended and its id may be reused
+        # Unlike os.kill(), this does nothing if the process has ended, when its id may be reused.
+        proc.send_signal(sig)
         try:
             return proc.wait(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -514,7 +515,8 @@ class Job:
         return (self.dir / replica / name).read_bytes()
 
     def never(self, state="CANCELLED"):
-        """Wait until the job is in history/ in STATE, because it will never be launched."""
+        """Wait until the job is in history/ in STATE. Such a job was not launched, and never will
+        be."""
         self.place = "history"
         wait_for(self.old.exists, what=f"{self.id} in history")
         return self.until(state)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Common code of the tests of submit/: documents, counting launches, and a mount with the backend slow_kxfs.c. That
-backend answers as late and as badly as a document requests."""
+"""Common code of the tests of submit/: documents, counting launches, and a mount with the backend
+slow_kxfs.c. Each document determines when and how that backend answers it."""
 
 import contextlib
 import os
@@ -15,7 +15,8 @@ BAD = '{"name": "app", "nonsense": 1}\n'
 
 
 def asking(*lines):
-    """Return a document that requests LINES of slow_kxfs, as YAML comments."""
+    """Return a document with LINES as YAML comments. slow_kxfs.c describes the lines that it
+    obeys."""
     return "".join(f"# {line}\n" for line in lines) + "name: app\nroles: []\n"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Nothing hangs for ever: neither requests beside blocked readers, nor requests beside a hanging disk."""
+"""Requests don't hang for ever, neither while many readers block, nor while the disk hangs."""
 
 import errno
 import fcntl
@@ -140,8 +140,7 @@ def test_wait_in_a_script(kx):
 @pytest.mark.concurrent
 @pytest.mark.parametrize("tool", ["head -n 1 {}", "dd if={} status=none", "busybox head -n 1 {}", "busybox dd if={} status=none"])
 def test_tools_that_read(kx, tool):
-    """The files that kxfs-layout(5) lists as blocking do block. For busybox's cat, which does not read, it names
-    other files."""
+    """These tools block when they read a file that kxfs-layout(5) lists as blocking."""
     job = kx.submit(app("while [ ! -e go ]; do sleep 0.02; done"))
     with popen(tool.format(f"{job.dir}/wait"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as p:
         wait_for(lambda: Metrics(kx)("parked_requests", kind="read") == 1, what="the tool to wait")
@@ -328,7 +327,8 @@ def test_parked_requests_do_not_stall_others(slow_disk):
     assert answered == 20, f"the close had ended with {close.result!r}"
 
     def others_are_answered(n):
-        """rename and rmdir time out after 3 s because they block their directories. Their result appears later."""
+        """kxfs answers requests while a rename and a rmdir wait. These two time out after 3 s,
+        because they block their directories. Their result appears later."""
         calls = [in_background(os.rename, kx / f"submit/scratch{n}", kx / f"submit/renamed{n}.yaml"),
                  in_background(os.rmdir, going[n].dir)]
         during = 0
@@ -527,7 +527,9 @@ def test_a_reader_hangs_alone(slow, call, part):
         first = reader(kx, f"jobs/{job.id}/{file}")
 
         def hangs():
-            # kxfs keeps the log open until the kernel has released its last reader, so this reader may not open it.
+            # If the log is still open in kxfs, because the kernel has not released its last reader
+            # yet, a new reader causes no open() on the disk. Then it does not hang: start another
+            # one.
             nonlocal first
             if first.poll() is not None:
                 first = reader(kx, f"jobs/{job.id}/{file}")
@@ -541,7 +543,7 @@ def test_a_reader_hangs_alone(slow, call, part):
         took = time.monotonic() - begun
         readers = [reader(kx, f"jobs/{job.id}/{file}") for _ in range(4)]
         others_go_on(kx, job)
-        # Nothing waits for ever.
+        # No reader waits for ever.
         assert "timed out" in readers[0].communicate(timeout=harness.LIMIT)[1]
         others_go_on(kx, job)
     assert took < 5, took
@@ -652,8 +654,8 @@ def test_a_file_that_the_disk_refuses(slow, call):
 
 @pytest.mark.parametrize("hours", [-1, 0, 1])
 def test_the_clock_of_the_disk_decides_nothing(slow, hours):
-    """kxfs is killed while a program runs whose record does not show that yet, and the clock of the disk differs.
-    The next start shows the job."""
+    """kxfs is killed when a program runs, but before the job's record shows that. The clock of the
+    disk may differ from that of the machine. The next start shows the job as running."""
     kx, disk = slow
     disk.hang("mkdir", "^/output/[0-9a-f]")
     cp = copier(kx, harness.app(f"echo run >> {kx.work}/runs; exec sleep 1000"))
@@ -675,7 +677,7 @@ def test_the_clock_of_the_disk_decides_nothing(slow, hours):
 
 
 def test_what_can_t_be_removed(slow):
-    """If rmdir fails because it could remove nothing, the whole job still exists."""
+    """If rmdir fails because kxfs could not remove anything, the whole job still exists."""
     kx, disk = slow
     job = kx.submit(harness.app("echo kept"))
     job.finish()
@@ -730,8 +732,8 @@ def test_a_file_that_was_renamed_late(slow):
 
 
 def test_a_writer_closes_during_the_rename(slow):
-    """A process renames a scratch file to a submitting name. While the disk renames it, the writer closes the file
-    under its old name. The rename launches it."""
+    """A process renames a scratch file to a submitting name. While the disk carries out the rename,
+    the writer closes the file under its old name. The rename launches the file."""
     kx, disk = slow
     fd = os.open(kx / "submit/x.tmp", os.O_WRONLY | os.O_CREAT)
     os.write(fd, harness.app("true").encode())

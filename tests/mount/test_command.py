@@ -196,7 +196,7 @@ def test_read_only(make_kx):
     is_left(kx, job, pid)
 
 
-# Replica 0 fails. Replica 1 shows that it runs.
+# Replica 0 fails. Replica 1 runs on, and answers a file `ping` with a file `pong`.
 ONE_FAILS = """
 echo $$
 [ "$N" = 1 ] && while :; do [ ! -e ping ] || touch pong; sleep 0.02; done

@@ -145,7 +145,8 @@ def block_of_scripts(word):
 
 
 def test_scripts_with_a_time_limit(kx):
-    """The example ends at its limit, also if the job continues. If the file is refused, it shows no other job's output."""
+    """The example ends at its time limit, even if the job continues. If the file is refused, it
+    does not show the output of another job."""
     home = kx.base / "home"
     home.mkdir()
     (home / "kx").symlink_to(kx.mnt)
@@ -283,8 +284,8 @@ def test_examples(kx, path):
 
 @pytest.mark.plain
 def test_quickstart(make_kx):
-    """contrib/quickstart runs unchanged, twice, and is ended as it describes, although the usual state directory
-    belongs to another version."""
+    """contrib/quickstart runs unchanged, twice, and the command that it prints unmounts. This works
+    even if the usual state directory belongs to another version."""
     kx = make_kx(start=False)
     directory = kx.base / "home/ada's kx"
     kx.mnt = directory
@@ -322,8 +323,8 @@ def test_settings_of_jupyter():
 
 
 def test_sidecar_ends_at_sigterm(tmp_path):
-    """The script that copies the archive ends at SIGTERM, although it is process 1 of its container, while rclone runs
-    and between two copies."""
+    """The script that copies the archive ends at SIGTERM, while rclone runs and between two copies.
+    SIGTERM usually does not end process 1 of a container, which this script is."""
     for seconds in ("1000", "0"):
         patch = yaml.safe_load((ROOT / "contrib/kubernetes/s3/sidecar.yaml").read_text())
         [container] = patch["spec"]["template"]["spec"]["containers"]

@@ -126,8 +126,9 @@ def test_local_job(kx):
 
 
 def test_texts_of_a_local_job(kx):
-    """manifest.yaml of a local job and its dry run have the texts that the job gets, although YAML may read them as
-    numbers, and the scheduler with its options. So their copies run the same job."""
+    """manifest.yaml of a local job, and the result of its dry run, quote each text that YAML might
+    read as a number. Both also have the scheduler and its options. So a copy of either runs the
+    same job."""
     texts = ["3.10", "True", "1e-4", "0644", "83492e7"]
     script = 'printf "%s\\n" "$@" $A $B $C $D $E > $KXFS_JOB'.replace("$", "$$")
     env = ", ".join(f"{name}: {text}" for name, text in zip("ABCDE", texts, strict=True))
@@ -292,8 +293,8 @@ def test_options_that_are_refused(kx, kind, args, text):
 
 @pytest.mark.parametrize("kind, args", [("volcano", {"queue": "q"}), ("mcad", {})])
 def test_too_large(kx, kind, args):
-    """A document that is too large is refused in submit/ and in dryrun/. The message has its bytes, the limit, and
-    the bytes per replica."""
+    """A document that is too large is refused in submit/ and in dryrun/. The message has the size
+    of the object, the limit, and the bytes per replica."""
     text = for_kind(kind, args, harness.app("true", num_replicas=3000))
     assert put(kx, "x.yaml", text) == "EFBIG"
     assert kx.read("dryrun/x.yaml") == text

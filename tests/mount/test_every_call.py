@@ -60,7 +60,7 @@ def pattern_of(kind, spared):
 
 
 class Follower(threading.Thread):
-    """Reads `follow` of a job to its end."""
+    """A thread that reads `follow` of a job to its end."""
 
     def __init__(self, job):
         super().__init__(daemon=True)

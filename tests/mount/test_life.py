@@ -290,12 +290,13 @@ def test_state_that_cannot_be_written(make_kx, mode):
 # --- The end ----------------------------------------------------------------------------------
 # How the daemon ends and restarts: signals, unmounting by others, crashes, and other mounts at the same path.
 
-# Ignores SIGTERM, so that ending it takes the whole grace period. It prints a line when it ignores the signal.
+# A script that ignores SIGTERM, so that ending it takes the whole grace period. It prints a line
+# when it has begun to ignore SIGTERM.
 STUBBORN = "trap '' TERM; echo $$; while :; do sleep 1000 & wait; done"
 
 
 def blocked_readers(kx, job):
-    """Start one process that reads each kind of blocking file. Return when all of them wait."""
+    """Start a reader for each kind of blocking file. Return the readers when all of them wait."""
     readers = [popen(["cat", str(path)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, user=kx.user)
                for path in (job / "wait", job / "follow", job / "main-0/follow", kx / "changes")]
     wait_for(lambda: f'kind="read"}} {len(readers)}' in kx.read(".kxfs", "metrics")

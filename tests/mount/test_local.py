@@ -350,8 +350,8 @@ def test_held_while_its_directory_hangs(make_kx):
 
 @pytest.mark.parametrize("action", ["cancel", "suspend"])
 def test_action_during_the_start(make_kx, action):
-    """If a user cancels or suspends a job while its program is being started, kxfs does that as soon as the program has
-    started."""
+    """If a user cancels or suspends a job while its program is being started, the action takes
+    effect as soon as the program has started."""
     kx = make_kx("grace=1000")
     (kx.base / "place").mkdir()
     disk = Disk(kx, kx.base / "place")
@@ -359,7 +359,8 @@ def test_action_during_the_start(make_kx, action):
         (kx.base / "disk/dir").mkdir()
         job = kx.submit(in_dir(kx.base / "place/dir", SECOND.format(kx.work), max_retries=1,
                                 retry_policy="REPLICA"))
-        # Before that, the shell of the first attempt may look up its directory.
+        # Let the disk hang only after the first attempt has begun, because its shell may look up
+        # its directory.
         wait_for(lambda: (kx.work / "tried").exists(), what="the first attempt")
         disk.hang("getattr", "/dir")
         (kx.work / "go").touch()
@@ -701,7 +702,8 @@ def test_damaged_document(make_kx, place):
     job = kx.submit(app("echo runs; until test -e go; do sleep 0.1; done"))
     job.until_logged("runs\n")
     record = kx.record(job.id)
-    # kxfs neither shows nor launches a job whose record is damaged before it is LIVE.
+    # Wait, because kxfs neither shows nor launches a job whose document is damaged before its
+    # record is LIVE.
     wait_for(lambda: records.head_of(record)["state"]["state"] == "LIVE", what="the record to be LIVE")
     kx.end(signal.SIGKILL)
     record.write_bytes(record.read_bytes().replace(b"echo runs; until", b"echo runs; UNTIL"))

@@ -399,8 +399,8 @@ def test_progress_bar(kx):
 
 
 def test_spool_bytes(kx):
-    """kxfs_spool_bytes is the size of all output on disk, also of the tables of short lines, and after output was
-    removed."""
+    """kxfs_spool_bytes is the size of all output on disk. It includes the tables of short lines,
+    and shrinks when output is removed."""
     def on_disk():
         return sum(p.stat().st_size for p in (kx.state / "output").rglob("*")
                    if p.is_file() and p.parent.name != "tasks")

@@ -54,8 +54,9 @@ class Model:
         return base in (self.job if kind == "job" else self.error)
 
     def remount(self):
-        """Apply an unmount and a mount. NAME.error files are gone. A later rename launches neither a file whose name
-        submits nor one whose contents were launched before."""
+        """Apply an unmount and a mount. NAME.error files are gone. After that, a rename launches
+        neither a file whose old name submits, nor a file whose contents are those of an existing
+        job."""
         self.error = set()
         for name, file in self.files.items():
             file.launched = True if self.submits(name) else None
@@ -72,7 +73,8 @@ class Model:
         """The writer of FILE is done, or FILE is renamed to NAME. Return the errno, or 0 if the contents were
         accepted or there was nothing to do."""
         if name == "notes" and file.content:
-            self.error.add(name)  # the error says that the name does not submit; all other such names belong to editors
+            # Reports that this name does not submit. The other scratch names belong to editors.
+            self.error.add(name)
         if not self.submits(name) or not file.content:
             return 0
         if file.content in VALID:
@@ -85,7 +87,7 @@ class Model:
 
     def write(self, name, content, append):
         if self.is_verdict(name):
-            # If the link leads to an existing job, the write would be to a directory.
+            # If NAME.job leads to an existing job, it leads to a directory, which can't be written.
             return errno.EISDIR if self.job.get(name.removesuffix(".job")) in self.jobs | self.history else errno.EPERM
         file = self.files.setdefault(name, File(""))
         self.load(file)

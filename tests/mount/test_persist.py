@@ -206,7 +206,8 @@ def test_accepted_is_kept(kx):
 
 
 def test_damaged_record(kx):
-    """kxfs moves a job whose record is damaged to aside/, with its output. All other jobs remain."""
+    """If the record of a job is damaged, kxfs moves the record and the job's output to aside/. All
+    other jobs remain."""
     good = kx.submit(app("echo good"))
     bad = kx.submit(app("echo bad"))
     for job in (good, bad):
@@ -226,7 +227,8 @@ def test_damaged_record(kx):
 
 
 def planned(kx, job, name):
-    """Return a record's head, made from JOB's, for another job that the next mount would start."""
+    """Return the head of a record for another job, which the next mount would start. It is a
+    changed copy of the head of JOB's record."""
     head = records.copy_of(records.head_of(records.of(kx, job.id)), str(uuid.uuid4()), name)
     head["state"]["over"] = False
     head["snapshot"].update(state="PENDING", phase="Pending", reason="", started=0, finished=0)
@@ -240,8 +242,9 @@ def document(kx, job):
 
 
 def test_damaged_byte_of_a_record(kx, request):
-    """One bit of a record is wrong, or some bytes are missing, doubled or different. kxfs neither starts nor shows the
-    job, and the mount reports each such record. It starts the job whose record is intact."""
+    """One bit of a record is wrong, or some bytes are missing, doubled or different. kxfs neither
+    starts nor shows the job of such a record, and reports the record. It starts the job whose
+    record is intact."""
     seed = request.config.getoption("--seed")
     if seed is None:
         seed = time.time_ns() % 1000000
@@ -255,7 +258,9 @@ def test_damaged_byte_of_a_record(kx, request):
     records.add(kx, planned(kx, job, "app-whole"), appdef)
     head = planned(kx, job, "app-00000")
     end = len(records.sealed(head))
-    # No checksum covers the letter. The checksum of the document is compared only when the document is used.
+    # No checksum covers the letter at offset 11, which shows whether the job is in history/. kxfs
+    # compares the checksum of the document, which is in the bytes from 56 on, only when it uses the
+    # document.
     uncovered = {11, *range(56, 73)}
     for i in range(end + 300):
         key = str(uuid.uuid4())
@@ -311,8 +316,8 @@ WHY = "this version of kxfs does not accept the job's app.yaml: app.yaml:"
 
 
 def test_appdef_that_a_later_version_refuses(kx):
-    """kxfs shows the job of such an AppDef, and its processes continue. But kxfs starts no further process, and reports
-    the reason."""
+    """kxfs still shows a job whose AppDef this version refuses, and the job's processes continue.
+    But kxfs starts no further process for it, and reports the reason."""
     job = kx.submit(app("[ -e go ] || echo begun; until [ -e go ]; do sleep 0.05; done; echo out; exit 3", max_retries=9))
     over = kx.submit(app("echo over"))
     job.until_logged("begun")
@@ -407,7 +412,7 @@ def test_a_file_goes_with_its_job(make_kx):
 
 
 def test_a_file_goes_with_its_newest_job(make_kx):
-    """If a file was launched twice, the expiry of the first job does not remove it."""
+    """If a file was launched twice, it remains when its first job expires."""
     kx = make_kx("history_keep=3s")
     go = kx.work / "go"
     text = app(f"while [ ! -e {go} ]; do sleep 0.1; done")
@@ -544,7 +549,8 @@ def test_merged_log_that_could_not_be_made(kx, sig):
 CRASHES = int(os.environ.get("KXFS_TEST_CRASHES", "10"))
 JOBS = int(os.environ.get("KXFS_TEST_CRASH_JOBS", "10"))
 
-# Prints its pid and the pid of a process in another session and without its environment. Then it waits.
+# Start a process in another session and without the environment of the job. Print the pids of the
+# shell and of this process.
 FAMILY = """
 echo $$
 env -i setsid /bin/sh -c 'echo $$ > .pid; mv .pid pid; exec sleep 10000' &
@@ -605,7 +611,7 @@ def test_jobs_run_on(kx):
     kx.end(signal.SIGKILL)
     assert all(alive(pid) for pid in pids)
     kx.start()
-    job.until("RUNNING")  # immediately, if the record or the helper shows it
+    job.until("RUNNING")  # the record or the helper shows that immediately
     assert all(alive(pid) for pid in pids)
     got = {}
     threads = [threading.Thread(target=lambda name=name: got.update({name: job.read(name)}))
@@ -754,8 +760,8 @@ def test_many_crashes(kx, pytestconfig):
 
 
 def test_attempts_in_order(make_kx):
-    """kxfs is killed while it writes the end of an attempt to the merged log. The next attempt still follows after that
-    end."""
+    """kxfs is killed while it copies the last output of an attempt to the merged log. In the merged
+    log, the output of the next attempt still follows after this output."""
     with started(make_kx(start=False)) as (kx, disk):
         job = kx.submit(app("echo one; [ ! -e again ] || exit 0; while [ ! -e again ]; do sleep 0.02; done; echo two; exit 1",
                             max_retries=1))

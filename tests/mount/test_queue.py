@@ -36,7 +36,7 @@ def reason(job):
 
 
 def forgotten(kx, n=0):
-    """Wait until the records of all but N held jobs show that the job is not held any more."""
+    """Wait until only N held jobs are still held, according to their records."""
     wait_for(lambda: sum("hold" in records.head_of(record) or records.head_of(record)["state"]["state"] != "LIVE"
                          for record in records.files(kx)) == n, what="the records to go")
 
@@ -377,7 +377,8 @@ def places(*jobs):
 
 
 def finish_in_order(kx, jobs, *names):
-    """End each job as soon as it runs. The jobs behind it must not have begun before that."""
+    """End each of the jobs NAMES as soon as it runs. Check that the next one begins only after
+    that."""
     for i, name in enumerate(names):
         wait_for(lambda n=i: len(order(kx)) > n, what=f"{name} to begin")
         assert order(kx) == list(names[:i + 1])
@@ -420,7 +421,8 @@ def test_jobs(make_kx):
 
 
 def test_no_queue(kx):
-    """Without the options there is no queue. A gpu in `resource` is then recorded, but not enforced."""
+    """Without the options jobs= and gpus= there is no queue. A gpu in `resource` is then recorded,
+    but not enforced."""
     assert "queues" not in kx.ls()
     kx.submit(app("echo .${CUDA_VISIBLE_DEVICES-unset}.", resource=gpus(1000))).finish()
 
@@ -612,7 +614,7 @@ def test_why(make_kx):
 
 @pytest.mark.parametrize("n", [0, 1])
 def test_gpus_are_numbered_alike(make_kx, n):
-    """The AppDef of a job with GPUs can't change what their numbers mean."""
+    """The AppDef of a job can't change which GPU a number means."""
     kx = make_kx("gpus=1", env={"CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
     names = ("CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
     job = kx.submit(app("echo " + " ".join(f"${{{name}-unset}}" for name in names),

@@ -362,7 +362,8 @@ def test_written_anew_while_the_old_one_is_read(kx):
 
 
 def test_written_anew_while_the_old_one_is_open(kx):
-    """A process removes a file that it has open for writing. The close of a new file of that name has a result."""
+    """A process removes a file that it has open for writing. Then a new file of that name is
+    written. The close of the new file gets its own result."""
     fd = opened(kx, "x.yaml")
     os.remove(kx / "submit/x.yaml")
     assert put(kx, "x.yaml", BAD) == "EINVAL"
@@ -389,7 +390,8 @@ def test_attributes(kx):
 
 
 def test_full_memory(kx):
-    """While open files have 256 MiB in memory, no other file can be opened, but all can get other attributes."""
+    """While open files have 256 MiB in memory, no other file can be opened. But files can still be
+    truncated, and their modes and times can be changed."""
     put(kx, "y.yaml", GOOD)
     path = kx / "submit/y.yaml"
     fds = [opened(kx, "x.yaml") for _ in range(256)]
@@ -599,8 +601,8 @@ def test_one_name_from_many(kx):
         t.start()
     for t in threads:
         t.join()
-    # All writers are threads of one process. So only the last close launches, and the other closes do not wait for
-    # that.
+    # All writers are threads of one process. So only the last close launches the file, and the
+    # other closes do not wait for this launch.
     harness.wait_for(lambda: job_of(kx, "x.yaml") in launched(kx), what="the job of the link")
     assert 1 <= len(launched(kx)) <= results.count("")
 

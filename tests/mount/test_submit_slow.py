@@ -221,7 +221,7 @@ def test_unmounting_answers_who_waits(kx):
 
 # --- dryrun/ works the same, but ends with a manifest ---
 
-MADE = "kind: Made\n"  # what slow_kxfs makes of anything
+MADE = "kind: Made\n"  # the manifest that slow_kxfs makes of each document
 
 
 def until_made(kx, name, text=MADE):
@@ -383,7 +383,8 @@ def test_files_belong_to_who_made_them(make_slow):
 
 
 def test_writers_that_can_not_be_looked_at(make_slow):
-    """If kxfs has no permission to inspect a writer's descriptors, it decides at each close."""
+    """If kxfs has no permission to inspect a writer's descriptors, it decides at each close whether
+    to launch the file."""
     kx = make_slow(user=harness.USER)
     # prctl(PR_SET_DUMPABLE, 0): /proc/PID of this process belongs to root.
     script = ("import ctypes, os\n"
@@ -493,7 +494,8 @@ def check(done, launched):
     count = collections.Counter()
     before = {""}
     for text in launched:
-        # The text of an appending writer follows earlier contents: nothing, or launched contents.
+        # A launched text may end with the text of a writer that appends. Before that, it must have
+        # the earlier contents of the file: none, or contents that were launched before.
         parts = [(text[:i], text[i:]) for i in [0, *(m.start() for m in re.finditer("name: app", text))]]
         whole = [own for rest, own in parts if own in known and rest in before]
         assert whole, f"a mixture was launched: {short(text)!r}"

@@ -179,12 +179,13 @@ SIGNALS = ["TERM", "KILL", "HUP", "SEGV"]
 
 
 @pytest.mark.parametrize("line, sig", [
-    *[("{half} > $F & {wait}; kill -{sig} $!; wait", sig) for sig in SIGNALS],  # the process that opened the file
-    # A child of the opener wrote.
+    # The opener has written, and is killed.
+    *[("{half} > $F & {wait}; kill -{sig} $!; wait", sig) for sig in SIGNALS],
+    # A child of the opener has written, and is killed.
     *[("{{ {half} & {wait}; kill -{sig} $!; wait; }} > $F", sig) for sig in SIGNALS],
     # The opener is not killed and closes as usual. (timeout ends at SIGALRM.)
     *[("timeout -s {sig} 1000 {half} > $F & {wait}; kill -ALRM $!; wait", sig) for sig in [*SIGNALS, "INT"]],
-    # The opener, which has written nothing itself.
+    # The opener, which has written nothing itself, is killed after a child has written.
     *[("bash -c 'head -n 2 $DOC; kill -{sig} $$' > $F", sig) for sig in [*SIGNALS, "INT"]],
     *[("dash -c 'head -n 2 $DOC; kill -{sig} $$' > $F", sig) for sig in [*SIGNALS, "INT"]],
 ])
@@ -316,7 +317,7 @@ PYTHON = ("import os, signal, sys, threading, time; text = open(os.environ[\"DOC
 PART = "head -c 300 $DOC"
 REST = "tail -c +301 $DOC"
 
-# Rows of the table, and commands whose writing ends in this way.
+# Each key is a row of the table in the manual. Its commands end their writing in this way.
 LAUNCHED = {
     "The program closes the file; the close fails if nothing is launched.": [
         "$ENDS main write close > x.yaml", "$ENDS second write close > x.yaml", "$ENDS last write close > x.yaml",
@@ -457,7 +458,7 @@ def test_dryrun(kx, programs, line):
 
 
 def test_a_close_reports_a_child_that_was_ended(kx, programs):
-    """If a signal has ended its child, the opener's close fails with ECANCELED."""
+    """If a signal has ended a child of the opener, the opener's close fails with ECANCELED."""
     assert run_line(kx, "$ENDS main half lose-child close > x.yaml", programs) == 125
     submitting.refused(kx, "x.yaml", "a signal ended")
 

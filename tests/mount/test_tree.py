@@ -493,7 +493,8 @@ def test_jsonl(kx):
         job.finish()
     lines = kx.read("list.jsonl").splitlines()
     assert {json.loads(line)["id"]: json.loads(line) for line in lines} == {job.id: job.status() for job in jobs}
-    # Each line has the same keys as status.json, so a program for one can read the other.
+    # Each line has the same keys as status.json, so a program that reads one can also read the
+    # other.
     for line in lines:
         job = json.loads(line)["id"]
         assert list(json.loads(line)) == list(json.loads(kx.read("jobs", job, "status.json")))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Writers that kxfs can't inspect, so that it decides at each close. Runs the tools of test_submit_tools.py, and
-tests what is different."""
+"""Writers that kxfs can't inspect. So at each close it decides whether to launch the file. The
+tests run the tools of test_submit_tools.py, and check what is different."""
 
 import contextlib
 import ctypes
@@ -17,8 +17,8 @@ from lacking import need
 from submitting import BAD, GOOD
 from test_submit_tools import CHANGE, HALF, REPORT, SILENT, WAIT, programs, run_line, script  # noqa: F401
 
-# --- Mounts -----------------------------------------------------------------------------------
-# Mounts whose users kxfs can't inspect: it runs in another pid namespace, or as another user.
+# Mounts whose users kxfs can't inspect, because kxfs runs in another pid namespace or as another
+# user.
 
 NOBODY = pwd.getpwnam(harness.USER).pw_uid
 

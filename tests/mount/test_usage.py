@@ -36,7 +36,7 @@ hold() {
     { head -c $(($1 * 1048576)) /dev/zero; echo held >&2; while [ ! -e go ]; do sleep 0.05; done; } | tail -n 1 > /dev/null &
 }
 """
-# Uses about as much CPU time as requested, in seconds, and prints the exact number.
+# A program that uses about as much CPU time as requested, in seconds, and prints the exact time.
 BURN = """
 import os, sys, time
 while time.process_time() < float(sys.argv[1] if len(sys.argv) > 1 else SECONDS):
@@ -126,7 +126,8 @@ def test_cpu(kx):
     assert told > 6 and told - 1 <= used["cpu"]["seconds"] <= told + 2
     status = job.status()
     assert used["cpu"]["now_millicores"] == 0
-    # The record has more than the last sample, which may be a second old at the end.
+    # The last sample may be a second old when the program ends. The record has the exact CPU time
+    # up to the end.
     record = records.head_of(records.of(kx, job.id))
     assert told - 0.05 <= record["snapshot"]["replicas"][0]["usage"]["cpu_us"] / 1e6 <= told + 1
     elapsed = used["elapsed_seconds"]

@@ -34,7 +34,7 @@ GOOD = "name: app\nroles:\n- name: main\n  image: none\n  entrypoint: /bin/true\
 TEMPLATE = r"""mkdir -p $T/c/{{cookiecutter.dir}} && echo '{"dir": "job", "who": "app"}' > $T/c/cookiecutter.json &&
     sed 's/: app/: {{cookiecutter.who}}/' $DOC > $T/c/{{cookiecutter.dir}}/$F"""
 
-# The command fails if nothing was launched.
+# Commands that fail if nothing was launched.
 REPORT = {
     **test_submit_tools.REPORT,
     "cp -a": "cp -a $DOC $F",
@@ -289,7 +289,7 @@ def web(top):
 
 @pytest.fixture(scope="module")
 def ssh(top):
-    """Yield an ssh configuration file for the host "here", which is a test server."""
+    """Yield an ssh configuration file. Its host "here" is a server of this test."""
     path = pathlib.Path(top, "ssh")
     path.mkdir(mode=0o700)
     os.makedirs("/run/sshd", mode=0o755, exist_ok=True)

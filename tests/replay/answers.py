@@ -71,7 +71,7 @@ class Api:
         self.store = store
         self.resources = [*st.CORE, *st.VOLCANO]
         self.max_page = None  # the server's own limit of a page, or None
-        self.queues = {"default": "Open"}  # name -> state, for the webhook
+        self.queues = {"default": "Open"}  # queue of Volcano -> its state, which the webhook checks
         self.places = {}  # LocalQueue -> its summary of the visibility API, as a tree
         self.metrics = {}  # pod -> (time of the sample, {container: (cpu, memory)}); None: metrics-server is unreachable
         self.logs = {}  # (pod's uid, container, number of restarts) -> podlog.Log
@@ -200,7 +200,7 @@ class Api:
         return json_reply(self.places[req.name])
 
     def _metrics(self, req):
-        """Reply as metrics-server does, which has the same pods as the API server in front of it."""
+        """Reply as metrics-server does. It knows the same pods as the API server."""
         if self.metrics is None:
             raise replies.Reply(503, b"service unavailable\n", "text/plain; charset=utf-8")
         if req.verb != "list":
@@ -340,7 +340,8 @@ def check_container(pod, name, previous):
     restarts = found.get("restartCount", 0)
     state = found.get("state") or {"waiting": {"reason": "ContainerCreating"}}
     if "waiting" in state and "terminated" in found.get("lastState", {}):
-        return restarts  # between two runs, both requests return the log of the finished run
+        # Between two runs, requests with and without `previous` get the log of the finished run.
+        return restarts
     if previous:
         if not restarts:
             raise replies.bad_request(f'previous terminated container "{name}" in pod "{where}" not found')

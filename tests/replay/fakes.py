@@ -171,7 +171,7 @@ class FakeVolcano:
                 self.store.put(st.PODS, make_pod(job, tree, task, index, self.schedule))
 
     def _count(self, job, **more):
-        """Write the numbers of the pods in each phase into the job's status."""
+        """Write the number of pods in each phase into the job's status."""
         phases = [self.store.find(st.PODS, job.namespace, name).phase.lower()
                   for name in self.pods(job.name, job.namespace)]
         counts = {key: phases.count(key) for key in ("pending", "running", "succeeded", "failed")}
@@ -235,7 +235,8 @@ class FakeVolcano:
         return done
 
     def _restart(self, job, task=None):
-        """Restart JOB, or only its task TASK. In the last attempt of a job, finished pods remain."""
+        """Restart JOB, or only its task TASK. If no attempt is left, the job fails instead, and
+        pods that have ended remain."""
         status, spec = self.job(job.name, job.namespace)["status"], self.job(job.name, job.namespace)["spec"]
         retries, limit = status.get("retryCount", 0) + 1, spec.get("maxRetry", 3)
         self._phase(job, "Restarting", drop=True, retryCount=retries)

@@ -23,8 +23,8 @@ class Log:
         self.first = 0  # entries before this index were rotated away
         self.ended = False
         self.held = None  # the kubelet does not show entries from this index on, or None
-        # For followers who have seen 0, 1 ... unnoticed rotations: the index of the entry at which their stream falls
-        # silent.
+        # The K-th element is for streams that began after K unnoticed rotations: they get no
+        # entries from this index on.
         self.lost = []
         self.listeners = []
         self._rest = b""

@@ -89,7 +89,7 @@ def bad_request(message):
 
 
 def denied(message):
-    """Return a refusal by Volcano's webhook, which has no reason."""
+    """Return a refusal by Volcano's webhook. Its Status has no reason."""
     return json_reply(status_tree(400, "", f'admission webhook "validatejob.volcano.sh" denied the '
                                            f"request: {message}"), 400)
 

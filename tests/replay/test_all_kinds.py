@@ -176,8 +176,8 @@ def test_names_that_meet(server, controllers, all_kinds):
         controllers[resource].log(pod).append(f"{ident}\n")
         wait_for(lambda i=ident: kx.read("jobs", i, "main-0/log") == f"{i}\n", what=f"the log of {ident}")
         assert harness.Job(kx, ident).status()["id"] == ident
-    # When the first job is gone, the second keeps its id, even after a remount, because it has a folder. The next new
-    # job of this name gets the free name.
+    # When the first job is gone, the second keeps its id, even after a remount, because the state
+    # directory has a folder for this id. The next new job of this name gets the free name.
     harness.rmdir(kx / "jobs/same")
     assert not server.store.find(st.BATCH_JOBS, "test", "same") and server.store.find(st.JOBSETS, "test", "same")
     until_shown(kx, "same~jobset", "same~volcano")
@@ -206,8 +206,9 @@ def test_the_older_has_the_name(server, controllers, all_kinds):
 
 
 def test_what_a_file_becomes(server, controllers, all_kinds):
-    """A file becomes a job of the kind that its `scheduler` names, by kxfs's name or TorchX's, or that its apiVersion
-    names. Without these, it becomes the first kind that the cluster serves."""
+    """A file becomes a job of the kind that its `scheduler` or its apiVersion names. `scheduler`
+    can be kxfs's or TorchX's name of the kind. If a file has neither, it becomes a job of the first
+    kind that the cluster serves."""
     del controllers
     kx = all_kinds("queue=default")
     for scheduler, resource in ((None, st.JOBS), ("kubernetes", st.JOBS), ("appwrapper", st.NEW_APPWRAPPERS),
@@ -286,8 +287,8 @@ def test_all_may_not_be_listed(make_kx, server):
 
 
 def test_one_is_in_trouble(server, controllers, all_kinds):
-    """If the requests of one kind fail, only jobs of this kind become stale. All jobs are shown again once the
-    requests succeed."""
+    """If the requests for one kind fail, only jobs of this kind become stale. All jobs are current
+    again once the requests succeed."""
     add(server, st.JOBS, "volcanic")
     add(server, st.JOBSETS, "set")
     kx = all_kinds("capture=all")
@@ -414,8 +415,8 @@ def test_one_comes(server, passing):
 
 
 def test_refused_kinds(server, passing):
-    """Each survey requests the list of each forbidden kind again, and nothing else. kxfs shows all kinds that are
-    permitted by then."""
+    """Each time kxfs repeats discovery, it requests the list of each forbidden kind again, and
+    nothing else. Then it shows all kinds that are permitted by that time."""
     refused = (st.JOBS, st.NEW_APPWRAPPERS, st.JOBSETS)
     server.forbidden.extend({"resource": r.plural, "group": r.group} for r in refused)
     kx, pass_ = passing()
@@ -435,8 +436,8 @@ def test_refused_kinds(server, passing):
 
 
 def test_one_goes_for_a_while(server, controllers, passing):
-    """While the definition of a kind is removed, its jobs are first stale and then in history/, and kxfs sends only
-    few requests. When the definition is back, they are shown again."""
+    """While the definition of a kind is removed, its jobs are first stale and then in history/, and
+    kxfs sends only few requests. When the definition is back, the jobs are shown again."""
     add(server, st.JOBSETS, "set")
     add(server, st.BATCH_JOBS, "one")
     kx, pass_ = passing("capture=all")

@@ -306,7 +306,7 @@ def test_takes_nothing(room, capture, archive, server, volcano, how):
         assert "Mount the disk of that archive" in capture.fails()
         assert not list(archive.dir.iterdir())
         mount("-t", "tmpfs", "-o", "size=64m", "none", room)
-        (archive.dir / ".kxfs-archive").touch()  # the mark of the earlier archive
+        (archive.dir / ".kxfs-archive").touch()  # kxfs recognizes the archive by this file
     capture.up("history_keep=1s")
     if how != "away":
         wait_for(lambda: capture.metric("archive_failing") == 1, what=capture.kx.said)
@@ -320,7 +320,8 @@ def test_takes_nothing(room, capture, archive, server, volcano, how):
 
 
 def test_room_that_is_needed(room, capture, archive, server, volcano):
-    """If no other output is left, spool_limit removes output that can't be archived, and kxfs reports that."""
+    """If kxfs can't write to the archive and spool_limit is exceeded, kxfs removes output that is
+    not archived yet, and reports that. It first removes all other output."""
     capture.up("spool_limit=1M")
     print_and_end(server, volcano, "large", "".join(f"line {i}\n" for i in range(200000)))
     wait_for(lambda: "large: kxfs can't write to the archive, so it removes the job's output" in capture.kx.said(), what=capture.kx.said)
@@ -503,7 +504,8 @@ def test_output_outlives_its_pods(restricted, server, volcano):
     volcano.finish(pod, code=3)
     harness.wait_for(lambda: restricted.captured("later").endswith(b"the end\n"))
     kept = {job: harness.record(restricted.kx.state, job) for job in ("before", "later")}
-    # kxfs can't learn how a pod ended after the pod was deleted, so wait until kxfs knows it.
+    # After a pod is deleted, kxfs can't learn its exit code. So wait until kxfs knows the exit
+    # code.
     harness.wait_for(lambda: says(kept["later"], '"exit_code":3'), what="the end of its pod")
     for job, record in kept.items():
         server.store.remove(st.JOBS, "test", job)

@@ -75,7 +75,8 @@ def test_recorded(server, make_mount, kind, story, name, state, shown, alone, la
     if not late:
         play(server, kind, story)
     wait_for(lambda: kx.ls("jobs") == [name] and harness.Job(kx, name).state() == state, what=state)
-    if late and kind == "sparkapplication":  # the executors were deleted
+    # The executors were deleted before this mount started.
+    if late and kind == "sparkapplication":
         shown = {"driver-0": "SUCCEEDED", "executor-0": "CANCELLED", "executor-1": "CANCELLED"}
     wait_for(lambda: replicas(harness.Job(kx, name)) == shown, what="the replicas")
     assert harness.Job(kx, name).status()["kind"] == kind
@@ -102,8 +103,8 @@ def test_events(server, make_mount):
 
 
 def test_logs_ctl_and_removal(server, make_mount):
-    """Each replica has its own log. ctl sets the field of the job. Removing the job deletes only the job, with its
-    uid as a precondition."""
+    """Each replica has its own log. ctl sets the field that suspends the job. Removing the job
+    deletes only the job, with its uid as a precondition."""
     kx = make_mount(server, options="cancel=all", source="rayjob:test")
     play(server, "rayjob", "delete", until=all_run(3))
     job = harness.Job(kx, kx.ls("jobs")[0] if kx.ls("jobs") else "gone")
@@ -303,7 +304,8 @@ def test_cluster_is_gone_before_a_start(server, make_mount, tmp_path, pods):
         log.end()
     kx.start()
     wait_for(lambda: job.state() == "SUCCEEDED", what="SUCCEEDED")
-    # If the other replicas' pods are gone, their output of that time is lost, and kxfs reports a gap.
+    # If the pods of the other replicas are gone, their output from the time without a mount is
+    # lost, and kxfs reports a gap.
     there = ["submitter-0"] if pods == "gone" else [*names]
     ends = [f"{replica.replace('-', '/')} {names[replica]} ends" for replica in there]
     wait_for(lambda: sorted(job.read("log").splitlines()) == sorted([*lines, *ends]), what="what the pods have printed meanwhile")

@@ -217,7 +217,7 @@ class Place:
         try:
             harness.write_ctl(work.job, word)
         except TimeoutError:
-            pass  # the later checks show what came of it
+            pass  # the checks below show the result
         harness.wait_for(lambda: work.job.state() in states and work.job.status()["pending_command"] is None, what=word)
 
     def finish(self):
@@ -317,7 +317,7 @@ class Place:
         """Nothing to do except in a cluster."""
 
     def others_go(self):
-        """only for a cluster"""
+        """Nothing to do except in a cluster."""
 
 
 class Cluster(Place):
@@ -449,7 +449,7 @@ class Local(Place):
         """Nothing to do: the programs print all the time."""
 
     def until_kept(self, work):
-        """Programs write to their log file."""
+        """Nothing to wait for: local programs write to their log files themselves."""
 
     def resume(self, work):
         work.suspended = False
@@ -464,7 +464,8 @@ class Local(Place):
         for i in range(work.replicas):
             lines = (where / f"main-{i}" / "log").read_text().splitlines(True)
             assert lines == [f"line {n}\n" for n in range(1, len(lines) + 1)], f"{where}: {lines[-10:]}"
-            if work.state == "SUCCEEDED" or (work.state and work.replicas == 1):  # a failed replica ends the other ones
+            # If one of several replicas fails, kxfs ends the others before their last line.
+            if work.state == "SUCCEEDED" or (work.state and work.replicas == 1):
                 assert len(lines) == int(self.file(work.number, f"count.{i}").read_text()), where
 
     def others_go(self):
@@ -501,7 +502,7 @@ def test_day(server, volcano, make_mount, make_kx, sanitized, pytestconfig):
     rand = random.Random(seed)
     places = [Cluster(make_mount(server), rand, server, volcano, seed), Local(make_kx(), rand)]
     begin = time.monotonic()
-    for place in places:  # some files of STATE remain after their first use
+    for place in places:  # some files of STATE exist from their first use on
         for do in (place.hold, place.refuse, place.dryrun, place.submit):
             do()
         place.end_shift()
@@ -540,7 +541,7 @@ PODS = {"Completed": "Succeeded", "Failed": "Failed", "Running": "Running", "Pen
 
 @contextlib.contextmanager
 def beside(step, seconds):
-    """Repeat STEP in a thread during the block, with pauses of SECONDS."""
+    """Repeat STEP in a thread while the `with` block runs, with pauses of SECONDS."""
     stop, wrong = threading.Event(), []
 
     def go():
@@ -613,7 +614,7 @@ class World:
             self.comes()
 
     def goes_on(self):
-        """During the block, create, end and delete some hundred jobs a second."""
+        """While the `with` block runs, create, end and delete some hundred jobs a second."""
         return beside(self.step, 0.005)
 
 

@@ -36,7 +36,8 @@ def printed(kx, volcano, text):
 
 @contextlib.contextmanager
 def small_disk(make_mount, server):
-    """A mount whose state directory has space for one megabyte. The mount is ended after the block."""
+    """A mount whose state directory has space for one megabyte. The mount ends with the `with`
+    block."""
     kx = make_mount(server, start=False)
     harness.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "kxfs-test", str(kx.state)])
     try:
@@ -381,7 +382,7 @@ def test_name_used_again(make_mount, server, volcano, whose):
     server.store.remove(st.JOBS, "test", "train")
     harness.wait_for(lambda: "train" in kx.history())
     reader = (kx / "history/train/log").open("rb")
-    # A later second, because kxfs can't order jobs that were created in the same second.
+    # Choose a later second, because kxfs can't order jobs that were created in the same second.
     later = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(minutes=1)
     server.store.add(st.JOBS, watching.job("train", creationTimestamp=later.strftime("%Y-%m-%dT%H:%M:%SZ")))
     harness.wait_for(lambda: "train" in kx.ls("jobs"))

@@ -119,8 +119,8 @@ def test_no_ctl(server, make_mount, tmp_path):
 
 
 def test_workflow(server, make_mount):
-    """Replicas appear with the pods of the steps. A suspended workflow is PENDING. ctl terminates it by setting a
-    word."""
+    """Replicas appear with the pods of the steps. A suspended workflow is PENDING. `terminate` in
+    ctl sets the field `shutdown` to a word."""
     kx = make_mount(server, options="cancel=all", source="workflow:test")
     play(server, "workflow", "success-steps", until=lambda tree: tree.get("status", {}).get("phase") == "Running")
     job = harness.Job(kx, "steps")

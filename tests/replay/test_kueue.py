@@ -58,8 +58,9 @@ def load(server, scenario, until=lambda step: False):
 
 
 def says(text):
-    """Return a function that is true for a step once two things have happened: the Workload of the job `app` has a
-    condition with the message TEXT or a check of this name, and the job's controller has acted on the job."""
+    """Return a function that is true for a step once two things have happened. The controller has
+    acted on the job `app`. The Workload of this job has a condition with the message TEXT, or an
+    admission check called TEXT."""
     has = {"text": False, "phase": False}
 
     def until(step):
@@ -251,8 +252,8 @@ def evicted(server):
 
 
 def test_manifest_again(server, make_mount):
-    """The copy of an admitted JobSet omits what Kueue has added to the JobSet, because Kueue would not start such a
-    copy."""
+    """A JobSet that is submitted again lacks what Kueue has added to the first one, because Kueue
+    would not start it with these additions."""
     server.uninstall(*st.VOLCANO)
     server.install(st.JOBSETS, *st.KUEUE)
     kx = make_mount(server, source="jobset:test")
@@ -466,7 +467,8 @@ def test_place_of_nobody(server, make):
 
 
 def test_place_refused(server, make):
-    """Without the right there is no position, .kxfs/info reports that, and kxfs does not repeat the request."""
+    """Without the right to read positions, kxfs shows none, .kxfs/info reports the missing right,
+    and kxfs does not repeat the request."""
     server.forbidden.append({"subresource": "pendingworkloads"})
     load(server, "kueue_appwrapper_quota_wait", says("more needed"))
     kx = make("kueue_appwrapper_quota_wait")
@@ -596,8 +598,8 @@ def admitted(tree):
 
 @pytest.mark.parametrize("name", kinds.IN_KUEUE)
 def test_each_kind(server, make_mount, name):
-    """For a job of each kind with a queue: the reason why it waits, its position, ctl through its Workload, and the
-    quota."""
+    """For a job of each kind that has a queue, kxfs shows the reason why the job waits, its
+    position and its quota. ctl changes the Workload."""
     kind = kinds.KINDS[name]
     server.uninstall(*st.VOLCANO)
     server.install(kind.resource, *st.KUEUE)

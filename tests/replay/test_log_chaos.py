@@ -67,9 +67,9 @@ class Program:
         self.now = time.time_ns()
 
     def restart(self, captured):
-        """Let the container fail and restart. This happens only once, because only the previous run can be fetched.
-        It happens only after some of the first run is CAPTURED: a request can't name a run. So until kxfs knows of
-        the restart, a stream without a known line might belong to the next run."""
+        """Let the container fail and restart, once, because only the previous run can be fetched.
+        Do this only after some of the first run is CAPTURED. A request can't name a run, so until
+        kxfs knows of the restart, it recognizes the first run by a line that it knows."""
         if self.run == 0 and captured:
             self.volcano.restart_container(self.pod)
             self.begin(1)

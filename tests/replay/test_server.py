@@ -357,8 +357,8 @@ def test_fault(server, kind, exits):
 
 @pytest.mark.parametrize("kind", ["silent", "deaf"])
 def test_fault_without_a_word(server, kind):
-    """The connection remains open without a reply. The request takes effect only if the server is deaf, not if it is
-    silent."""
+    """The connection remains open without a reply. The request takes effect with the fault "deaf",
+    but not with the fault "silent"."""
     server.faults.add(kind, verb="create")
     body = json.dumps(JOB).encode()
     with socket.create_connection((server.host, server.port)) as s:

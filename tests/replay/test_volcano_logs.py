@@ -101,7 +101,7 @@ def test_read_right_after_the_end(kx, volcano):
         volcano.finish(volcano.pods(job.id)[0])
         job.until("SUCCEEDED")
 
-        def is_soon(begun=begun):  # before kxfs requests the rest and learns that it has everything
+        def is_soon(begun=begun):  # true before kxfs requests the rest of the log
             return time.monotonic() - begun < 4
 
         with concurrent.futures.ThreadPoolExecutor() as pool:
@@ -177,7 +177,7 @@ def test_stream_that_ends(kx, server, volcano, how):
 
 
 def test_equal_lines_and_equal_times(kx, server, volcano):
-    """Many lines that are equal and have the same time are not lost, even more than fit into a second."""
+    """Hundreds of lines that are equal and have the same time are not lost."""
     job, (log,) = begin(kx, volcano)
     at = time.time_ns()
     whole = b""
@@ -809,8 +809,8 @@ def test_many_streams(make_mount, server, volcano):
 
 
 def test_as_many_streams_as_descriptors(make_mount, server, volcano):
-    """60 logs, but the limit of descriptors, although kxfs has raised it, allows 22 streams at the same time. Other
-    logs are fetched when they are urgent."""
+    """A job has 60 logs, but the limit of descriptors, although kxfs has raised it, allows 22
+    streams at the same time. The other logs are fetched when they are urgent."""
     kx = make_mount(server, start=False)
     with background(kx, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, 300))):
         job = kx.submit(harness.app("true", num_replicas=60))
@@ -936,7 +936,7 @@ def test_wait_on_a_slow_link(kx, server, volcano):
     Meanwhile the state is shown immediately, and `status` and `why` report that output is missing."""
     server.faults.add("slow", times=99, amount=15000, delay=0.1, subresource="log")  # 150 kB/s
     job, (log,) = begin(kx, volcano)
-    text = "".join(f"{i:099}\n" for i in range(24000))  # 16 s
+    text = "".join(f"{i:099}\n" for i in range(24000))  # arrives in 16 s
     script = f"cat {job.dir}/wait && cat {job.dir}/log | wc -c && cat {job.dir}/main-0/log"
     with harness.popen(script, stdout=-1) as p:
         log.append(text)

@@ -33,7 +33,7 @@ JOBS = {
     "image_pull_failure": ["PENDING", None],
     "pending_unschedulable": ["PENDING", None],
 }
-# The last values of each replica: state, exit code, attempt. Volcano drops the numbers of pods at the end.
+# The last values of each replica: state, exit code, attempt.
 REPLICAS = {
     "success": {"trainer-0": ("SUCCEEDED", 0, 0), "trainer-1": ("SUCCEEDED", 0, 0)},
     "fail": {"trainer-0": ("FAILED", 3, 0), "trainer-1": ("FAILED", 3, 0)},

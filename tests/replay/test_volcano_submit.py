@@ -315,8 +315,8 @@ def test_ended_in_the_middle(make_mount, server, volcano, sig):
 
 
 def test_ended_in_the_middle_of_a_rename(make_mount, server, volcano):
-    """kxfs ends while a rename waits for its launch. The renamed document is launched once, although the name still
-    has the file that would be replaced."""
+    """kxfs ends while a rename waits for its launch. The document is launched once, although the
+    files still have their old names after that."""
     del volcano
     kx = make_mount(server)
     assert put(kx, "roles: 1\n") == "EINVAL"
@@ -554,7 +554,7 @@ def test_after(kx, server, volcano):
 
 
 def test_after_foreign(kx, server, volcano):
-    """A held job waits for a job that another user removes while it runs."""
+    """A held job waits for another job. Another user removes this other job while it runs."""
     foreign = kx.submit(harness.app("true"))
     jobs = {wish: kx.submit(held(after=[f"{wish}:{foreign.id}"])) for wish in ("ok", "any")}
     volcano.start(foreign.id)

@@ -198,7 +198,8 @@ def test_restored(server, make_mount):
 
 
 def test_confirmed(server, make_mount):
-    """If a server becomes unreachable, kxfs checks its version with a list of a single object, and lists no more."""
+    """When a server is reachable again, kxfs requests a list of a single object, which shows
+    whether the version is still valid. kxfs does not list all objects again."""
     kx = up(server, make_mount(server))
     for i in range(3):
         server.away()
@@ -643,7 +644,7 @@ class Printer:
     def print(self):
         for _ in range(self.random.randrange(8)):
             if self.way == "clock goes back" and len(self.log.data()) > 40000:
-                return  # with more output, kxfs could not notice a step of the clock that no stream has seen
+                return  # kxfs reads all of a short log again, and so notices each step of the clock
             data = self.line() * (self.random.randrange(1, 40) if self.way == "long lines" else 1)
             self.log.append(data, at=self.time())
 

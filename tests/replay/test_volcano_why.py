@@ -523,8 +523,8 @@ def test_last_words_of_a_log_that_is_not_captured(server, volcano, make_mount):
 
 
 def test_last_words_after_another_log(server, volcano, make_mount):
-    """A process has read the log of another replica before that of the replica that failed. `why` has the last words
-    once the latter has arrived."""
+    """A process reads the log of a replica that did not fail, and later the log of the replica that
+    failed. `why` has the last words once the second log has arrived."""
     kx = make_mount(server, options="capture=none")
     job = kx.submit(harness.app("true", num_replicas=2))
     pods = volcano.start(job.id)
@@ -734,7 +734,8 @@ def test_deep_object(make_mount, server, when):
 
 
 def test_large_object(make_mount, server, volcano, monkeypatch):
-    """A megabyte of "<", which Go expands to more than six megabytes."""
+    """kxfs skips a pod with more than a megabyte of "<", because Go expands that to more than six
+    megabytes. All jobs are shown."""
     real = st.encode
     monkeypatch.setattr(st, "encode", lambda resource, obj: real(resource, obj).replace(b"<", b"\\u003c"))
     server.store.add(st.PODS, {

@@ -3,7 +3,7 @@
  * Checks of the archive, a directory beside the state directory. A job's directory in the archive
  * must be complete and never change, whatever fails and whenever kxfs is killed or the machine
  * loses power. It is complete if it has all files and all output of each run, except output that
- * the job's status reports as missing. The merged log has all lines of the newest runs.
+ * the job's status reports as missing. The merged log has all lines of each replica's newest run.
  *
  * At the end kxfs reports no error of the archive, and no job has disappeared from the archive. The
  * archive has all output that was read earlier and is no longer in the state directory (reader.c).
@@ -15,7 +15,10 @@
 
 #define EACH_S 1
 
-/* A job's directory in the archive, and its contents. */
+/*
+ * A job's directory in the archive, and its contents at the last check. THERE is false after a
+ * power cut has removed the directory.
+ */
 struct copy {
 	char *path, *text;
 	bool there;
@@ -79,7 +82,10 @@ static void check_whole(const char *path, const char *id)
 
 		if (text) {
 			readers_archived(job, log, text, status);
-			/* A power cut or a disk may have damaged both. */
+			/*
+			 * Skip this check after a power cut, or if the disk has damaged a file of
+			 * the job: then the merged log may lack a line.
+			 */
 			if (!sim_faults.power_cut && !damage_hit(job, false))
 				check_merged(path, merged ? merged : "", text);
 		}
@@ -148,7 +154,10 @@ void archive_after_power_cut(void)
 	for (struct copy *c = copies; c; c = c->next) {
 		cleanup_free char *text = sim_disk_text(c->path);
 
-		/* The power cut may have undone the rename; kxfs then copies the job again. */
+		/*
+		 * The power cut may have undone the rename that finished this copy. kxfs then
+		 * copies the job again.
+		 */
 		c->there = text != NULL;
 	}
 	archive_look();

@@ -21,13 +21,13 @@
 
 #define WINDOW_S     10
 #define MOST_ASKED   30 /* in WINDOW_S */
-#define TRIES	     12 /* after this many requests kxfs may pause its requests for a log */
+#define TRIES	     12 /* after this many requests for a log, kxfs may pause */
 #define TRIED_S	     60 /* the longest pause */
 #define OPEN	     128
 #define OPEN_OF_MANY 256
 #define STAYING	     10
 #define OF_JOB	     4
-/* One for the merged log, and two for each run: three attempts of five runs. */
+/* One for the merged log, and two for each of its 15 runs: three attempts of five replicas. */
 #define OF_FOLLOW    31
 #define TAG_LEN	     8
 #define MOST_HELD    (640u << 10)
@@ -41,8 +41,8 @@
 #define HELD_COPIES 8
 
 /*
- * A requested resource. N counts the requests since the time SINCE. ALL counts those of the life
- * LIFE. LAST is the time of the last request.
+ * A requested resource. N counts its requests since the time SINCE. ALL counts its requests in the
+ * life LIFE of kxfs. LAST is the time of its last request.
  */
 struct asked {
 	char *what;
@@ -54,8 +54,9 @@ struct asked {
 static struct asked *all_asked;
 
 /*
- * Return the part of QUERY that distinguishes resources with the same path, malloc'ed: a selected
- * object, a watch, the previous run of a container.
+ * Return the part of QUERY that distinguishes requests with the same path, malloc'ed. It shows
+ * which object is selected, and whether the request is for a watch or for the log of the previous
+ * run.
  */
 static char *part_of(const char *query)
 {
@@ -69,7 +70,7 @@ static char *part_of(const char *query)
 void bounds_asked(const char *method, const char *path, const char *body)
 {
 	const char *query = path + strcspn(path, "?");
-	/* Each created job is a resource of its own. */
+	/* Count the requests that create a job separately for each job, by its tag. */
 	const char *tag = body ? strstr(body, "tag-") : NULL;
 	cleanup_free char *part = part_of(query);
 	cleanup_free char *what = text_print("%s %.*s %s%.*s", method, (int)(query - path), path,
@@ -111,7 +112,7 @@ bool bounds_gives_up(const char *job)
 	return ret;
 }
 
-/* Jobs with several replicas use more memory. */
+/* Return the number of bytes that kxfs may hold for jobs. Jobs with several replicas need more. */
 static size_t held_of_jobs(void)
 {
 	return (sim_faults.roles ? 3 : 1) * HELD_OF_JOB * (users_launched() + hostile_made()) +

@@ -13,9 +13,9 @@
 #define MOST_RUNS    5
 #define SERVER_KINDS 4 /* the largest number of kinds of jobs */
 /*
- * Nobody removes a job in its first KEPT_S seconds. If a job were removed while kxfs still retries
- * the POST whose reply was lost, the retry would create the job a second time: the name is free and
- * the server has forgotten the first job.
+ * Nobody removes a job in its first KEPT_S seconds. kxfs retries a POST whose reply was lost. If
+ * the job were removed before the retry, its name would be free, the server would have forgotten
+ * the job, and the retry would create it a second time.
  */
 #define KEPT_S 90 /* longer than the server may be unreachable */
 
@@ -28,7 +28,7 @@ enum collection {
 	WORKLOADS,
 	LOCAL_QUEUES,
 	CLUSTER_QUEUES,
-	LINKS, /* the owners between a JobSet and its pods, in a history with chains (world.h) */
+	LINKS, /* they own pods, and JobSets own them, in a history with chains (world.h) */
 	N_COLLECTIONS
 };
 
@@ -58,7 +58,7 @@ struct object {
 	char *name;
 	struct json_object *json;
 	bool gone;
-	bool foreign;		/* another user created it, or its job */
+	bool foreign;		/* another user created this object, or the job of this pod */
 	bool hostile;		/* no controller acts on it (hostile.c) */
 	bool deleted;		/* deletion was requested; it is removed some time later */
 	bool undone;		/* it was created after the backup from which etcd was restored */
@@ -95,7 +95,10 @@ struct controller {
 	const char *api, *plural, *kind;
 	sim_fn begins; /* the controller sees the job for the first time */
 	sim_fn remove; /* the deletion of the job was requested */
-	/* the controller sees the job again after a restore of etcd, which drops scheduled calls */
+	/*
+	 * After a restore of etcd, which has dropped the controller's scheduled calls: the
+	 * controller sees the job again.
+	 */
 	sim_fn restored;
 	/* KEY in JOB's spec was patched to VALUE. NULL: no user patches jobs of this kind. */
 	void (*patched)(struct object *job, const char *key, const struct json_object *value);
@@ -144,11 +147,11 @@ struct object *object_add(const struct resource *of, struct json_object *json);
 void object_drop(struct object *o);
 /* Return the time during which nobody removes a new job, in us (see KEPT_S). */
 uint64_t cluster_kept_us(void);
-/* A user has created JOB: schedule its controller. */
+/* A user has created JOB. Notify Kueue, and schedule the first step of JOB's controller. */
 void cluster_begins(struct object *job);
-/* After a restore of etcd, let the controller of the job DATA go on, unless the job is gone. */
+/* After a restore of etcd, let the controller of the job DATA continue, unless the job is gone. */
 void cluster_restored(void *data);
-/* JOB has ended; another user may remove it some time later. */
+/* JOB has ended. Notify Kueue. Sometimes schedule the removal of JOB by another user. */
 void server_ended(struct object *job);
 /* Return the K-th of all objects that were ever created, or NULL. */
 struct object *object_at(size_t k);
@@ -179,7 +182,7 @@ struct server_watch *cluster_watch(server_event_fn fn, void *data);
 
 /* Return a termination message, escaped for JSON. */
 const char *hostile_words(void);
-/* JOB was removed. */
+/* JOB was removed: schedule the removal of hostile pods that it owns. */
 void hostile_gone(const struct object *job);
 
 /* --- volcano.c --- */
@@ -188,7 +191,7 @@ void volcano_command(const char *body, size_t len, struct server_reply *ret);
 
 /* --- controllers.c --- */
 
-/* Call FN(DATA) as a controller, within SECONDS. */
+/* Call FN(DATA), a step of a controller, within SECONDS. A restore of etcd cancels the call. */
 void controller_soon(unsigned seconds, sim_fn fn, void *data);
 struct json_object *job_status(const struct object *job);
 /* Create a pod from JOB's template, with the names, labels and owner that its controller sets. */
@@ -198,11 +201,13 @@ void job_make_pod(struct object *job);
  * have ended.
  */
 void job_delete_pods(const struct object *job, bool ended);
-/* Notify JOB's controller once more that POD has ended. JOB is still running. */
+/*
+ * After a restore of etcd: notify JOB's controller again that POD has ended. JOB is still running.
+ */
 void job_over_again(struct object *job, struct object *pod);
 /* True if JOB is an AppWrapper that is still Running, in the grace period after a pod failure. */
 bool job_has_grace(const struct object *job);
-/* Kueue suspends JOB (WAITS) or resumes it. */
+/* Let Kueue suspend JOB if WAITS is true, and resume it otherwise. */
 void job_queue(struct object *job, bool waits);
 
 /* --- kueue.c --- */

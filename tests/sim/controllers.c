@@ -5,11 +5,12 @@
  * the controller notices the new phase some moments after that. If a pod has failed or was evicted,
  * the controller replaces it as often as the job allows.
  *
- *  AppWrapper  it is Suspended at first; its pods are deleted a minute after a failure, and created
- *              again
- *  JobSet      it deletes the pods of an attempt before it creates the next ones; or its Job
- *              replaces a single pod
- *  Job         finished pods remain; conditions such as FailureTarget announce the end
+ *  AppWrapper  it is Suspended at first. A minute after a failure, the controller deletes the pods
+ *              and creates them again
+ *  JobSet      after a failure, the JobSet restarts: all pods are deleted, and then created again.
+ *              If the limits of its Jobs allow it, a Job replaces only the failed pod instead
+ *  Job         pods that have ended remain. Conditions such as FailureTarget announce the end of
+ *              the Job
  *
  * Until the job has ended, each controller obeys spec.suspend, no matter who sets it.
  */
@@ -31,7 +32,7 @@ void controller_soon(unsigned seconds, sim_fn fn, void *data)
 	cluster_after(sim_delay(SIM_SERVER, seconds * SIM_S), fn, data);
 }
 
-/* Call FN(DATA) as a node, within SECONDS. */
+/* Call FN(DATA), a step of a node, within SECONDS. A restore of etcd does not cancel the call. */
 static void node_soon(unsigned seconds, sim_fn fn, void *data)
 {
 	sim_after(sim_delay(SIM_SERVER, seconds * SIM_S), SIM_WORLD, fn, data);
@@ -59,7 +60,7 @@ static void put_int(struct json_object *o, const char *key, unsigned n)
 	json_object_object_add(o, key, json_object_new_int((int)n));
 }
 
-/* Return the number KEY of O, or NONE if there is none. */
+/* Return the number KEY of O, or NONE if O has no such key. */
 static unsigned number(struct json_object *o, const char *key, unsigned none)
 {
 	struct json_object *v;
@@ -309,7 +310,7 @@ void job_delete_pods(const struct object *job, bool ended)
 			delete_pod(o);
 }
 
-/* True if a pod of JOB may still run. */
+/* True if JOB has a pod that has not ended, or that is being deleted. */
 static bool has_active(const struct object *job)
 {
 	const struct object *o;
@@ -467,7 +468,7 @@ static void indexed_pod(void *data)
 	job_make_pod(job);
 }
 
-/* A pod of JOB has ended. */
+/* POD, a pod of JOB, has ended. */
 static void indexed_pod_over(struct object *job, struct object *pod)
 {
 	if (object_is(job, "Terminated"))
@@ -692,9 +693,7 @@ static void wrapper_begins(void *data)
 	controller_soon(3, wrapper_resumes, job);
 }
 
-/*
- * All pods of JOB are removed. Set PHASE in its status, and WORD as its phase in Volcano's terms.
- */
+/* JOB has no pods any more. Set PHASE in its status. WORD is the same phase in Volcano's terms. */
 static void wrapper_cleared(struct object *job, const char *phase, const char *word)
 {
 	condition(job, "DeletingResources", false, "DeletionComplete");

@@ -4,12 +4,13 @@
  * bytes, or cuts off the end of a file. The damaged part decides what must happen then:
  *
  *  record    the next mount reports the damage and ignores the record, so it never sends or starts
- *            the job again. kxfs shows a job of a cluster like another user's, and does not show a
- *            local job
+ *            the job again. After that, kxfs shows a job of a cluster as if another user had
+ *            created it. It does not show a local job
  *  document  of a launched job: kxfs shows the original document, or refuses to show it
  *  output    nothing is launched twice, and all states are right; the logs of the job may be wrong
  *
- * Other jobs are not affected. The letter of a record has no checksum, so it is never damaged.
+ * Other jobs are not affected. No checksum covers the letter in the first line of a record
+ * (spec/record/head.h), so the letter is never damaged.
  */
 #include "spec/base/mem.h"
 #include "spec/record/head.h"
@@ -20,14 +21,14 @@
 #define MOST_BYTES   8
 #define MOST_AT_ONCE 3
 /*
- * The offset of the lengths in a record's first line. The checksum of the head follows them, and
- * covers them too.
+ * The offset of the lengths in a record's first line. The checksum after them covers the lengths
+ * and the head.
  */
 #define LENGTHS	  (SPEC_HEAD_LETTER + 2)
 #define LENGTHS_N 44 /* the lengths and the checksum */
 
 struct damage {
-	unsigned tag, life; /* LIFE is the first life that can find the damage */
+	unsigned tag, life; /* LIFE: the first life of kxfs that can find the damage */
 	unsigned boots;
 	enum { RECORD, DOCUMENT, OUTPUT } part;
 	bool due; /* the next mount must report it */

@@ -2,8 +2,8 @@
 /*
  * Replaces backend/base/disk.c by disks in memory. The task that makes a call waits for a while;
  * then the operation happens in one step. So kxfs can be killed between any two calls, and the
- * calls of concurrent tasks interleave. Descriptors are numbers far above the real ones; the linker
- * wraps close() to accept them.
+ * calls of concurrent tasks interleave. Descriptors are numbers far above the real ones. The linker
+ * wraps close(), so that it accepts them.
  */
 
 #include <errno.h>
@@ -169,8 +169,8 @@ static uint64_t hang(void)
 }
 
 /*
- * Let the caller wait; return 0, or the error of the call. After one in four failed writes the disk
- * refuses all writes for a while.
+ * Let the calling task wait. Return 0, or the error with which the call fails. After one in four
+ * failed writes, the disk refuses all writes for a while.
  */
 static int call(enum sort sort)
 {
@@ -656,7 +656,7 @@ void sim_disk_close_of(const struct sim_process *p)
 			fds[i].inode = NULL;
 }
 
-/* --- what the world does to the disk --- */
+/* --- sim.h --- */
 
 void sim_disk_make(void)
 {
@@ -745,8 +745,9 @@ static void undo(struct inode *dir, size_t k)
 }
 
 /*
- * Return the number of changes of DIR that a power cut can't undo. A rename is one transaction, so
- * a sync of its source directory also keeps the new name, and all earlier changes of DIR.
+ * Return the number of DIR's changes that a power cut can't undo. A rename changes two directories
+ * in one transaction. So if the source directory was synced after the rename, DIR keeps the new
+ * name and all its earlier changes.
  */
 static size_t n_kept(const struct inode *dir)
 {

@@ -2,9 +2,9 @@
 /*
  * Replaces libfuse, and fs/vfs/park.c and serve.c because their threads would block. This is the
  * FUSE device with its queue of requests and the answers. One handler runs at a time. While a
- * handler waits for the disk, another handler runs, as serve.h describes. During this wait a signal
- * or the deadline can answer the request of the waiting handler. FORGETs and RELEASEs of its node
- * are delayed until it has returned.
+ * handler waits for the disk, another handler runs, as serve.h describes. During this wait, a
+ * signal or the deadline can answer the request of the waiting handler. FORGETs and RELEASEs of the
+ * handler's node are delayed until the handler has returned.
  */
 #include <errno.h>
 #include <linux/fuse.h>

@@ -12,13 +12,13 @@
  *           the job only as a plain owner. Or the job is its controller, but does not have the
  *           replica that the pod names
  *  a job    with fields of a wrong type, or an unexpected value
- *  an event of a job or a pod, with the same mistakes
+ *  an event about a job or a pod, also with fields of a wrong type or unexpected values
  *  words    a termination message with unexpected characters
  *  notes    thousands of labels or annotations of a job
  *
  * The modules that check all jobs also check these: kxfs deletes only jobs of its users (server.c),
- * no log has a line of another job's pod (reader.c), no text moves a cursor (looker.c), and lists
- * show what the server has (waiter.c).
+ * no log has a line of another job's pod (reader.c), no text moves the cursor of a terminal
+ * (looker.c), and lists show what the server has (waiter.c).
  */
 #include <stdio.h>
 
@@ -481,8 +481,8 @@ static void other(void *data)
 }
 
 /*
- * The owner JOB was removed, so the garbage collector removes its pods ("A pod goes when its owner
- * is gone", docs/facts.md).
+ * The garbage collector removes pods whose owner is gone ("A pod goes when its owner is gone",
+ * docs/facts.md).
  */
 void hostile_gone(const struct object *job)
 {

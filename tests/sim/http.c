@@ -46,7 +46,7 @@ struct http_request {
 	struct http_call call;
 	unsigned number;
 	uint64_t since, fed; /* us: when it began; when bytes last arrived */
-	unsigned restores;   /* how often etcd was restored when it began */
+	unsigned restores;   /* how often etcd had been restored when it began */
 	bool again, over;
 	bool paused;
 	struct server_watch *watch;
@@ -74,15 +74,15 @@ try {
 	struct http_request *rq; /* NULL if kxfs no longer waits for it */
 	unsigned life;
 	bool deaf;	   /* the reply is lost */
-	unsigned restores; /* how many restores of etcd there were before it */
+	unsigned restores; /* how often etcd had been restored when it began */
 };
 
 static unsigned last_number;
 static bool mended;
 
 /*
- * Rights that the mounting user may lose for a while: to make requests with this method (NULL: any)
- * and IN as part of the path.
+ * Rights that the mounting user may lose for a while. If a right is missing, the server refuses
+ * requests with this method (NULL: any) whose path contains IN.
  */
 static const struct right {
 	const char *method, *in;
@@ -324,7 +324,9 @@ static void proxy(struct server_reply *reply)
 	reply->len = strlen(proxy_page);
 }
 
-/* Replace REPLY by a 5xx, after which it is unknown whether the server has acted. */
+/*
+ * Replace REPLY by a 500 or 504, which does not show whether the server has acted on the request.
+ */
 static void trouble(struct server_reply *reply)
 {
 	bool late = sim_chance(SIM_NET, 500);
@@ -343,8 +345,8 @@ static bool is_forbidden(const struct try *t)
 }
 
 /*
- * Reply with 401. The server sends a 401 before it has read the request, and the body may be cut
- * off (docs/facts.md).
+ * Reply with 401. The server sends this reply before it has read the request, and the body of the
+ * reply may be cut off (docs/facts.md).
  */
 static void refuse_stranger(struct server_reply *reply)
 {
@@ -371,7 +373,10 @@ static void refuse_by_webhook(struct server_reply *reply)
 	reply->body = server_status(no[i].code, no[i].reason, no[i].text);
 }
 
-/* True if the server refuses the request. Then it sets *REPLY, and does nothing else. */
+/*
+ * True if the server refuses the request. *REPLY is then the refusal, and the request has no
+ * effect.
+ */
 static bool is_refused(const struct try *t, struct server_reply *reply)
 {
 	*reply = (struct server_reply){0};
@@ -495,8 +500,8 @@ static struct try *try_new(struct http_request *rq)
 }
 
 /*
- * Return the longest time for which a proxy delays a request: three seconds, or a minute, which is
- * long enough for the next start of kxfs.
+ * Return the longest time for which a proxy delays a request, in ms: three seconds, or a minute.
+ * Within a minute, kxfs may be killed and started again.
  */
 static uint64_t late_ms(void)
 {
@@ -548,7 +553,10 @@ static void on_arrived_stream(void *data)
 
 	if (rq->over)
 		return;
-	/* No proxy holds a watch up while etcd is restored: kxfs would not notice the restore. */
+	/*
+	 * A request for a watch does not survive a restore of etcd, even in a proxy. Otherwise kxfs
+	 * would not notice the restore.
+	 */
 	if (is_down() || rq->restores != server_restores())
 		return find_down(rq);
 	start_stream(rq);
@@ -712,7 +720,7 @@ int kubeconfig_contexts(const char *option, char ***ret, char **ret_text)
 	return -ENOENT;
 }
 
-/* --- the world --- */
+/* --- world.h --- */
 
 void sim_http_kill(void)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulated kernel for tasks that use the mount (kernel.h), and its processes. It also replaces
- * fs/submit/writer.c, which reads /proc. It has no cache of names: each call looks up its path and
- * forgets it again. An open file may have several descriptors, of several processes: closing one
- * sends a FLUSH, closing the last also a RELEASE.
+ * The simulated kernel for tasks that use the mount (kernel.h), and the processes of these tasks.
+ * It also replaces fs/submit/writer.c, which reads /proc. The kernel has no cache of names: each
+ * call looks up its path and forgets it again. An open file may have several descriptors, of
+ * several processes. Closing each of them sends a FLUSH, and closing the last one also a RELEASE.
  */
 #include "tests/sim/kernel.h"
 
@@ -129,7 +129,7 @@ int writer_holds_still(pid_t pid, uint64_t ino, const char *mountpoint)
 	return writer_holds(pid, ino, mountpoint);
 }
 
-/* All processes of a writer have the same kernel_sight. */
+/* Look only at OPENER, because all processes of a writer have the same kernel_sight. */
 int writer_look(pid_t opener, pid_t wrote, uint64_t ino, const char *mountpoint)
 {
 	const struct process *p = process(opener);
@@ -253,7 +253,7 @@ static void do_releasedir(struct fuse_req *r)
 /*
  * Set how long R may be parked (docs/architecture.md, "Threads"). A close waits for the result of
  * the submission, an fsync until its bytes are on disk. The limit of a rename or rmdir is short,
- * because it blocks its directory.
+ * because the call blocks its directory while it waits.
  */
 static void promise(struct fuse_req *r)
 {

@@ -49,8 +49,8 @@ int kernel_write(struct kernel_file *f, const char *bytes, size_t n, off_t off);
 int kernel_fsync(struct kernel_file *f);
 int kernel_truncate(struct kernel_file *f, off_t size);
 /*
- * Close F and return the result of its FLUSH. A signal interrupts it after INTERRUPT_US, unless
- * that is 0.
+ * Close F and return the result of its FLUSH. A signal interrupts the close after INTERRUPT_US,
+ * unless that is 0.
  */
 int kernel_close(struct kernel_file *f, uint64_t interrupt_us);
 /*

@@ -5,9 +5,9 @@
  * created while the definition is being removed ("A definition that is being removed takes nothing
  * new", docs/facts.md). During a fault, jobs/ must keep all jobs that exist on the server.
  *
- * In a history with chains, the user may also lose the right to watch links for a while. Meanwhile
- * kxfs shows the jobs, and .kxfs/info and `why` explain why their pods are not known. Afterwards
- * kxfs knows the pods again.
+ * In a history with chains (world.h), the user may also lose the right to watch links for a while.
+ * Meanwhile kxfs shows the jobs, and .kxfs/info and `why` explain why their pods are not known.
+ * Afterwards kxfs knows the pods again.
  */
 #include "spec/base/mem.h"
 #include "tests/sim/cluster.h"
@@ -153,7 +153,7 @@ static void check_reasons(pid_t pid, uint64_t since)
 			continue;
 		state = text_of(state_path, pid);
 		why = text_of(why_path, pid);
-		/* The reasons of Kueue come first. */
+		/* If Kueue has a reason, `why` shows that reason instead. */
 		if (life == sim_life() && streq(state, "RUNNING\n") && *why &&
 		    !strstr(why, "its pods are unknown") && !strstr(why, "Kueue"))
 			sim_fail(

@@ -122,7 +122,10 @@ static void waits(void *data)
 		      "{\"waiting\":{\"reason\":\"CrashLoopBackOff\",\"message\":\"back-off\"}}");
 }
 
-/* The container of POD fails; it is restarted now, or after it was shown as waiting for a while. */
+/*
+ * The container of POD fails. It is restarted immediately, or after it has been waiting for a
+ * while.
+ */
 static void run_ends(void *data)
 {
 	struct object *pod = data;

@@ -5,11 +5,13 @@
  * (docs/facts.md, "Kueue"). Conditions and messages are those of recordings
  * (tests/replay/data/recordings/kueue_*):
  *
- *  created   a Workload without conditions; a webhook has suspended the job
- *  waits     QuotaReserved is False; some jobs wait for ever
- *  admitted  QuotaReserved and Admitted are True, and Evicted is False again; the job is resumed
- *  evicted   Evicted is True while the pods end; then QuotaReserved is False: the job waits again
- *  finished  the job has finished; or it was removed, and the Workload will be removed soon
+ *  the job...  | conditions of its Workload
+ *  was created | none. A webhook has suspended the job
+ *  waits       | QuotaReserved is False. Some jobs wait for ever
+ *  is admitted | QuotaReserved and Admitted are True, Evicted is False. Kueue resumes the job
+ *  is evicted  | Evicted is True. Kueue suspends the job. When its pods have ended, it waits again
+ *  has ended   | Finished is True
+ *  is removed  | Finished is True. Kueue removes the Workload soon
  *
  * kxfs must never show a waiting job as failed or cancelled.
  */

@@ -299,7 +299,10 @@ static void look(void *data)
 
 static void live(void *data)
 {
-	/* The machine has lost power since this start was scheduled; another start follows. */
+	/*
+	 * The machine has lost power since this start was scheduled. That has scheduled another
+	 * start.
+	 */
 	if ((uintptr_t)data != sim_life())
 		return;
 	sim_log("kxfs", "-- life %u --", sim_life());

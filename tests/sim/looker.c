@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Users who look around: ls -l of a running job, cat of its texts, and rm -r. A directory lists
- * each name once. `state` is a TorchX state. `status` belongs to the directory's job. No text moves
- * a cursor, even if other users have put control characters into the job. rm -r can remove
- * everything that it finds.
+ * Users who run ls -l and cat in the directory of a job, and rm -r. These invariants hold:
+ * A directory lists each name once. `state` is a TorchX state. `status` belongs to the directory's
+ * job. No text moves the cursor of a terminal, even if other users have put control characters
+ * into the job. rm -r can remove everything that it finds.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -111,7 +111,7 @@ void lookers_judge(void)
 	struct kernel_names jobs cleanup(kernel_names_clear) = {0};
 	pid_t pid = kernel_fork(KERNEL_SEEN);
 
-	/* Without hostile users, kxfs has written all texts. */
+	/* Only hostile users put unexpected characters into texts. */
 	if (!hostile_made() || kernel_list(pid, "jobs", &jobs))
 		return;
 	for (size_t i = 0; i < jobs.n; i++)
@@ -246,9 +246,9 @@ bool ctl_suspended(const char *job, bool *ret_certain)
 static enum end end_of(int err)
 {
 	/*
-	 * The outcome is unknown in two more cases. On a machine, kxfs carries out a request even
-	 * if the disk refuses its record, and a crash then forgets it. A job that was removed may
-	 * have obeyed before its removal.
+	 * Besides ETIMEDOUT and ENOTCONN, two errors leave the outcome unknown. ENOENT: the job may
+	 * have obeyed before it was removed. An error of the disk, on a machine: kxfs carries out a
+	 * request that the disk refuses to record, and forgets the request in a crash.
 	 */
 	bool lost = err == -ENOENT || (sim_machine && sim_faults.disk_error && err != -EINVAL);
 
@@ -302,7 +302,7 @@ static void commander(void *data)
 		if (!sim_fs || n == 0 || !sim_chance(SIM_CTL, sim_faults.commanded))
 			continue;
 		job = choose(n);
-		/* The next request for a suspended job is to resume it. */
+		/* If the job is suspended, resume it. */
 		what = server_is_suspended(job) ? 1 : sim_below(SIM_CTL, array_size(words));
 		ask(job, what, pid);
 	}

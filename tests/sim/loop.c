@@ -2,7 +2,8 @@
 /*
  * Replaces loop.c, thread.c, random.c and diag.c of backend/base, and a part of process.c. As on
  * the I/O thread, posts run in order, timers run when they are due, and each iteration runs one
- * callback. Work of the pool runs as a few concurrent tasks. A life of kxfs has one loop.
+ * callback. A few concurrent tasks do the work of the thread pool. kxfs creates one loop each time
+ * it is started.
  */
 
 #include <assert.h>
@@ -104,7 +105,7 @@ void sim_loop_turn(void)
 	struct post *p = l->posts;
 	struct loop_timer *t = first_timer(l);
 
-	/* If both are due, choose one at random. */
+	/* If a post and a timer are due, choose one of them at random. */
 	if (t && t->at * SIM_MS <= sim_now() && (!p || sim_chance(SIM_ORDER, 500))) {
 		timer_take(l, t);
 		sim_loop_call(t->fn, t->data);
@@ -123,7 +124,7 @@ void sim_loop_kill(void)
 	lock_held = 0;
 }
 
-/* --- life --- */
+/* --- create and end a loop --- */
 
 void loop_new(struct loop **ret)
 {
@@ -419,7 +420,7 @@ uv_loop_t *loop_uv(struct loop *loop)
 	sim_fail("kxfs uses libuv");
 }
 
-/* --- processes: those of user.c --- */
+/* --- process.h, for the processes of kernel.c --- */
 
 int process_stat(pid_t pid, struct process_stat *ret)
 {

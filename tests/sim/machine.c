@@ -2,8 +2,8 @@
 /*
  * Replaces backend/local/guard.c: the programs of local jobs, and the guard between each program
  * and its helper. Helpers are in process.c. Programs print numbered lines, succeed or fail, or hang
- * until they are terminated. Helpers and guards are killed or stopped for a while; the machine
- * loses power. These invariants hold at any moment:
+ * until they are terminated. Faults: helpers and guards are killed or stopped for a while, and the
+ * machine loses power. These invariants hold at any moment:
  *
  *  start  only submitted programs are started (user.c), once per attempt unless the machine loses
  *         power. A replica has at most one running program. If a job restarts as a whole, nothing
@@ -28,7 +28,7 @@
 
 #define MOST_RUNS 2048
 #define FIRST_PID 700000
-#define STARTS_MS 50  /* until a program starts */
+#define STARTS_MS 50  /* the time until a program starts */
 #define LINE_S	  3   /* the longest time between two lines */
 #define DIES_MS	  300 /* the longest time for which a program survives its helper */
 #define STOPPED_S 90  /* the longest time for which a helper is stopped */
@@ -56,7 +56,7 @@ struct run {
 	bool timed_out, ending, well, guard_killed;
 	bool ended_by_kxfs;
 	bool stopped;	 /* by SIGSTOP */
-	bool due, dying; /* when it is continued, it will print, or end */
+	bool due, dying; /* when it is continued, it will print (DUE) or end (DYING) */
 	int64_t limit_ms, grace_ms;
 };
 
@@ -423,7 +423,10 @@ static void check_start(const struct run *r)
 	if (starts > 1 + allowed(r))
 		sim_fail("%s of %s is started for the %uth time, but has %u retries", r->replica,
 			 r->job, starts, allowed(r));
-	/* kxfs does not know a job whose record it can't read, so it may start R in addition. */
+	/*
+	 * kxfs does not count a job whose record it can't read. So it may start R although the
+	 * limit is reached.
+	 */
 	if (machine_places() && !sim_faults.disk_error && others_up(r->job) >= machine_places())
 		sim_fail("%s of %s is started, but %u jobs run already", r->uid, r->job,
 			 others_up(r->job));
@@ -582,7 +585,7 @@ void machine_signal(pid_t pid, int sig)
 		signal_run(r, sig);
 }
 
-/* --- the world --- */
+/* --- what happens to the machine --- */
 
 void machine_unmounted(void)
 {

@@ -36,13 +36,13 @@ struct end {
 	int status;	     /* the wait status of its process */
 };
 
-/* The running histories. */
+/* A running history. */
 struct running {
-	pid_t pid; /* 0: none */
+	pid_t pid; /* 0: none is running in this slot */
 	uint64_t seed;
 };
 
-/* The result of each of RUNNING, in memory that is shared with its process. */
+/* The result of the history in each slot of RUNNING, in memory that is shared with its process. */
 static struct end *ends;
 static struct running running[MOST_JOBS];
 static bool quiet; /* don't print what histories report */

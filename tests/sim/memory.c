@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Replaces the C library's malloc. The header of each block records its owner: the life of kxfs
- * that allocated it, or the world. So the amount of memory that kxfs holds is known, no matter
+ * that allocated it, or the simulator. So the amount of memory that kxfs holds is known, no matter
  * which code frees a block. A sanitizer has its own malloc, so a build with one counts nothing.
  */
 #include <errno.h>
@@ -34,7 +34,7 @@ void sim_memory_forget(void)
 
 struct head {
 	_Alignas(16) size_t n;
-	unsigned owner; /* 0: the world; otherwise a life plus 1 */
+	unsigned owner; /* 0: the simulator; otherwise the number of a life of kxfs, plus 1 */
 };
 
 void *__libc_malloc(size_t n);

@@ -3,9 +3,8 @@
  * Replaces the part of backend/base/process.c that starts programs, and the system calls for
  * sockets and pipes. kxfs starts helpers; each is a process with one task, which runs
  * backend/local/helper.c unchanged. kxfs and helpers communicate through sockets that preserve
- * message boundaries. Descriptors passed to poll(2), read(2) and the like are far above the real
- * ones. A listener has a backlog of eight connections. Closing a connection with unread messages
- * resets the other side.
+ * message boundaries. Simulated descriptors are numbers far above the real ones. A listener has a
+ * backlog of eight connections. Closing a connection with unread messages resets the other side.
  */
 
 #include <errno.h>
@@ -513,8 +512,8 @@ int __wrap_connect(int fd, const struct sockaddr *a, socklen_t len)
 		return fail(EAGAIN);
 	if (!mended && sim_chance(SIM_MACHINE, sim_faults.unreachable)) {
 		/*
-		 * If only kxfs has the listener, the helper has not started yet. The job is on
-		 * record, and kxfs or a later mount retries.
+		 * If only kxfs has the listener, the helper has not started yet. The job's record
+		 * exists, so kxfs or a later mount starts the job again.
 		 */
 		if (l->refs == 1)
 			users_left();
@@ -686,7 +685,7 @@ int __wrap_kill(pid_t pid, int sig)
 	return 0;
 }
 
-/* --- what the world does to processes --- */
+/* --- kills and power cuts --- */
 
 void sim_process_kill_kxfs(void)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Users who read logs at random moments. A line is "UID NUMBER", so for each byte it is known which
- * run of which pod has printed it:
+ * Users who read logs at random moments. A line is "UID NUMBER", so each byte shows which run of
+ * which pod has printed it. Each kind of log has its rules:
  *
- *  of an attempt  the log has lines of one run, from the first line on, each once, up to a line
- *                 that the run has printed by now. Lines are missing only if the node lost them.
- *                 What was read or followed once can be read again
- *  merged         the log has a prefix before each line. Without the prefixes, it shows each of its
- *                 runs as the log of an attempt does. What was read once can be read again unless
- *                 the machine loses power
+ *  log of an attempt  It has lines of one run, from the first line on, each once, up to a line that
+ *                     the run has printed by now. A line is missing only if the node has lost it.
+ *                     What was read or followed once can be read again
+ *  merged log         It has a prefix before each line. Without the prefixes, it shows each of its
+ *                     runs as the log of an attempt does. What was read once can be read again
+ *                     unless the machine loses power
  *
  * At the end the log of an existing job shows all output of its last run. It also shows all output
  * of the previous run in the same pod, if the node still has that output. What was read of a job
@@ -86,8 +86,9 @@ static bool is_cut(const struct seen *s, const char *line)
 }
 
 /*
- * True if TEXT is a sequence of incomplete lines, each of a run whose uid begins as UID does. Don't
- * check their numbers, because the node may have lost lines before each of them.
+ * True if TEXT is a sequence of incomplete lines. Each is of a run whose uid is equal to UID up to
+ * the last "-". Don't check the numbers of the lines, because the node may have lost lines before
+ * each of them.
  */
 static bool are_begun(const char *text, const char *uid)
 {
@@ -102,9 +103,10 @@ static bool are_begun(const char *text, const char *uid)
 }
 
 /*
- * Return the part of LINE that is a line of its own: usually all of LINE. But after a power cut, a
- * short write, or a broken stream, the log may end in the middle of a line of S. If the node has
- * lost the rest, a later line follows directly: then return that line.
+ * Return the part of LINE that is a line of its own: usually all of LINE. But a power cut, a short
+ * write or a broken stream may leave the beginning of a line, usually of the run S, at the end of
+ * the log. If the node has lost the rest of that line, the next line follows directly. LINE is then
+ * both, and only the second part is returned.
  */
 static const char *behind_a_tear(enum form form, const struct seen *s, const char *line)
 {
@@ -141,8 +143,9 @@ static const char *behind_a_tear(enum form form, const struct seen *s, const cha
 }
 
 /*
- * Check LINE, which is passed without its newline. WHOLE: a newline follows it in the log, as in a
- * merged log. OF begins with the replica of the line, in a form that is_of accepts.
+ * Check LINE, which is passed without its newline. WHOLE: the log has a newline after LINE. In a
+ * merged log, that can also be an incomplete line. OF begins with the replica of the line, in a
+ * form that is_of accepts.
  */
 static void check_line(const char *path, const char *line, bool whole, enum form form,
 		       const char *job, struct seen *seen, const char *of)
@@ -177,10 +180,10 @@ static void check_line(const char *path, const char *line, bool whole, enum form
 	if (!streq(full, line) || number >= run.n)
 		sim_fail("%s has a line that its run has not printed: %s", path, line);
 	/*
-	 * A power cut may have lost the times of the last lines. If the node then has only a few
-	 * bytes of these lines, or if the first of them follows an incomplete line, kxfs does not
-	 * recognize them, and the lines appear again after a gap (spec/logline/overlap.h,
-	 * docs/known-limits.md).
+	 * After a power cut, kxfs fetches the last lines again if it has lost their times. It does
+	 * not recognize them if the node has only a few bytes of these lines, or if the first of
+	 * them follows an incomplete line. Then they appear again after a gap
+	 * (spec/logline/overlap.h, docs/known-limits.md).
 	 */
 	if (number < s->next && !(sim_faults.power_cut && run.kept))
 		sim_fail("%s has a line twice, or late: %s", path, line);
@@ -330,8 +333,9 @@ void readers_followed(const char *path, const char *text, bool merged, bool ende
 
 	check_text(path, text, merged ? MERGED : ONE_REPLICA, job, seen);
 	/*
-	 * Don't remember the log of a run before its end was read. The disk may refuse a line that
-	 * was shown, and the node may no longer have it. Only a reader that continues notices that.
+	 * Remember the log of a run only when this reader has reached its end. Before that, the
+	 * disk may refuse a line that this reader has got already. If the node no longer has that
+	 * line, later readers don't get it.
 	 */
 	if (merged)
 		check_known(path, job, text_copy(text));
@@ -443,10 +447,10 @@ static void judge_known(const struct known *k, pid_t pid)
 		return;
 	uid = mem_copy(k->text + prefix_of(k->text), UID);
 	/*
-	 * kxfs shows nothing of a local job whose record can't be read, nor of a job that a restore
-	 * of etcd removed before the disk accepted its snapshot. It reports both. If a restore of
-	 * etcd has brought a job back, another job may have had its name meanwhile, and kxfs may
-	 * have moved its directory away.
+	 * kxfs shows nothing of a local job whose record can't be read. It also shows nothing of a
+	 * job that a restore of etcd removed before the disk accepted its snapshot. It reports both
+	 * cases. If a restore of etcd has brought a job back, another job may have had the name
+	 * meanwhile. Then kxfs may have moved the directory of this job away.
 	 */
 	if (!server_run(uid, &run) || run.foreign || run.revived ||
 	    damage_hit(run.job_name, false) ||
@@ -551,7 +555,7 @@ void readers_judge(void)
 struct shown {
 	char uid[UID + 1];
 	struct server_run run;
-	size_t next;   /* number after the last line */
+	size_t next;   /* one more than the number of the last line */
 	size_t places; /* number of gaps with a known offset */
 };
 
@@ -614,8 +618,8 @@ static bool ends_with_line(const char *at, size_t n, const char *uid, size_t *re
 }
 
 /*
- * Check the whole line NUMBER of S. BEFORE: the number after that of the previous line, or 0 if no
- * whole line precedes. REPORTED: kxfs reports a gap between the two lines.
+ * Check the whole line NUMBER of S. BEFORE is one more than the number of the previous line, or 0
+ * if no whole line precedes. REPORTED: kxfs reports a gap between the two lines.
  */
 static void check_place(const char *path, const struct shown *s, size_t number, size_t before,
 			bool reported)
@@ -651,7 +655,10 @@ static void check_places(const char *path, const char *text, struct shown *ret)
 
 		if (whole)
 			check_place(path, ret, number, before, reported);
-		/* A gap at a whole line is before it, at a partial line before or after it. */
+		/*
+		 * At a whole line, a gap can only be before the line. At a partial line, a gap can
+		 * be before the line, in it or after it.
+		 */
 		while (i < n && place(v, i) <= (whole ? begin : end)) {
 			if (place(v, i) < begin || place(v, i) == 0)
 				sim_fail(

@@ -60,7 +60,7 @@ struct fuse_req *request_new(pid_t pid, void (*fn)(struct fuse_req *r), uint64_t
 void request_post(struct fuse_req *r);
 /* Send R, wait, and return the errno of the answer. The caller must drop R. Call this in a task. */
 int request_ask(struct fuse_req *r);
-/* Free R after its answer was used. */
+/* Free the answer of R, which the caller has used. R itself is never freed (fuse.c). */
 void request_drop(struct fuse_req *r);
 /* Interrupt R with a signal: it must then be answered soon. */
 void request_signal(struct fuse_req *r);

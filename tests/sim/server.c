@@ -160,7 +160,10 @@ static void bookmark(void *data)
 
 	if (w->gone)
 		return;
-	/* A watch sends nothing before the version at which it starts (docs/facts.md). */
+	/*
+	 * A watch that starts at a future version sends nothing before that version is reached
+	 * (docs/facts.md).
+	 */
 	if (w->at == n_changes && w->version <= version) {
 		line = text_print(
 			"{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%s\",\"apiVersion\":\"%s\","
@@ -780,7 +783,7 @@ static void turn_back(struct object *o, const struct known *k)
 	o->json = json_parse(k->json);
 	if (o->in == PODS) {
 		o->counted = k->counted;
-		/* The kubelet reports its status again. */
+		/* The kubelet reports the current status of the pod again. */
 		json_object_object_add(o->json, "status", json_parse(status));
 		object_changed(o, "MODIFIED");
 		return;

@@ -158,7 +158,7 @@ struct sim_faults {
 	unsigned damaged;
 };
 extern struct sim_faults sim_faults;
-/* The jobs of this history run on a machine (machine.c), not in a cluster (server.c). */
+/* True if the jobs of this history run on a machine (machine.c), false for a cluster (server.c). */
 extern bool sim_machine;
 /* Draw the faults of this seed that are in SET: bit K is the K-th member of struct sim_faults. */
 void sim_draw_faults(uint64_t set);
@@ -187,9 +187,10 @@ uint64_t sim_delay(enum sim_stream stream, uint64_t us);
 
 uint64_t sim_now(void); /* us since the history began */
 /*
- * The owner of an event or a task. When kxfs is killed, the scheduler drops those of kxfs. While
- * the machine is suspended, it delays those of kxfs and of the machine. Functions of the machine
- * still run after a power cut and must check whether they have anything left to do.
+ * The owner of an event or a task: kxfs, the machine, or the rest of the world. When kxfs is
+ * killed, the scheduler drops the events and tasks of kxfs. While the machine is suspended, the
+ * scheduler delays those of kxfs and of the machine. After a power cut, functions of the machine
+ * are still called. They must check whether they have anything left to do.
  */
 enum sim_whose { SIM_WORLD, SIM_OF_KXFS, SIM_OF_MACHINE };
 void sim_after(uint64_t us, enum sim_whose whose, sim_fn fn, void *data);
@@ -281,7 +282,7 @@ void sim_loop_step_clock(int64_t ns);
 /* A helper. It is never freed. */
 struct sim_process {
 	bool dead;
-	bool guarded;		/* its guard is alive and holds the lock too */
+	bool guarded;		/* its guard is alive; its lock is held until both are dead */
 	uint64_t stopped_until; /* us; it is stopped until then */
 	pid_t pid;
 	unsigned life; /* the life of kxfs that started it */

@@ -44,7 +44,7 @@ struct write {
 	bool undone;  /* removed by a restore of etcd */
 	bool copied;  /* another user has replaced the job by a copy */
 	bool shown;   /* kxfs has shown it as launched */
-	bool unsure;  /* its removal returned an error, so it may still run */
+	bool unsure;  /* its removal returned an error, so the job may still run */
 	bool gone;    /* the task of its user has ended */
 	bool left;    /* the next mount may start it (users_left) */
 	bool removed; /* its user has removed it or is about to */
@@ -57,9 +57,9 @@ struct write {
 	unsigned not_started;
 	struct users_roles roles;
 	/*
-	 * SENT: the life in which kxfs last sent it, unless the server refused it. RELEASED_IN: the
-	 * life in which its user wrote `release`. Each is the number of the life plus 1, or 0 if
-	 * there is none.
+	 * SENT: the life in which kxfs last sent the job, unless the server refused it.
+	 * RELEASED_IN: the life in which the user wrote `release`. Each is the number of the life
+	 * plus 1, or 0 if there is none.
 	 */
 	unsigned sent, released_in;
 	/*
@@ -282,8 +282,8 @@ void users_created(const char *body, const char *name, const char *uid)
 			 fates[w->fate]);
 	check_time(w, name);
 	/*
-	 * A delayed POST may create the job a second time if a restore of etcd has removed the job
-	 * that the retry of this POST created.
+	 * A proxy may delay a POST that kxfs then retries. If a restore of etcd removes the job
+	 * that the retry has created, the delayed POST may create it a second time.
 	 */
 	if (w->created++ || (w->undone && w->fate == ACCEPTED && !w->held && !sim_faults.late))
 		sim_fail("tag %lu was launched twice: %s and %s", tag, w->job, name);
@@ -325,7 +325,10 @@ static void draw_roles(struct write *w)
 	r->policy = (enum users_policy)sim_below(SIM_ROLES, 3);
 }
 
-/* Return role NAME with N replicas as YAML, or "" if N is 0. ROOM pads its comment. malloc'ed. */
+/*
+ * Return role NAME with N replicas as YAML, malloc'ed; "" if N is 0. It contains a comment of ROOM
+ * digits, which makes the document longer.
+ */
 static char *role_text(const struct write *w, const char *name, unsigned n, int room)
 {
 	static const char *const policies[] = {"REPLICA", "ROLE", "APPLICATION"};
@@ -353,8 +356,8 @@ void users_started(unsigned tag, const char *job, bool first, unsigned life, uns
 	damage_launches(tag, life);
 	/*
 	 * If the writer of a job got no result, or an unclear one, a later mount must not start the
-	 * job. There are two exceptions: kxfs could neither start the helper nor record that, or a
-	 * hanging disk delayed the start. Then the next mount starts the job.
+	 * job. There are two exceptions: kxfs could neither start the helper nor record this
+	 * failure, or a hanging disk delayed the start. Then the next mount starts the job.
 	 */
 	if (!w->created)
 		check_time(w, job);
@@ -413,7 +416,7 @@ static enum sim_stream stream_of(const struct write *w)
  */
 static char *text_of(struct write *w)
 {
-	/* The retries for kinds other than Volcano's. */
+	/* The retries that documents request, except those for Volcano. */
 	static const char *const retries[] = {"", "", "  max_retries: 1\n",
 					      "  max_retries: 2\n  retry_policy: REPLICA\n",
 					      "  max_retries: 1\n  retry_policy: REPLICA\n"};
@@ -479,7 +482,7 @@ static void check_started(struct write *w, pid_t pid, unsigned life)
 		sim_fail("tag %u was accepted as %s, but %s is %s", w->tag, w->job, link, target);
 }
 
-/* Check the result that the mount shows right after the close, if it is still the same mount. */
+/* Check the result that the mount shows right after the close, unless that mount has ended. */
 static void check_accepted(struct write *w, pid_t pid, unsigned life)
 {
 	cleanup_free char *path = NULL, *link = text_print("submit/n%u.yaml.job", w->name);
@@ -712,7 +715,10 @@ static void judge_name(unsigned name, pid_t pid)
 
 	if (w->job)
 		server_fate(w->job, &fate);
-	/* A job that is back after a restore of etcd may have lost its record before. */
+	/*
+	 * kxfs may have removed the record of the job, and a restore of etcd may then have brought
+	 * the job back.
+	 */
 	there &= fate.n == 1;
 	if (!alone[name] || is_damaged(w, true))
 		return;
@@ -723,8 +729,9 @@ static void judge_name(unsigned name, pid_t pid)
 		sim_fail("tag %u: %s reports that nothing was launched, but %s exists", w->tag,
 			 path, w->job);
 	/*
-	 * NAME.error shows the reason of a refusal until the mount ends. If the disk refuses a
-	 * rename, only its caller gets the error. The link is removed with the record of its job.
+	 * NAME.error shows the reason of a refusal until the mount ends. But if the disk refuses a
+	 * rename, only the caller of rename gets the error. A job's link is removed together with
+	 * its record.
 	 */
 	if (!w->created && !w->removed && !w->undone && w->life == sim_life() && no_link &&
 	    no_error && !(w->err && (writer_renames(w->writing.habit) || w->err == -ENOTCONN)))
@@ -744,7 +751,7 @@ static void judge_text(const struct write *w, pid_t pid)
 			 text ? text : "gone");
 }
 
-/* True if there is a reason why no program of W was ever started. */
+/* True if it is possible that no program of W was ever started. */
 static bool may_not_have_run(const struct write *w)
 {
 	/* A job that is suspended between two attempts keeps its slot although no program runs. */
@@ -796,9 +803,9 @@ static bool is_not_known(const struct write *w, pid_t pid)
 }
 
 /*
- * True if the job may remain held: it was not released, it was forgotten, its launch was refused,
- * its kind was removed, the clock was set back, or the mount could not read its file and has
- * reported that.
+ * True if W's job may remain held, for one of these reasons: it was not released, it was forgotten,
+ * its launch was refused, its kind was removed, the clock was set back, or the mount could not read
+ * its file and has reported that.
  */
 static bool may_stay_held(const struct write *w)
 {
@@ -858,7 +865,7 @@ static void judge(void *data)
 		machine_judge();
 	else
 		judge_jobs(pid);
-	/* Do this first, because the readers fetch the logs of other users' jobs. */
+	/* Check the bounds first, because the other checks fetch the logs of other users' jobs. */
 	bounds_judge();
 	archive_judge();
 	readers_judge();

@@ -88,7 +88,7 @@ static void job_ends(void *data)
 	}
 	if (pod) {
 		pod_end(pod);
-		fails = fails && !pod->reruns; /* otherwise it would be restarted */
+		fails = fails && !pod->reruns; /* the kubelet restarts a pod that reruns */
 		pod->failed = fails;
 		pod_ended(pod, fails ? "Failed" : "Succeeded", fails);
 	}
@@ -223,16 +223,15 @@ const struct controller controller_volcano = {
  * MCAD's controller of AppWrappers v1beta1, as recorded (tests/replay/data) and described in
  * docs/facts.md ("MCAD and AppWrapper"):
  *
- *  Queueing    at first, until the job is at the head of the queue
- *  HeadOfLine  the job is dispatched, or can't be
- *  Backoff     it can't be dispatched for lack of capacity, and returns to the head later
- *  Failed      its items can't be created; alternates with Pending until they can
- *  Dispatched  some moments after its pod was created, the state becomes Running. It remains
- *              Running after the pod has ended
- *  Backoff     some minutes after a failure the job is requeued: its pod is deleted, and created
- *              again under the same name, as often as the job allows
+ *  Queueing    the job is not yet at the head of the queue
+ *  HeadOfLine  the job is at the head of the queue. The controller tries to dispatch it
+ *  Backoff     there is not enough capacity for the job. It returns to the head later
+ *  Failed      the job's items can't be created. The job returns to Queueing, and then to the head
+ *  Dispatched  the job's pod exists. The state is Running, even after the pod has ended
  *
- * Only the job's pod shows how the job has ended.
+ * Some minutes after the pod has failed, the controller requeues the job as often as the job
+ * allows: the condition is Backoff again, and the pod is deleted and created again under the same
+ * name. Only the pod shows how the job has ended.
  */
 
 #define REQUEUE_S 60  /* a job is requeued at least this long after its pod has failed */
@@ -328,7 +327,7 @@ static void is_dispatched(void *data)
 			  "creation failure: quota");
 		return cluster_after(2 * SIM_S + sim_delay(SIM_SERVER, SIM_S), is_behind, job);
 	}
-	/* After a restore of etcd, the controller may come here a second time. */
+	/* After a restore of etcd, the controller may dispatch the job a second time. */
 	if (!cluster_pod(job))
 		job_make_pod(job);
 	controller_soon(2, runs, job);

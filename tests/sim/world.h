@@ -12,7 +12,8 @@
 
 /*
  * True if this history has chains. With chains, each JobSet owns a Link, and the Link owns the
- * pods. Nothing else relates the pods to the JobSet. The mount then uses a kind file that says so.
+ * pods. Nothing else relates the pods to the JobSet. The mount then uses a kind file that describes
+ * this.
  */
 bool server_has_chains(void);
 /*
@@ -114,7 +115,7 @@ struct server_fate {
 	size_t n;
 	const char *phase; /* "": its controller has not seen it yet */
 	bool gone;	   /* removed, or being deleted */
-	bool suspended;	   /* at least once */
+	bool suspended;	   /* it was suspended at least once */
 	/*
 	 * The job or one of its pods changed a moment ago, or the job is an AppWrapper in its
 	 * grace period after a failure.
@@ -122,7 +123,7 @@ struct server_fate {
 	bool moves;
 };
 void server_fate(const char *name, struct server_fate *ret);
-/* True if the job NAME is suspended or may be suspended. */
+/* True if the job NAME is suspended, or if that is not certain. */
 bool server_is_suspended(const char *name);
 /*
  * Find a run of JOB's newest pod: its newest run, or the run that is BEFORE runs older. Return
@@ -182,8 +183,9 @@ void machine_unmounted(void);
 /* As server_run, for the local jobs that were started. */
 bool machine_run(const char *uid, struct server_run *ret);
 /*
- * As server_fate, for a local job. PHASE is "Running" if one of its programs runs. Otherwise N is
- * 2, because nothing else is known.
+ * As server_fate, for a local job. If one of its programs runs, PHASE is "Running" and N is 1.
+ * Otherwise nothing more is known, and N is 2: callers don't compare the result of such a job, and
+ * waiters_is_over returns true for it.
  */
 void machine_fate(const char *name, struct server_fate *ret);
 /* True if a program of JOB's REPLICA (NULL: of any replica) runs. */
@@ -234,7 +236,7 @@ void readers_archived(const char *job, const char *log, const char *text, const 
 
 /* --- damage.c: a disk that damages files of the state directory --- */
 
-/* Damage some files at random. kxfs is not mounted. */
+/* Damage some files at random. Call this only while kxfs is not mounted. */
 void damage_some(void);
 /*
  * Note what kxfs does. damage_reported: it has written TEXT to .kxfs/log. damage_mounted: it is
@@ -282,8 +284,8 @@ void ctl_obeyed(const char *job, const char *action);
 /* Return how often users wrote WORD to JOB's ctl without being refused. */
 unsigned ctl_asked(const char *job, const char *word);
 /*
- * True if the last request for JOB that was not refused is `suspend`. *RET_CERTAIN: all such
- * requests were certainly accepted.
+ * True if `suspend` is the last request for JOB that was not refused. *RET_CERTAIN is true if it is
+ * certain that all requests that were not refused have been accepted.
  */
 bool ctl_suspended(const char *job, bool *ret_certain);
 
@@ -347,7 +349,7 @@ size_t requests_on_disk(void); /* the number of requests that wait for the disk 
 void bounds_check(bool still);
 /* kxfs sends a request to the server, with BODY (or NULL). */
 void bounds_asked(const char *method, const char *path, const char *body);
-/* True if kxfs has requested a log of JOB so often that it may pause its requests now. */
+/* True if kxfs has requested a log of JOB so often that it may pause before its next request. */
 bool bounds_gives_up(const char *job);
 /* Check the resources that kxfs holds at the end. */
 void bounds_judge(void);

@@ -5,7 +5,7 @@
  *  PLAIN    cp, tee, most programs: open, truncate, write, close
  *  SHELL    { a; b; } > FILE: the shell opens it as its standard output, which the commands inherit
  *  APPEND   : > FILE, and then a; b >> FILE
- *  RENAME   rsync, sed -i: write a file whose name does not submit, then rename it
+ *  RENAME   rsync, sed -i: write a file whose name does not submit, then rename it to one that does
  *  VIM      test whether files can be created (4913), rename the old file away, write a new one,
  *           sync it
  *  EMACS    create a lock, which is a symbolic link, and a backup; then overwrite the file
