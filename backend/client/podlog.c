@@ -403,7 +403,9 @@ static void judge(struct podlog *p, const struct spec_listed_run *newest)
 		       "the pod's status does not show which run of "
 		       "the container this log belongs to");
 	else if (restarts > restart + 1 || (restarts == restart + 1 && newest->between))
-		finish(p, PODLOG_GONE, 0, "the container has been restarted since then");
+		finish(p, PODLOG_GONE, 0,
+		       "this run's log no longer exists, because "
+		       "the container was restarted again");
 	else if (restarts == restart && p->config.previous && !newest->between)
 		finish(p, PODLOG_NOT_YET, 0, "the pod's status does not show the restart yet");
 	else if (restarts == restart + 1 && !p->config.previous)

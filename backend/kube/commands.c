@@ -95,12 +95,13 @@ static void on_ignored(void *data)
 {
 	struct command *cmd = data;
 
-	diag(DIAG_WARNING, "%s: the server %s %s %d s ago, but the controller ignored it%s",
-	     cmd->id, cmd->unsure ? "may have accepted" : "accepted", spec_action_name(cmd->action),
-	     IGNORED_MS / 1000, cmd->unsure ? ", or the server never received it" : "");
+	diag(DIAG_WARNING, "%s: %s had no effect within %d s: %s", cmd->id,
+	     spec_action_name(cmd->action), IGNORED_MS / 1000,
+	     cmd->unsure ? "the server did not receive it, or the controller ignored it"
+			 : "the controller ignored it");
 	cmd->ignored = 1u << cmd->action;
 	cmd->cs->changed(cmd->cs->data, cmd->uid);
-	end(cmd, COMMAND_IGNORED, "the controller has not acted on it");
+	end(cmd, COMMAND_IGNORED, "the job's controller has not acted on the command");
 }
 
 int commands_begin(struct commands *cs, const char *uid, const char *id, enum spec_action action,

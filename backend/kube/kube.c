@@ -148,11 +148,11 @@ static int check_options(const struct kube *k, const struct spec_kind *const *ki
 						&text);
 			if (!err)
 				continue;
-			*ret_text =
-				text_print("%s\n"
-					   "This mount shows %s of %s%s: leave this option out.",
-					   text ? text : strerror(-err), kind->plural,
-					   kind->api_version, n > 1 ? ", and others" : "");
+			*ret_text = text_print("%s\n"
+					       "This mount shows %s of %s%s: leave -o %s out.",
+					       text ? text : strerror(-err), kind->plural,
+					       kind->api_version, n > 1 ? " and other kinds" : "",
+					       arg->key);
 			return err;
 		}
 	}

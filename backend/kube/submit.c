@@ -301,8 +301,8 @@ static void taken(struct kube_submit *s, enum holder holder, const struct http_r
 	} else if (holder == HOLDER_NONE && !s->tried) {
 		s->asks = false;
 		send_again(s, reply,
-			   "the server reported that the job's name is taken, but then that no "
-			   "such job exists");
+			   "the server first reported that the job's name is taken, and then "
+			   "that no such job exists");
 	} else if (!s->m->named && !s->held && holder != HOLDER_OTHER) {
 		/*
 		 * The name is random, so only this submission can have used it. The job was
@@ -312,8 +312,8 @@ static void taken(struct kube_submit *s, enum holder holder, const struct http_r
 	} else if (s->tried) {
 		/* our job may be gone, and another job may have got its name since */
 		give_up(s, -EEXIST,
-			"a job with this name exists, or existed until recently, but may come from "
-			"another submission");
+			"a job with this name exists, or existed until recently; another "
+			"submission may have created it");
 	} else if (s->m->named && s->names < NAME_TRIES) {
 		/* another job has the name from the document, so use another name */
 		s->names++;

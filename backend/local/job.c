@@ -287,9 +287,9 @@ static void blame(struct local_job *job, const struct local_replica *rep)
 	const struct spec_replica *rec = local_replica_record(rep);
 	const char *fault = job->rec->fault;
 	bool known = !*fault || strstr(rec->message, fault);
-	cleanup_free char *text =
-		text_print("%s: %s%s%s", rec->name, rec->message,
-			   known ? "" : "; kxfs does not restart it: ", known ? "" : fault);
+	cleanup_free char *text = text_print("%s: %s%s%s", rec->name, rec->message,
+					     known ? "" : "; kxfs does not restart the replica: ",
+					     known ? "" : fault);
 
 	job->blamed = true;
 	local_record_set_reason(job->record, rec->reason, text);

@@ -501,7 +501,7 @@ static void recover_done(void *data)
 		local_jobs_add_orphan(saved->jobs, r->orphans[--r->n_orphans]);
 	if (is_shortage(r->err))
 		text_set(&text,
-			 "kxfs can't reconnect to the running jobs: %s; it needs one file "
+			 "kxfs can't reconnect to the running jobs: %s; kxfs needs one file "
 			 "descriptor per process (raise ulimit -Hn). The jobs continue to run",
 			 strerror(-r->err));
 	else if (r->err < 0)

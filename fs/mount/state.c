@@ -440,10 +440,11 @@ int state_open(const char *dir, const char *mountpoint, unsigned wait_ms, struct
 		r = explain(-errno, dir, ret_text);
 	else if (mountpoint[0] &&
 		 (file_is_below(s->dir, mountpoint) || file_is_below(mountpoint, s->dir)))
-		r = refuse(-EINVAL, ret_text,
-			   "%s: the state directory and the mount point %s must not contain each "
-			   "other: give another directory with -o state=DIR",
-			   s->dir, mountpoint);
+		r = refuse(
+			-EINVAL, ret_text,
+			"%s: the state directory must not be inside or above the mount point %s: "
+			"give another directory with -o state=DIR",
+			s->dir, mountpoint);
 	else
 		r = take(s, wait_ms, ret_text);
 	if (r < 0) {

@@ -136,8 +136,8 @@ static int found_file(void *data, int at, const char *name, unsigned char type)
 	if (S_ISREG(st.st_mode) && submit_name_check(name) == 0)
 		names_add(s->names, name, upload_found(s->files, name, &st, state));
 	else
-		diag(DIAG_WARNING, "%s/%s: kxfs did not write this file and ignores it", s->dir,
-		     name);
+		diag(DIAG_WARNING, "%s/%s: kxfs ignores this file, because kxfs did not write it",
+		     s->dir, name);
 	return 0;
 }
 

@@ -141,8 +141,8 @@ int job_ref_may_end(const struct tree *t, const struct spec_job *job)
 		return 0;
 	if (t->may_end_own)
 		diag(DIAG_WARNING,
-		     "%s: refused: the job was not submitted %s; to allow this, mount with -o "
-		     "cancel=%s",
+		     "%s: refused: the job was not submitted %s; to cancel such jobs, mount with "
+		     "-o cancel=%s",
 		     job->id, t->may_end_mine ? "by this user" : "through this mount",
 		     job->mine ? "mine" : "all");
 	else

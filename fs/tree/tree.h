@@ -97,8 +97,8 @@ bool changes_job_event(struct stream *s, const struct spec_job *old, const struc
 extern const struct node_dir_class control_class; /* the directory .kxfs/ */
 /* text for .kxfs/info and kxfs doctor if kxfs has a pid namespace of its own */
 #define CONTROL_OTHER_NAMESPACE                                                                    \
-	"not seen: the processes that write to submit/ are in a different pid namespace, so each " \
-	"time they close a file there, it may be launched (see kxfs-submit(7)). To fix this, set " \
+	"not seen: the processes that write to submit/ are in a different pid namespace, so kxfs " \
+	"may launch a file each time they close the file (see kxfs-submit(7)). To fix this, set "  \
 	"shareProcessNamespace: true in the pod"
 /* true if there are queues */
 bool queues_are_known(void *tree, struct node *dir);

@@ -150,8 +150,8 @@ int spec_exec_reply(const char *text, size_t len, const char *api_version,
 	if (!is_text(root, "apiVersion", api_version))
 		return spec_errors_add(
 			e, -EINVAL, root->line, root->column, "apiVersion",
-			"the apiVersion of the plugin's answer differs from that in the exec "
-			"section of the kubeconfig, %s; change one of them",
+			"the exec section of the kubeconfig has apiVersion %s, but the plugin's "
+			"answer has another; make them equal",
 			api_version);
 	status = spec_yaml_get(root, "status");
 	if (!status || status->type != SPEC_YAML_MAP)

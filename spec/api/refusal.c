@@ -154,15 +154,17 @@ static int forbidden(struct reply *r)
 	if (*r->message && !has(r, " cannot ") && strcmp(r->reason, "Forbidden") == 0)
 		return put_failed(r, -EACCES, "forbidden");
 	if (between(r, "User \"", "\"", &user, &n) && strncmp(user, "system:anonymous", 16) == 0)
-		return put(r, -EACCES,
-			   "the server treats the request as anonymous, and user %.*s may not "
-			   "%s %s in namespace %s\n"
-			   "Give the user in the kubeconfig credentials that this server accepts.",
-			   n, user, r->asked->verb, r->asked->resource, r->asked->namespace);
+		return put(
+			r, -EACCES,
+			"the server treats the request as anonymous, and user %.*s may not "
+			"%s %s in namespace %s\n"
+			"The kubeconfig has no credentials that this server accepts: log in again, "
+			"or correct the user's entry.",
+			n, user, r->asked->verb, r->asked->resource, r->asked->namespace);
 	if (!*r->asked->namespace)
 		return put(r, -EACCES,
-			   "forbidden: user %.*s may not %s %s in the whole cluster\n"
-			   "Ask the cluster's administrator for the right.",
+			   "forbidden: user %.*s has no cluster-wide right to %s %s\n"
+			   "Ask the cluster's administrator for this right.",
 			   n, user, r->asked->verb, r->asked->resource);
 	return put(r, -EACCES,
 		   "forbidden: user %.*s may not %s %s in namespace %s, or this namespace does "

@@ -177,7 +177,7 @@ static int set_from_text(struct run_value *v, const struct spec_option *option, 
 		return spec_errors_add(
 			e, -EINVAL, 0, 0, path,
 			"\"%s\" is not a valid Kubernetes name: use lower-case letters, "
-			"digits, dots and dashes, with a letter or digit at each end",
+			"digits, dots and dashes; begin and end with a letter or digit",
 			text);
 	value_clear(v);
 	*v = (struct run_value){.given = true, .text = text_copy(text)};

@@ -357,8 +357,8 @@ static void put_resume(FILE *out, const struct spec_job *job, unsigned allowed)
 
 	if (actions & 1u << SPEC_RESUME)
 		fprintf(out,
-			" To resume the job, write \"resume\" to its file ctl; to end it, %sremove "
-			"its directory.",
+			" To resume the job, write \"resume\" to its file ctl; to end the job, "
+			"%sremove its directory.",
 			actions & 1u << SPEC_TERMINATE ? "write \"terminate\" there or " : "");
 }
 
@@ -379,7 +379,7 @@ static void put_cause(FILE *out, const struct spec_job *job, unsigned allowed)
 	if (job->actions & allowed & 1u << SPEC_RELEASE)
 		fputs(job->state == SPEC_SUBMITTED
 			      ? " To send the job again, write \"release\" to its file ctl; to "
-				"discard it, remove its directory."
+				"discard the job, remove its directory."
 			      : " To release the job, write \"release\" to its file ctl.",
 		      out);
 	if (job->suspended || job->cause.stops)
@@ -446,7 +446,8 @@ static void put_pull(FILE *out, const struct spec_replica *r)
 		      out);
 		return;
 	}
-	fputs(". The image is in a local Docker; push it from that machine: docker tag sha256:",
+	fputs(". The image is only in the Docker of one machine; push it from there: docker tag "
+	      "sha256:",
 	      out);
 	put_words(out, id);
 	fputc(' ', out);
@@ -493,7 +494,7 @@ static void put_waiting(FILE *out, const struct spec_job *job, const struct spec
 {
 	put_clean(out, r->name);
 	if (streq(r->reason, "StartDelayed")) {
-		fputs(" can't be started yet; kxfs retries: ", out);
+		fputs(" can't be started yet (kxfs retries): ", out);
 		put_end(out, r->message);
 	} else if (spec_words_is_pull(r->reason)) {
 		put_pull(out, r);

@@ -541,7 +541,7 @@ static void make_parts(struct spec_kind_file *f)
 		if (!part.plural || f->parts.v[i].named.n)
 			continue;
 		part.cost = arena_own(&f->arena,
-				      text_print("kxfs does not show pods of %ss and their logs",
+				      text_print("kxfs shows neither pods of %ss nor their logs",
 						 part.kind));
 		v[f->kind.n_parts++] = part;
 	}

@@ -47,7 +47,7 @@ static const char *parse_step(const char **p, char **to)
 			return "a dot has no name after it. A name has only letters, digits, - and "
 			       "_; write any other key as ['KEY']";
 	} else {
-		return "a step must begin with a dot or ['";
+		return "each part of a path must begin with a dot or ['";
 	}
 	memcpy(*to, from, n);
 	(*to)[n] = '\0';

@@ -298,7 +298,7 @@ static int make(const struct spec_yaml *root, const char *text, size_t len,
 		return spec_errors_add(
 			e, -EINVAL, 0, 0, "scheduler_args.no_annotations",
 			"leaves out the label " SPEC_LABEL_USER
-			", which a mount with -o mine needs to find its jobs: remove this option");
+			", which a mount with -o mine needs to find its jobs: remove no_annotations");
 	if (!bare)
 		annotate(&b, text, len);
 	put_users(&b, bare ? NULL : rq->identity.user);

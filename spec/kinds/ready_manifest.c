@@ -265,8 +265,8 @@ static void choose_name(struct spec_build *b, struct json_object *metadata)
 	b->id = named ? text_copy(name) : renamed(prefix, b->identity->random[0]);
 	if (!spec_name_is_object(b->id) || strlen(b->id) > SPEC_MAX_NAME)
 		refuse(e, named ? "metadata.name" : "metadata.generateName",
-		       "must be 1 to 63 lower-case letters, digits, dashes and dots, with a letter "
-		       "or digit at its ends and beside each dot");
+		       "must be 1 to 63 lower-case letters, digits, dashes and dots; the name, and "
+		       "each part between dots, must begin and end with a letter or digit");
 	b->named = named && !b->identity->rename;
 	if (!e->err && named && b->identity->rename)
 		rename_object(b);

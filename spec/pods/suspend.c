@@ -82,7 +82,7 @@ static int check(const struct spec_control_job *job, enum spec_action action, co
 	else if (view->over)
 		return -EINVAL;
 	else if (action == SPEC_TERMINATE && view->suspends)
-		*ret_why = "the job is suspended: to end it, remove its directory";
+		*ret_why = "the job is suspended; to end the job, remove its directory";
 	else if (action == SPEC_TERMINATE)
 		return -EINVAL;
 	else if (is_label && !in_queue(job))

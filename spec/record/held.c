@@ -249,7 +249,7 @@ static const char *put_wait(FILE *out, const struct spec_held *h,
 		fputs("; this mount is read-only and launches no jobs", out);
 	if (reason || progress->passive)
 		return reason ? reason : "ReadOnly";
-	fputs(progress->refusal ? "the launch failed; kxfs retries: "
+	fputs(progress->refusal ? "the launch failed (kxfs retries): "
 				: "waits until kxfs has launched it",
 	      out);
 	/* only the first line of a refusal */

@@ -278,8 +278,8 @@ void spec_record_read_app(struct spec_record *r, const char *text, size_t len, c
 			 (int)strcspn(why, "\n"), why);
 		spec_set(&r->fault, why);
 	} else if (!is_app_of(app, r)) {
-		spec_set(&r->fault, "this version of kxfs reads the job's app.yaml as a "
-				    "different job");
+		spec_set(&r->fault, "to this version of kxfs, the job's app.yaml "
+				    "describes a different job");
 	} else {
 		r->app = take_ptr(app);
 	}

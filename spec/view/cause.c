@@ -625,7 +625,7 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 	}
 	ret = find_unmade(&f);
 	if (!*ret.reason && ctx->unseen & SPEC_UNSEEN_PARTS && pods.n == 0 && !job->suspended) {
-		ret = make(&missing_right, "its pods are unknown");
+		ret = make(&missing_right, "kxfs can't find its pods");
 		ret.advice = "kxfs can't list the objects that own the pods; .kxfs/info shows the "
 			     "reason.";
 	}

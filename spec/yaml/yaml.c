@@ -137,7 +137,7 @@ static int copy_node(struct yaml_reader *r, const struct spec_yaml *from, unsign
 	r->expanded += from->len + 1 + (from->tag ? strlen(from->tag) : 0);
 	if (r->expanded > SPEC_MAX_EXPANDED)
 		return spec_errors_add(r->e, -EFBIG, from->line, from->column, "",
-				       "aliases (\"*NAME\") expand this to more than %u bytes",
+				       "the document has more than %u bytes (aliases expanded)",
 				       SPEC_MAX_EXPANDED);
 	err = new_node(r, from->type, from->line, from->column, depth, &node);
 	if (err < 0)

@@ -175,7 +175,9 @@ char *yaml_input_from_json(const char *text, size_t *len)
 enum error_position {
 	HERE,	   /* where libyaml stopped */
 	BEGINNING, /* the beginning of what libyaml was parsing */
-	HERE_FROM, /* where libyaml stopped; the text also has the position BEGINNING */
+	/* where libyaml stopped; the text also has the position BEGINNING, of the map or list */
+	IN_MAP,
+	IN_LIST,
 };
 
 #define TAB_TEXT "a tab can't be used to indent; use spaces"
@@ -198,14 +200,13 @@ static const struct {
 	 "a list item (\"- \") can't begin here; put it on a line of its own"},
 	{"mapping keys are not allowed in this context", NULL, HERE,
 	 "a key marked with \"? \" can't begin here; put text that begins with \"?\" in quotes"},
-	{"did not find expected key", NULL, HERE_FROM,
-	 "this does not belong to the map around it; check the indentation, and the quotes before "
-	 "it"},
-	{"did not find expected '-' indicator", NULL, HERE_FROM,
+	{"did not find expected key", NULL, IN_MAP,
+	 "this does not belong to the map around it; check the indentation and earlier quotes"},
+	{"did not find expected '-' indicator", NULL, IN_LIST,
 	 "this is not an item (\"- \") of the list around it; check the indentation"},
-	{"did not find expected ',' or ']'", NULL, HERE_FROM,
+	{"did not find expected ',' or ']'", NULL, IN_LIST,
 	 "a \",\" or the closing \"]\" of the list is missing here"},
-	{"did not find expected ',' or '}'", NULL, HERE_FROM,
+	{"did not find expected ',' or '}'", NULL, IN_MAP,
 	 "a \",\" or the closing \"}\" of the map is missing here"},
 	{"did not find expected node content", NULL, HERE, "a value is missing here"},
 	{"found unexpected end of stream", NULL, BEGINNING, "this quoted text is never closed"},
@@ -213,9 +214,7 @@ static const struct {
 	 "this quoted text is not closed before a line that begins with \"---\" or \"...\""},
 	{"found unexpected ':'", NULL, HERE, "a \":\" is not allowed here; put the text in quotes"},
 	{"found unknown escape character", NULL, HERE,
-	 "this escape is not known; a backslash in double quotes is written \"\\\\\", or use "
-	 "single "
-	 "quotes"},
+	 "this escape is not known; write a backslash as \"\\\\\", or use single quotes"},
 	{"did not find expected hexdecimal number", NULL, HERE,
 	 "the escapes \\x, \\u and \\U need 2, 4 and 8 hexadecimal digits"},
 	{"found invalid Unicode character escape code", NULL, HERE,
@@ -225,15 +224,16 @@ static const struct {
 	{"found an indentation indicator equal to 0", NULL, HERE,
 	 "the indentation after \"|\" or \">\" must be a digit from 1 to 9"},
 	{"did not find expected comment or line break", "while scanning a block scalar", HERE,
-	 "after \"|\" or \">\" the text begins on the next line; text that begins with them needs "
-	 "quotes"},
+	 "after \"|\" or \">\" the text begins on the next line; put text that begins with \"|\" or "
+	 "\">\" in quotes"},
 	{"did not find expected alphabetic or numeric character", NULL, BEGINNING,
-	 "\"&\" and \"*\" begin an anchor or alias here; put text that begins with them in quotes"},
+	 "\"&\" and \"*\" begin an anchor or alias here; put text that begins with one of them "
+	 "in quotes"},
 	{"found undefined tag handle", NULL, HERE, TAG_TEXT},
 	{"found incompatible YAML document", NULL, HERE, "kxfs reads only YAML 1.1 and 1.2"},
 	{"did not find expected <document start>", NULL, HERE,
-	 "the document has ended before this, and a file has only one; check the indentation and "
-	 "the brackets"},
+	 "the document ends before this, and a file can have only one document; check the "
+	 "indentation and the brackets"},
 };
 
 /* For problems without a row above, the context selects the explanation. */
@@ -287,11 +287,13 @@ int yaml_input_explain(const yaml_parser_t *p, const char *text, size_t len, str
 		if (!streq(problem, explanations[i].problem) ||
 		    (explanations[i].context && !streq(context, explanations[i].context)))
 			continue;
-		if (position == HERE_FROM && *context)
+		if ((position == IN_MAP || position == IN_LIST) && *context)
 			return spec_errors_add(e, -EINVAL, (unsigned)p->problem_mark.line + 1,
 					       (unsigned)p->problem_mark.column + 1, "",
-					       "%s (it begins at line %zu, column %zu)",
-					       explanations[i].text, p->context_mark.line + 1,
+					       "%s (the %s begins at line %zu, column %zu)",
+					       explanations[i].text,
+					       position == IN_MAP ? "map" : "list",
+					       p->context_mark.line + 1,
 					       p->context_mark.column + 1);
 		return add_at(e,
 			      position == BEGINNING && *context ? p->context_mark : p->problem_mark,

@@ -368,9 +368,10 @@ static struct json_object *map_of(const struct spec_yaml *node, struct spec_erro
 		/* The parser has already reported keys with the same spelling. */
 		other |= !streq(key, node->v[i]->text);
 		if (other && json_object_object_get_ex(ret, key, NULL))
-			spec_errors_add(e, -EINVAL, node->v[i]->line, node->v[i]->column, "",
-					"duplicate key \"%s\": kubectl also reads %s as this key",
-					key, node->v[i]->text);
+			spec_errors_add(
+				e, -EINVAL, node->v[i]->line, node->v[i]->column, "",
+				"duplicate key \"%s\": kubectl reads %s and an earlier key as the same key",
+				key, node->v[i]->text);
 		spec_tree_set(ret, key, to_object(node->v[i + 1], e));
 	}
 	return ret;

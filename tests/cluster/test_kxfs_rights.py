@@ -112,9 +112,9 @@ def test_all(mount, world, limited, rights):
     works(kx, world)
     wait_for(lambda: told(kx) == NO_QUEUES, what="what is refused")
     assert not (kx / "queues").exists()
-    assert refusals(kx)[0]["answer"] == (f"forbidden: user {rights.user} may not list {QUEUES} "
-                                         f"in the whole cluster\nAsk the cluster's administrator "
-                                         f"for the right.")
+    assert refusals(kx)[0]["answer"] == (f"forbidden: user {rights.user} has no cluster-wide right to "
+                                         f"list {QUEUES}\nAsk the cluster's administrator "
+                                         f"for this right.")
 
 
 def test_all_queues(mount, world, limited, rights):

@@ -16,6 +16,8 @@ from files import ROOT, SOURCES, name_of  # noqa: E402
 LIST = ROOT / "tests/golden/messages.txt"
 TOKEN = re.compile(r"""/\*.*?\*/|//[^\n]*|'(?:\\.|[^'\\])'|"((?:\\.|[^"\\])*)"|^[ \t]*\#[ \t]*include[^\n]*|\\\n|\w+|\s+|.""", re.S | re.M)
 SENTENCE = re.compile(r"[A-Za-z]{2,}['a-z]* .*[A-Za-z]{2,}")
+# The texts of assertions are for developers.
+ASSERTION = re.compile(r"\b_?[Ss]tatic_assert\(.*?\);", re.S)
 # Names of macros between the parts of a literal, such as PRIu64.
 MACRO = re.compile(r"PRI\w+|[A-Z][A-Z0-9_]+$")
 
@@ -44,7 +46,7 @@ def messages():
     found = set()
     for sources in SOURCES.values():
         for path in sources:
-            for text in literals(path.read_text()):
+            for text in literals(ASSERTION.sub("", path.read_text())):
                 if SENTENCE.search(text) and "%s:%s" not in text:
                     found.add(f"{name_of(path)}: {text}")
     return "".join(f"{line}\n" for line in sorted(found))

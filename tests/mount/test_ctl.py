@@ -328,7 +328,7 @@ def test_why_names_only_what_ctl_takes(make_kx, option):
     job.until_logged("tick")
     write_ctl(job, "suspend")
     assert job.read("why") == ("The job is suspended. To resume the job, write \"resume\" to its "
-                               "file ctl; to end it, write \"terminate\" there or remove its directory.\n")
+                               "file ctl; to end the job, write \"terminate\" there or remove its directory.\n")
     kx.end(signal.SIGKILL)
     kx.options = option
     kx.start()

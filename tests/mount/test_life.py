@@ -163,7 +163,7 @@ def not_empty(kx):
 
 def state_in_mount_point(kx):
     kx.state = kx.mnt / "state"
-    return f"{kx.state}: the state directory and the mount point {kx.mnt} must not contain each other"
+    return f"{kx.state}: the state directory must not be inside or above the mount point {kx.mnt}"
 
 
 def state_is_a_file(kx):

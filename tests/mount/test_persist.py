@@ -330,7 +330,7 @@ def test_appdef_that_a_later_version_refuses(kx):
     (kx.work / "go").touch()
     job.until("FAILED")
     assert job.log() == b"begun\nout\n" and job.status()["retries"] == 0
-    assert f"exit code 3; kxfs does not restart it: {WHY}" in job.status()["message"]
+    assert f"exit code 3; kxfs does not restart the replica: {WHY}" in job.status()["message"]
     # A finished job only needs to show its AppDef.
     kx.end()
     refused(kx, over, text)

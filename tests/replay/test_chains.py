@@ -136,7 +136,7 @@ def test_forbidden_part(server, make_mount):
     wait_for(lambda: kx.ls("jobs"), what="the job")
     job = harness.Job(kx, kx.ls("jobs")[0])
     wait_for(lambda: job.state() == "RUNNING", what="RUNNING")
-    assert refused(kx)["rayclusters.ray.io"]["cost"] == "kxfs does not show pods of RayClusters and their logs"
+    assert refused(kx)["rayclusters.ray.io"]["cost"] == "kxfs shows neither pods of RayClusters nor their logs"
     assert replicas(job)["head-0"] == "PENDING"
 
 
@@ -149,7 +149,7 @@ def test_forbidden_parts(server, make_mount):
     wait_for(lambda: kx.ls("jobs"), what="the job")
     job = harness.Job(kx, kx.ls("jobs")[0])
     wait_for(lambda: job.state() == "RUNNING", what="RUNNING")
-    wait_for(lambda: "its pods are unknown" in job.read("why"), what="why")
+    wait_for(lambda: "kxfs can't find its pods" in job.read("why"), what="why")
 
 
 def test_part_forbidden_after_a_start(server, make_mount):
@@ -183,10 +183,10 @@ def test_list_of_parts_fails(server, make_mount, resource, source):
     wait_for(lambda: job.state() == "RUNNING", what="RUNNING")
     trouble = {row["kind"]: row.get("trouble", "") for row in yaml.safe_load(kx.read(".kxfs", "info"))["kinds"]}["rayjob"]
     if resource == "rayclusters":
-        assert trouble.startswith("kxfs does not show pods of RayClusters and their logs: ")
+        assert trouble.startswith("kxfs shows neither pods of RayClusters nor their logs: ")
         assert replicas(job)["head-0"] == "PENDING"
     else:
-        assert trouble.startswith("kxfs does not show pods of Jobs and their logs: ")
+        assert trouble.startswith("kxfs shows neither pods of Jobs nor their logs: ")
     server.faults.clear(fault)
     wait_for(lambda: set(replicas(job).values()) == {"RUNNING"}, what="its pods")
     wait_for(lambda: "trouble" not in kx.read(".kxfs", "info"), what="no more trouble")

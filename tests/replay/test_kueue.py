@@ -24,7 +24,7 @@ SCENARIOS = recordings.scenarios("appwrappers", ("kueue", "kueue_v014"))
 WORKLOAD = "of-app-1a2b3"
 IN_LINE = ["suspend", "queue NAME", "priority CLASS"]  # the actions that ctl offers for a waiting job
 OPENED = "Kueue admits it when the queue is opened again."
-RESUME = " To resume the job, write \"resume\" to its file ctl; to end it, remove its directory."
+RESUME = " To resume the job, write \"resume\" to its file ctl; to end the job, remove its directory."
 ACTIVE = f"It resumes when spec.active of its Workload is set to true again.{RESUME}"
 
 

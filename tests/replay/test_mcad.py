@@ -272,7 +272,7 @@ def test_option_of_another_kind(said, server, source, option, what):  # noqa: F8
     """If only the cluster determines the kind, a wrong option ends the start, instead of failing each submission."""
     text = said(source=source, options=option)
     assert text.startswith("kxfs: " + what) and text.endswith(
-        "\nThis mount shows appwrappers of workload.codeflare.dev/v1beta1: leave this option out.\n")
+        "\nThis mount shows appwrappers of workload.codeflare.dev/v1beta1: leave " + what.split(":")[0] + " out.\n")
 
 
 def test_volcano_first(make_mount, server):

@@ -161,8 +161,8 @@ def test_cancel_mine(server, make_mount, volcano):
         for name in names:
             p = harness.run(["rm", "-r", str(kx / f"jobs/{name}")], check=False)
             assert p.returncode == 1 and "not permitted" in p.stderr
-    assert "to allow this, mount with -o cancel=mine" in own.read(".kxfs/log")
-    assert "bobs: refused: the job was not submitted by this user; to allow this, mount with -o cancel=all" in mine.read(".kxfs/log")
+    assert "to cancel such jobs, mount with -o cancel=mine" in own.read(".kxfs/log")
+    assert "bobs: refused: the job was not submitted by this user; to cancel such jobs, mount with -o cancel=all" in mine.read(".kxfs/log")
     assert not server.seen(verb="delete")
     harness.remove(mine / "jobs/elsewhere")
     (asked,) = server.seen(verb="delete")

@@ -582,7 +582,7 @@ def test_release_not_now(kx, server):
     fault = server.faults.add("reply", times=10000, verb="create", reply=replies.forbidden("tester", "create", st.JOBS, "test"))
     harness.write_ctl(job, "release")
     harness.wait_for(lambda: job.status()["reason"] == "LaunchDelayed", what="the refusal")
-    assert job.read("why").startswith("The job waits: the launch failed; kxfs retries: ")
+    assert job.read("why").startswith("The job waits: the launch failed (kxfs retries): ")
     server.faults.clear(fault)
     harness.wait_for(lambda: launched(server) == [job.id], what="the launch")
 
@@ -847,7 +847,7 @@ def test_held(clocked, server, volcano, clock, again):
     harness.wait_for(lambda: job.status()["reason"] == "LaunchUnknown", what="the ten minutes")
     assert listed(clocked, ".", job.id) == ("SUBMITTED", "LaunchUnknown")
     assert job.read("why") == f"The job waits: {SENT}; the server does not have the job now, but may have had it earlier. To send the job again, " \
-                              "write \"release\" to its file ctl; to discard it, remove its directory.\n"
+                              "write \"release\" to its file ctl; to discard the job, remove its directory.\n"
     assert job.read("ctl").split() == ["release"]
     assert len(posts(server)) == 1 and launched(server) == []
     if again:

@@ -155,7 +155,7 @@ static void check_reasons(pid_t pid, uint64_t since)
 		why = text_of(why_path, pid);
 		/* If Kueue has a reason, `why` shows that reason instead. */
 		if (life == sim_life() && streq(state, "RUNNING\n") && *why &&
-		    !strstr(why, "its pods are unknown") && !strstr(why, "Kueue"))
+		    !strstr(why, "kxfs can't find its pods") && !strstr(why, "Kueue"))
 			sim_fail(
 				"%s has no pods because links may not be watched, but its why is %s",
 				job->name, why);

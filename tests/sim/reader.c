@@ -793,7 +793,8 @@ void gaps_reported(const char *text)
 		 true, false, false},
 		{"log rotation removed the end of this output, and perhaps later output", true,
 		 false, false},
-		{"the container has been restarted since then", false, true, false},
+		{"this run's log no longer exists, because the container was restarted again",
+		 false, true, false},
 		{"the pod, or this run of its container, no longer exists", false, true, true},
 		{": the pod is gone", false, false, true},
 	};

@@ -416,7 +416,7 @@ static void test_exec_reply_bad(void **state)
 		{"*s3cret", "1:1: the plugin's answer is not an ExecCredential: it is not JSON"},
 		{"{\"kind\": \"s3cret\"}", "its kind is not ExecCredential"},
 		{"{\"kind\": \"ExecCredential\", \"apiVersion\": \"s3cret\"}",
-		 "the apiVersion of the plugin's answer differs"},
+		 "the plugin's answer has another"},
 		{"{\"kind\": \"ExecCredential\", \"apiVersion\": \"" V1 "\"}", "no status"},
 		{REPLY "}}", "neither a token"},
 		{REPLY "\"token\": {\"s3cret\": 1}}}", "must be text"},

@@ -233,8 +233,8 @@ static const struct answer answers[] = {
 	 "list resource \\\"pods\\\" in API group \\\"\\\" in the namespace \\\"default\\\"\","
 	 "\"reason\":\"Forbidden\",\"details\":{\"kind\":\"pods\"},\"code\":403}",
 	 "the server treats the request as anonymous, and user system:anonymous may not create " JOBS
-	 " in namespace training\nGive the user in the kubeconfig credentials that this server "
-	 "accepts."},
+	 " in namespace training\nThe kubeconfig has no credentials that this server accepts: log in "
+	 "again, or correct the user's entry."},
 	{"create", 403, -EACCES,
 	 "{\"message\":\"" JOBS
 	 " is forbidden: User \\\"ada\\\" cannot create resource \\\"jobs\\\" in "
@@ -462,9 +462,9 @@ static void test_forbidden_everywhere(void **state)
 	char *text;
 
 	assert_int_equal(spec_reply_errno(403, body, strlen(body), &asked, &text), -EACCES);
-	assert_string_equal(text, "forbidden: user ada may not list "
-				  "queues.scheduling.volcano.sh in the whole cluster\n"
-				  "Ask the cluster's administrator for the right.");
+	assert_string_equal(text, "forbidden: user ada has no cluster-wide right to list "
+				  "queues.scheduling.volcano.sh\n"
+				  "Ask the cluster's administrator for this right.");
 	free(text);
 }
 

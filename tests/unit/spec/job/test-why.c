@@ -285,13 +285,13 @@ static void test_cancelled(void **state)
 	job->actions = 1u << SPEC_RESUME;
 	assert_why(
 		job,
-		"The job is suspended. To resume the job, write \"resume\" to its file ctl; to end it, "
+		"The job is suspended. To resume the job, write \"resume\" to its file ctl; to end the job, "
 		"remove its directory.\n");
 	job->actions |= 1u << SPEC_TERMINATE;
 	assert_why(
 		job,
 		"The job is suspended. To resume the job, write \"resume\" to its file ctl; to end "
-		"it, write \"terminate\" there or remove its directory.\n");
+		"the job, write \"terminate\" there or remove its directory.\n");
 }
 
 static void test_waiting(void **state)
@@ -316,7 +316,7 @@ static void test_waiting(void **state)
 	assert_why(job, "trainer-1 ended with exit code 1. It will be restarted soon.\n");
 	set(&r->reason, "StartDelayed");
 	set(&r->message, "Resource temporarily unavailable");
-	assert_why(job, "trainer-1 can't be started yet; kxfs retries: Resource "
+	assert_why(job, "trainer-1 can't be started yet (kxfs retries): Resource "
 			"temporarily unavailable.\n");
 }
 

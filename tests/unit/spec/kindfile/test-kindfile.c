@@ -88,7 +88,7 @@ static void test_mistakes(void **state)
 	      "foo.yaml:7:13: user_label: must be a path below .spec, without brackets\n"
 	      "foo.yaml:8:27: copy_without[1]: must be a path without brackets, or a label\n");
 	check(HEAD "roles: [{replicas: '.spec.a[*].n', template: .spec.template}]\n" STATES,
-	      "foo.yaml:4:20: roles[0].replicas: '.spec.a[*].n' is not a path: a step must begin with "
+	      "foo.yaml:4:20: roles[0].replicas: '.spec.a[*].n' is not a path: each part of a path must begin with "
 	      "a dot or ['\n");
 	check(HEAD "roles: [{replicas: 1, if: {phase: A}, template: .spec.template}]\n" STATES,
 	      "foo.yaml:4:35: roles[0].if.phase: must be a path, a label or an annotation; in "

@@ -226,7 +226,7 @@ static void test_quota_messages(void **state)
 		{"Inadmissible", "LocalQueue team doesn\"t exist", "Inadmissible",
 		 QUOTE("LocalQueue team doesn't exist") "\n"},
 		{"AdmissionGated", "Admission is gated by: budget", "AdmissionGated",
-		 QUOTE("Admission is gated by: budget") " The job continues when this gate is removed.\n"},
+		 QUOTE("Admission is gated by: budget") " The job continues when its admission gate is removed.\n"},
 		{"Rain", "it rains", "Queued", QUOTE("it rains") "\n"},
 	};
 

@@ -605,7 +605,7 @@ static void test_no_user(void **state)
 	text = refuse(&rq, APP, -EINVAL);
 	assert_string_equal(text, "f: scheduler_args.no_annotations: leaves out the label "
 				  "kxfs/user, which a mount with -o mine needs to find its "
-				  "jobs: remove this option\n");
+				  "jobs: remove no_annotations\n");
 	o = make(&rq, APP "scheduler_args: {no_annotations: false}\n");
 	assert_string_equal(user_of(o), "ada");
 	json_object_put(o);
@@ -849,7 +849,8 @@ static void test_ready_refused(void **state)
 		 "so is generateName\n"},
 		{VOLCANO "metadata: {name: a/b}\n",
 		 "f:3:18: metadata.name: must be 1 to 63 lower-case letters, digits, dashes and "
-		 "dots, with a letter or digit at its ends and beside each dot\n"},
+		 "dots; the name, and each part between dots, must begin and end with a letter or "
+		 "digit\n"},
 		{VOLCANO "metadata: {name: 12}\n", "f:3:18: metadata.name: must be text\n"},
 		{VOLCANO "metadata: {generateName: A-b}\n",
 		 "f:3:26: metadata.generateName: must be the beginning of a name: lower-case "

@@ -525,8 +525,8 @@ static void test_not_starting(void **state)
 		{WAITING("ErrImagePull", "failed to pull and unpack image \\\"r.example:5000/x:" HEX
 					 "\\\": failed to resolve reference: not found"),
 		 "t-0 can't start: its image r.example:5000/x:" HEX
-		 " can't be pulled: not found. The image is in a local Docker; push it from that "
-		 "machine: docker tag sha256:" HEX " r.example:5000/x:" HEX
+		 " can't be pulled: not found. The image is only in the Docker of one machine; push "
+		 "it from there: docker tag sha256:" HEX " r.example:5000/x:" HEX
 		 " && docker push r.example:5000/x:" HEX "\n"},
 		{WAITING("ImagePullBackOff", "Back-off pulling image \\\"r/x@sha256:" HEX "\\\""),
 		 "t-0 can't start: its image r/x@sha256:" HEX

@@ -238,7 +238,7 @@ static void test_shown(void **state)
 		 "The job waits for b-1 to succeed, and until 2030-01-02T00:00:00Z; this mount "
 		 "is read-only and launches no jobs.\n"},
 		{false, "no\nand more", "{begin: 2001-01-01}", "LaunchDelayed",
-		 "The job waits: the launch failed; kxfs retries: no.\n"},
+		 "The job waits: the launch failed (kxfs retries): no.\n"},
 	};
 
 	for (size_t i = 0; i < array_size(rows); i++) {

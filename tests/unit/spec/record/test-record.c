@@ -352,13 +352,13 @@ static void test_app(void **state)
 		 "is missing"},
 		{"{", "this version of kxfs does not accept the job's app.yaml: app.yaml:"},
 		{"name: demo\nroles: [{name: trainer, image: i, entrypoint: e}]\n",
-		 "this version of kxfs reads the job's app.yaml as a different job"},
+		 "to this version of kxfs, the job's app.yaml describes a different job"},
 		{"name: demo\nroles:\n- {name: trainer, image: i, entrypoint: e, num_replicas: 2}\n"
 		 "- {name: reader, image: i, entrypoint: e}\n",
-		 "this version of kxfs reads the job's app.yaml as a different job"},
+		 "to this version of kxfs, the job's app.yaml describes a different job"},
 		{"name: demo\nroles:\n- {name: trainer, image: i, entrypoint: e, num_replicas: 3}\n"
 		 "- {name: My Reader, image: i, entrypoint: e}\n",
-		 "this version of kxfs reads the job's app.yaml as a different job"},
+		 "to this version of kxfs, the job's app.yaml describes a different job"},
 		{small, ""},
 	};
 	struct spec_record *r = busy();

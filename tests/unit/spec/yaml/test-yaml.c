@@ -264,39 +264,41 @@ static void test_syntax(void **state)
 		 "2:4: a \"KEY: VALUE\" is not allowed here; check the indentation, and put "
 		 "text that contains \": \" in quotes\n"},
 		{"a: [1, 2\nb: 3\n",
-		 "2:2: a \",\" or the closing \"]\" of the list is missing here (it begins at line "
+		 "2:2: a \",\" or the closing \"]\" of the list is missing here (the list begins at line "
 		 "1, column 4)\n"},
 		{"a: {b: 1\n",
-		 "2:1: a \",\" or the closing \"}\" of the map is missing here (it begins at line "
+		 "2:1: a \",\" or the closing \"}\" of the map is missing here (the map begins at line "
 		 "1, column 4)\n"},
 		{"a: \"x\nb: 1\n", "1:4: this quoted text is never closed\n"},
 		{"a: 'x\n---\n", "1:4: this quoted text is not closed before a line that begins "
 				 "with \"---\" or \"...\"\n"},
-		{"a: \"\\d\"\n", "1:5: this escape is not known; a backslash in double quotes is "
-				 "written \"\\\\\", or use single quotes\n"},
+		{"a: \"\\d\"\n", "1:5: this escape is not known; write a backslash as \"\\\\\", "
+				 "or use single quotes\n"},
 		{"a: \"\\xg\"\n", "1:7: the escapes \\x, \\u and \\U need 2, 4 and 8 hexadecimal "
 				  "digits\n"},
 		{"a: @x\n", "1:4: text can't begin with \"@\"; put it in quotes\n"},
 		{"a: %x\n", "1:4: text can't begin with \"%\"; put it in quotes\n"},
 		{"a: *.log\n", "1:4: \"&\" and \"*\" begin an anchor or alias here; put text that "
-			       "begins with them in quotes\n"},
+			       "begins with one of them in quotes\n"},
 		{"a: !e!x y\n", "1:4: this tag (\"!NAME\") is unknown; text that "
 				"begins with \"!\" needs quotes\n"},
 		{"a: \"x\" y\n", "1:8: this does not belong to the map around it; check the "
-				 "indentation, and the quotes before it (it begins at line 1, "
+				 "indentation and earlier quotes (the map begins at line 1, "
 				 "column 1)\n"},
 		{"- a\nb: 1\n",
 		 "2:1: this is not an item (\"- \") of the list around it; check the "
-		 "indentation (it begins at line 1, column 1)\n"},
+		 "indentation (the list begins at line 1, column 1)\n"},
 		{"a: - b\n", "1:4: a list item (\"- \") can't begin here; put it on a line of its "
 			     "own\n"},
-		{"a: |x\n  b\n", "1:5: after \"|\" or \">\" the text begins on the next line; text "
-				 "that begins with them needs quotes\n"},
+		{"a: |x\n  b\n",
+		 "1:5: after \"|\" or \">\" the text begins on the next line; put text "
+		 "that begins with \"|\" or \">\" in quotes\n"},
 		{"a: |0\n", "1:5: the indentation after \"|\" or \">\" must be a digit from 1 "
 			    "to 9\n"},
 		{"a: [b, , c]\n", "1:8: a value is missing here\n"},
-		{"{a: 1}}\n", "1:7: the document has ended before this, and a file has only one; "
-			      "check the indentation and the brackets\n"},
+		{"{a: 1}}\n",
+		 "1:7: the document ends before this, and a file can have only one document; "
+		 "check the indentation and the brackets\n"},
 		{"%TAG !e! tag:yaml.org,2002:\n---\na\n",
 		 "1:1: %TAG is not supported: remove this line, or indent it if it belongs to a "
 		 "multi-line text\n"},
@@ -403,7 +405,7 @@ static void test_bombs(void **state)
 	/* Few values, but many bytes. */
 	check_bound(repeat_after(repeat("a: &a ", "x", 100000, "\nb: ["), "*a,", 9, "]\n"), NULL);
 	check_bound(repeat_after(repeat("a: &a ", "x", 100000, "\nb: ["), "*a,", 11, "]\n"),
-		    "expand this to more than 1048576 bytes");
+		    "more than 1048576 bytes (aliases expanded)");
 }
 
 /* Work that grows with the square of the input would be noticeable here. */
