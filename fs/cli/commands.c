@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Commands that need no mount. They read files with the user's rights, before the fork. */
+/*
+ * Commands that need no mount, and the reader of kind files. All of this runs before the daemon
+ * forks, and reads files with the user's rights.
+ */
 #include "fs/cli/commands.h"
 
 #include <dirent.h>
@@ -177,7 +180,10 @@ static bool gives(const struct spec_right *v, size_t n, const struct spec_right 
 	return false;
 }
 
-/* Print one rule for all rights with V[I]'s resource, unless an earlier right has the same. */
+/*
+ * Print one rule for all rights to V[I]'s resource. Print nothing if an earlier right is for this
+ * resource, because its rule has been printed.
+ */
 static void print_rule(FILE *out, const struct spec_right *v, size_t n, size_t i)
 {
 	static const char *const verbs[] = {"get", "list", "watch", "create", "delete", "patch"};

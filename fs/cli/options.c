@@ -112,9 +112,10 @@ static int run_option_add(struct options *o, const struct spec_option *option, c
 }
 
 /*
- * Return the kind whose definition of the option NAME applies. For a mount, prefer a kind that
- * SOURCE can mean and that has the option. Otherwise return the kind that SOURCE names. If SOURCE
- * names no kind, return any kind that has the option.
+ * Return the kind whose definition of the run option NAME applies. A mount without a BACKEND may
+ * show several kinds. So for a mount, return the first kind that it may show and that has the
+ * option. If there is none, return the kind that SOURCE names, even if it lacks the option. If
+ * SOURCE names no kind, return any kind that has the option.
  */
 static const struct spec_kind *meant_kind(const struct options *o, const char *name)
 {

@@ -16,8 +16,8 @@
 
 /*
  * Call this first in main. Make sure that the descriptors 0 to 2 are open, ignore SIGPIPE, and
- * close all descriptors above 2 except KEEP. Make KEEP close-on-exec. If KEEP is -1, close them
- * all. A daemon must not keep a pipe of its caller open, nor pass it to jobs.
+ * close all descriptors above 2. A daemon must not keep a pipe of its caller open, nor pass it to
+ * jobs. If KEEP is not -1, leave the descriptor KEEP open, and make it close-on-exec.
  */
 void daemon_prepare(int keep);
 

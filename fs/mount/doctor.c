@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prints the reports. This file checks the local machine, backend_examine the cluster. Each result
- * is printed as soon as it is known. Shell completion reads the output of --list-sources.
+ * Prints the reports. This file checks the local machine, and backend_examine checks the cluster.
+ * Each result is printed as soon as it is known. Shell completion reads the output of
+ * --list-sources.
  */
 #include "fs/mount/doctor.h"
 

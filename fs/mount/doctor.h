@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Commands that print reports, need no mount, and change nothing. kxfs doctor prints what a mount
- * of SOURCE requires, and what of it is missing. Users can attach this report to bug reports: it
- * has no secrets.
+ * of SOURCE requires, and which of these requirements are not met. Users can attach this report to
+ * bug reports: it has no secrets.
  */
 #pragma once
 

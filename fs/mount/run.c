@@ -260,9 +260,9 @@ static void on_expired(void *tree, const char *file, const char *digest)
 }
 
 /*
- * rm -r of the whole mount removes the directories in the order of this table. Its removal of jobs/
- * cancels the jobs, and kxfs moves them to history/. history/ comes before jobs/, so that rm does
- * not remove these jobs from history/.
+ * rm -r of the whole mount removes the directories in the order of this table. When rm removes the
+ * directories in jobs/, kxfs cancels the jobs and moves them to history/. history/ comes before
+ * jobs/, so that rm does not remove these jobs from history/.
  */
 static void make_root(struct mount_run *r)
 {
@@ -582,7 +582,7 @@ static int live(struct mount_run *r, char **why)
 	} else {
 		refuse_print(err, *why);
 	}
-	/* A thread may still use the memory, so don't free it. The exit unlocks the state. */
+	/* A thread may still use the memory, so don't free it. The exit releases the locks. */
 	if (!end(r))
 		_exit(err ? EXIT_FAILURE : EXIT_SUCCESS);
 	/* Free each module before those that it depends on. */

@@ -197,7 +197,7 @@ static void detach(const struct session *s)
 	    top.major != now.major || top.minor != now.minor)
 		return;
 	if (mountpoint_detach(now.path) == 0) {
-		/* If the mount was bound onto itself, this has removed the bound one. */
+		/* This may have removed a bind mount on top of ours, so check if ours is gone. */
 		mountinfo_clear(&now);
 		if (mountinfo_now(&s->mount, &now) < 0)
 			return;

@@ -29,9 +29,9 @@ int state_default(const char *key, char **ret, char **ret_text);
 
 /*
  * Create DIR if it does not exist, and lock it. MOUNTPOINT is a canonical path, or "" if there will
- * be no mount. Neither of the two may contain the other. If another process has the lock but is
- * ending, wait for its end, at most WAIT_MS ms. Return 0, or a negative errno with a message in
- * *RET_TEXT. Forked children share the lock; programs that they execute don't.
+ * be no mount. Neither DIR nor MOUNTPOINT may contain the other. If another process has the lock
+ * but is ending, wait for its end, at most WAIT_MS ms. Return 0, or a negative errno with a message
+ * in *RET_TEXT. Forked children share the lock; programs that they execute don't.
  */
 int state_open(const char *dir, const char *mountpoint, unsigned wait_ms, struct state **ret,
 	       char **ret_text);

@@ -219,8 +219,8 @@ static bool file_is_done(struct open_file *h, pid_t tid, pid_t process, uint64_t
 
 /*
  * Called when thread TID of PROCESS, which has opened or written H, closes H. If a signal has ended
- * PROCESS, mark the contents as incomplete. If kxfs can't find that out, mark them unless they end
- * like a complete document.
+ * PROCESS, mark the contents as incomplete. If kxfs can't find out whether a signal has ended it,
+ * mark the contents unless they end like a complete document.
  *
  * If PROCESS has no descriptor left, but its parent (for example a shell) has one, the parent
  * becomes the writer. The parent may write more, and a signal may end it, too.
@@ -325,7 +325,7 @@ static int file_look(struct open_file *h, pid_t tid, uint64_t ino)
 
 /*
  * Called before a change of H by thread TID of process WHO. Return -EBUSY if H must not write, and
- * -EINTR if the writer was already told that its change failed.
+ * -EINTR if park has answered the request meanwhile.
  */
 static int file_begin(struct open_file *h, pid_t tid, uint64_t who, uint64_t ino)
 {

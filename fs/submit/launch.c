@@ -2,13 +2,15 @@
 /*
  * Launches; see launch.h.
  *
- *	step                                 | next
- *	the bytes are written to disk        | the owner's name; or the end, if the disk fails
- *	the owner's name is looked up        | the backend, even if the name is unknown
- *	the backend has the request          | a manifest for dryrun/; a rename; or the end
- *	the manifest is written (dryrun/)    | a rename; or the end
- *	the file is renamed on disk          | the end
- *	the end: the result is shown, the request is answered
+ * The steps of a launch:
+ *
+ *	1. The pool writes the file's bytes to disk. If this fails, the launch ends.
+ *	2. A thread looks up the owner's name, unless the mounting user owns the file. If this
+ *	   fails, the launch continues.
+ *	3. The backend gets the document, and answers.
+ *	4. In dryrun/, the pool writes the manifest to the file, unless the file has changed.
+ *	5. For a launch by rename that was accepted, the pool renames the file on disk.
+ *	6. launch_end shows the result, and answers the FUSE request.
  */
 #include "fs/submit/launch.h"
 
@@ -35,8 +37,8 @@ struct launch {
 	bool rename;
 	pid_t process;	  /* the process that requested the rename */
 	uint64_t version; /* of TEXT */
-	uint64_t number;
-	uint64_t ticket; /* of the parked request, or 0 */
+	uint64_t number;  /* of this launch (names_begin) */
+	uint64_t ticket;  /* of the parked request, or 0 */
 	struct file_owner owner;
 	char *submitter; /* user@host; NULL for the mounting user */
 	char *text;

@@ -36,5 +36,5 @@ void launch_rename(struct submit *s, struct upload *u, const char *name, struct 
  */
 void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t process,
 		    uint64_t ticket);
-/* Answer a rename or unlink, but not with EINVAL, which mv would explain wrongly. */
+/* Answer a rename or unlink with ERR. Replace EINVAL, which mv would explain wrongly. */
 void launch_reply_rename(struct submit *s, uint64_t ticket, int err);

@@ -173,9 +173,9 @@ static struct content *content_of(const struct upload *u, const struct upload_wr
 }
 
 /*
- * Return the address of the pointer to the contents that W changes: in U if U has no submitting
- * name and W has no contents of its own, otherwise in W. A NULL pointer in W means that W gets its
- * own contents with this change. W is NULL for a change without a handle.
+ * Return the address of the pointer to the contents that W changes. If W is NULL (a change without
+ * a handle), or if U has no submitting name and W has no contents of its own, this is the pointer
+ * in U. Otherwise it is the pointer in W; if that is NULL, W gets its own contents now.
  */
 static struct content **slot_to_change(struct upload *u, struct upload_writer *w)
 {
@@ -463,7 +463,10 @@ int upload_write(struct upload *u, struct upload_writer *w, const char *buf, siz
 	err = check_bounds(u, w, end);
 	w->dirty = true;
 	if (err) {
-		/* Don't copy contents for which there is no space. What the file shows remains. */
+		/*
+		 * If U has a submitting name, W gets empty contents with this flaw, because there
+		 * may be no space for a copy. The file still shows its old contents.
+		 */
 		c = u->named == UPLOAD_SUBMITS ? content_to_change(u, w, true) : content_of(u, w);
 		c->flaw = -err;
 		return err;

@@ -134,9 +134,9 @@ struct upload_look {
 struct upload_look upload_look(struct upload *u, const struct upload_writer *w);
 
 /*
- * Open U, so that its bytes remain in memory until upload_close. Return 0 or -EAGAIN if U is open;
- * after -EAGAIN, upload_load must run before the bytes are used. Return -ENFILE if too many bytes
- * are in memory, or -ESTALE if U was removed; then U is not open.
+ * Open U, so that its bytes remain in memory until upload_close. Return 0 on success. Also after
+ * -EAGAIN, U is open, but upload_load must run before the bytes are used. After other errors, U is
+ * not open: -ENFILE if too many bytes are in memory, -ESTALE if U was removed.
  *
  * If EMPTY is true, the caller empties U next, and so needs no bytes. Then never return -EAGAIN.
  */
@@ -208,8 +208,8 @@ void upload_set_unseen(struct upload *u, struct upload_writer *w, bool strange);
  */
 void upload_submitted(struct upload *u, struct upload_writer *w, uint64_t launch);
 /*
- * Record the end of LAUNCH. If ACCEPTED is true, its writer may not write any more, unless it
- * is UNSEEN.
+ * Record the end of LAUNCH. If ACCEPTED is true, the writer whose contents were launched may not
+ * write any more, unless the writer is UNSEEN.
  */
 void upload_concluded(struct upload *u, uint64_t launch, bool accepted);
 

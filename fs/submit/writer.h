@@ -78,7 +78,7 @@ struct holders {
 	uint64_t who[HOLDERS_MAX];
 	size_t n;
 	bool written;
-	bool crowded; /* true if WHO was full when another process came */
+	bool crowded; /* true if WHO had no space for another process */
 };
 
 static inline size_t holders_find(const struct holders *h, uint64_t who)

@@ -68,7 +68,7 @@ static int control_text(const struct tree *t, void (*write)(const struct tree *,
 
 /*
  * Return the text for .kxfs/info on whether /proc shows the processes that write in submit/. If
- * kxfs is process 1, it has its own pid namespace, and can't see them.
+ * kxfs is process 1, it runs in a container with its own pid namespace, and can't see them.
  */
 static const char *control_writers(const struct tree *t)
 {

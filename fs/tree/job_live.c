@@ -97,7 +97,9 @@ const struct node_dir_class live_files_class = {
 
 /* --- the links to the files in .live/ --- */
 
-/* A link in live/ leads to ../.live/, a link beside .live/ to .live/. */
+/*
+ * For example, jobs/ID/live/wait leads to ../.live/wait, and the hidden jobs/ID/wait to .live/wait.
+ */
 static int live_readlink(struct fs *fs, struct node *node, char **ret)
 {
 	bool listed = streq(node_name(node->parent), "live");

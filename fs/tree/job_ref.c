@@ -114,8 +114,9 @@ void job_ref_remove(struct fs *fs, fuse_req_t req, struct node *dir, const char 
 
 	if (!err) {
 		/*
-		 * If NAME is a directory, it still exists, but the kernel now fails all lookups in
-		 * its node. So the next lookup of NAME must make a new node.
+		 * NAME still exists, because kxfs removes nothing here. But if NAME is a directory,
+		 * the kernel assumes that it was removed, and fails all lookups in its node. So the
+		 * next lookup of NAME must make a new node.
 		 */
 		node_forget_name(fs, node);
 		node_put(fs, node);

@@ -12,7 +12,7 @@
  * the FUSE thread reads them itself instead of waiting.
  *
  *	fill    | phase                          | ends when                            | next
- *	NONE    | nothing                        | a reader finds space in the ring     | WANTED
+ *	NONE    | the pool has no work           | a reader finds space in the ring     | WANTED
  *	WANTED  | the work is queued on the pool | a thread takes it                    | READING
  *	READING | a thread reads step after step | the ring is full, or no byte is left | NONE
  *	        |                                | AHEAD_STEPS steps are done           | WANTED

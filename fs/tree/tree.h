@@ -29,8 +29,8 @@ typedef void (*rendered_fn)(const struct spec_job *job, char **ret, size_t *ret_
  */
 struct rendered {
 	/*
-	 * the rendered snapshot; NULL if there is no text; while there is this reference, no other
-	 * snapshot gets the same address
+	 * A reference to the rendered snapshot, so that no other snapshot gets the same address.
+	 * NULL if there is no text.
 	 */
 	const struct spec_job *job;
 	rendered_fn fn;
@@ -49,8 +49,8 @@ struct tree {
 	const char *submitter; /* user@host of the mount */
 	struct rendered rendered;
 	/*
-	 * true if -o cancel allows this mount to end: jobs that were submitted through this state
-	 * directory; other jobs of this user; all other jobs
+	 * Which jobs -o cancel allows this mount to end. OWN: jobs that were submitted through this
+	 * state directory. MINE: other jobs of this user. OTHERS: all other jobs.
 	 */
 	bool may_end_own, may_end_mine, may_end_others;
 	bool read_only;	  /* true if the whole mount is read-only */

@@ -49,8 +49,9 @@ struct node_class {
 	size_t size;
 
 	/*
-	 * The value of node.live in new nodes. If true, the kernel doesn't cache the name either,
-	 * because the name may refer to another node at any time.
+	 * The value of node.live in new nodes: true if the kernel must not cache the attributes. If
+	 * true, the kernel does not cache the name, either, because the name may refer to another
+	 * node at any time.
 	 */
 	bool live;
 	/*
@@ -171,8 +172,8 @@ void node_set_times(struct stat *st, int64_t mtime, int64_t ctime);
 int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 /*
  * Like node_entry, for a directory listing. Omit the attributes of a costly node. Let the kernel
- * cache the attributes of a directory even if the node is live, but not if its class is live: a
- * process that lists usually needs the attributes next.
+ * cache the attributes of a directory even if the node is live, because a process that lists
+ * usually needs them next. But don't let it if the class of the directory is live.
  */
 int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 

@@ -44,7 +44,8 @@ uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsign
 /*
  * Park REQ while its handler waits for a disk, with a deadline of 10 s. The handler still owns REQ,
  * so park writes its own reply, to request number UNIQUE, directly to the FUSE device FD. The
- * handler answers REQ even if park_claim returns NULL; that fails with -ENOENT. FUSE thread.
+ * handler answers REQ even if park_claim returns NULL; the kernel rejects this second answer with
+ * -ENOENT. FUSE thread.
  */
 uint64_t park_hold(struct park *park, fuse_req_t req, int fd, uint64_t unique);
 /*

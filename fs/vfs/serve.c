@@ -46,7 +46,10 @@ struct serve {
 	struct fs *fs;
 	struct fuse_session *se;
 	int err; /* the error that ended the session, or 0 */
-	/* the session lock; not a struct lock, because its holder replies and renders */
+	/*
+	 * The session lock. Not a struct lock, because a thread that has a struct lock must not
+	 * reply or render.
+	 */
 	pthread_mutex_t session;
 	struct lock lock;
 	pthread_cond_t ended;

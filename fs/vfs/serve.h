@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The threads that serve a session, usually only one. "The FUSE thread" is the thread that holds the session lock.
- * Only this thread may handle a request and use what belongs to the FUSE thread. A handler releases
- * the lock while it waits for a disk, or makes a text of unbounded length:
+ * The threads that serve a session, usually only one. "The FUSE thread" is the thread that holds
+ * the session lock. Only this thread may handle a request and use what belongs to the FUSE thread.
+ * A handler releases the lock while it waits for a disk, or makes a text of unbounded length:
  *
  *	err = serve_disk_begin(fs);
  *	if (!err) {
