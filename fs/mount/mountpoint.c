@@ -273,9 +273,9 @@ int mountpoint_detach(const char *path)
 	return r > 0 ? -EPERM : r;
 }
 
-/* True if no process serves PATH. AT_STATX_FORCE_SYNC prevents an answer from the cache. */
-static bool is_dead(const char *path)
+bool mountpoint_is_dead(const char *path)
 {
+	/* AT_STATX_FORCE_SYNC prevents an answer from the cache. */
 	struct statx st;
 
 	return statx(AT_FDCWD, path, AT_STATX_FORCE_SYNC, STATX_TYPE, &st) < 0 &&
@@ -289,7 +289,7 @@ static bool is_dead(const char *path)
 static int replace_dead(const char *path, char **ret_text)
 {
 	for (int i = 0; i < MAX_DEAD && is_kxfs(path); i++) {
-		if (!is_dead(path))
+		if (!mountpoint_is_dead(path))
 			return refuse(-EBUSY, ret_text,
 				      "%s: a kxfs is mounted here already: use it, or unmount "
 				      "it with fusermount3 -u %s",
@@ -300,7 +300,7 @@ static int replace_dead(const char *path, char **ret_text)
 				      "kxfs can't unmount it: as root, run umount -l %s",
 				      path, path);
 	}
-	if (is_dead(path))
+	if (mountpoint_is_dead(path))
 		return refuse(-errno, ret_text,
 			      "%s: a file system whose process no longer runs is mounted here: as "
 			      "root, run umount -l %s",

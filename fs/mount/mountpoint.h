@@ -36,13 +36,19 @@ int mountpoint_resolve(const char *name, char **ret_path, char **ret_text);
  */
 int mountpoint_prepare(const char *path, int *ret_lock, char **ret_text);
 
+/* True if no process serves the file system at PATH. */
+bool mountpoint_is_dead(const char *path);
+
 /* Unmount PATH, even if it is in use. This waits at most 10 s. */
 int mountpoint_detach(const char *path);
 
 /* --- mountinfo --- */
 
 struct mountinfo {
-	/* the kernel's number, which may be reused; unique only together with the device */
+	/*
+	 * The kernel's number, and the device of the file system. After an unmount, the kernel may
+	 * give both to the next mount.
+	 */
 	int id;
 	unsigned major, minor;
 	char *path;
@@ -60,8 +66,8 @@ bool mountinfo_process_lacks(int pid, const char *path);
 
 /*
  * Set *RET to the current data of the mount M. Its path may have changed, because a parent
- * directory was renamed. Return 0, -ENOENT if M is not mounted, or another negative errno if kxfs
- * can't read the list of mounts. The caller clears *RET.
+ * directory was renamed. If M was unmounted, *RET may be a new mount. Return 0, -ENOENT if M is not
+ * mounted, or another negative errno if kxfs can't read the list of mounts. The caller clears *RET.
  */
 int mountinfo_now(const struct mountinfo *m, struct mountinfo *ret);
 

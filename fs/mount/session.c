@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -185,9 +186,18 @@ int session_serve(struct session *s)
 	return serve_run(s->fs->serve, s->fuse);
 }
 
+/* True until our mount is unmounted everywhere, or an administrator has aborted its connection. */
+static bool is_connected(const struct session *s)
+{
+	struct pollfd p = {.fd = fuse_session_fd(s->fuse)};
+
+	return poll(&p, 1, 0) >= 0 && !(p.revents & POLLERR);
+}
+
 /*
  * Unmount our file system from its present path. If a different file system is mounted over it,
- * leave that alone.
+ * leave that alone. After an unmount, another mount may have the numbers of ours, but then it is
+ * alive.
  */
 static void detach(const struct session *s)
 {
@@ -195,6 +205,8 @@ static void detach(const struct session *s)
 
 	if (mountinfo_now(&s->mount, &now) < 0 || mountinfo_of(now.path, &top) < 0 ||
 	    top.major != now.major || top.minor != now.minor)
+		return;
+	if (!is_connected(s) && !mountpoint_is_dead(now.path))
 		return;
 	if (mountpoint_detach(now.path) == 0) {
 		/* This may have removed a bind mount on top of ours, so check if ours is gone. */

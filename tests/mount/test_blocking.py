@@ -671,7 +671,7 @@ def test_the_clock_of_the_disk_decides_nothing(slow, hours):
             st = path.stat()
             os.utime(path, ns=(st.st_atime_ns, st.st_mtime_ns + hours * 3600 * 10**9))
     kx.start()
-    assert kx.job_of("x.yaml").state() == "RUNNING"
+    harness.wait_for(lambda: kx.job_of("x.yaml").state() == "RUNNING", what="the state of the program's helper")
     assert "x.yaml.error" not in kx.ls("submit")
     assert (kx.work / "runs").read_text() == "run\n"
 

@@ -2,6 +2,7 @@
 """The daemon starts, ends and restarts; the units of systemd."""
 
 import contextlib
+import ctypes
 import os
 import pathlib
 import pwd
@@ -393,6 +394,39 @@ def test_leaves_a_newer_mount_alone(make_kx):
     assert not alive(pid)
     assert is_mounted(new.mnt) and new.submit(app("true")).finish()
     new.end()
+
+
+def numbers(path):
+    """Return the kernel's number of the mount at PATH, and its device."""
+    for line in pathlib.Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines():
+        fields = line.split()
+        if fields[4] == str(path):
+            return fields[0], fields[2]
+    raise AssertionError(f"{path} is not mounted")
+
+
+def test_leaves_a_mount_with_its_numbers_alone(make_kx):
+    """The kernel gives the numbers of a removed mount to the next mount. The kxfs of the removed mount does not unmount
+    the new one. Other tests may take the numbers, so this needs several tries."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    old, new = make_kx(start=False), make_kx(start=False)
+    for _ in range(50):
+        old.start()
+        before = numbers(old.mnt)
+        os.kill(old.pid, signal.SIGSTOP)
+        try:
+            assert libc.umount2(os.fsencode(old.mnt), 2) == 0, os.strerror(ctypes.get_errno())
+            new.start()
+            same = numbers(new.mnt) == before
+        finally:
+            os.kill(old.pid, signal.SIGCONT)
+        proc, old.proc = old.proc, None
+        assert proc.wait(timeout=60) == 0
+        assert is_mounted(new.mnt) and new.submit(app("true")).finish()
+        assert new.end() == 0
+        if same:
+            return
+    raise AssertionError("the kernel did not reuse the numbers")
 
 
 def test_mount_point_that_was_moved(make_kx):

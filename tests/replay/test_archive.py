@@ -96,7 +96,8 @@ class Archive:
         return sorted(path.name for path in self.top.glob("????-??-??/[!.]*"))
 
     def temporary(self):
-        return [path.name for path in self.dir.rglob(".*") if path.name != ".kxfs-archive"]
+        return [name for _, names, files in os.walk(self.dir) for name in names + files
+                if name.startswith(".") and name != ".kxfs-archive"]
 
 
 def print_and_end(server, volcano, job, text, **how):
