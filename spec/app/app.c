@@ -273,19 +273,13 @@ static void read_resource(struct app_reader *r, const struct app_path *path,
 			node->text);
 }
 
-static void read_mount(struct app_reader *r, const struct app_path *path,
-		       const struct spec_yaml *node, struct spec_role *role)
-{
-	spec_mount_parse(node, path, r->rules->home, &role->mounts, &role->n_mounts, r->e);
-}
-
 static void read_mounts(struct app_reader *r, const struct app_path *path,
 			const struct spec_yaml *node, void *member)
 {
 	struct spec_role *role = member;
 
 	if (node->type == SPEC_YAML_SCALAR) {
-		read_mount(r, path, node, role);
+		app_read_mount(r, path, node, role);
 		return;
 	}
 	if (!app_is(r, path, node, SPEC_YAML_LIST, "begin each mount with \"- \""))
@@ -293,7 +287,7 @@ static void read_mounts(struct app_reader *r, const struct app_path *path,
 	for (size_t i = 0; i < node->n; i++) {
 		struct app_path at = {.up = path, .index = i};
 
-		read_mount(r, &at, node->v[i], role);
+		app_read_mount(r, &at, node->v[i], role);
 	}
 }
 

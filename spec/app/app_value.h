@@ -84,9 +84,9 @@ void *app_add(void *v, size_t *n, size_t size);
 
 void spec_mount_clear(struct spec_mount *m);
 
-/* Append the mounts in NODE, a map or a string, to the array *V of *N mounts. Add errors to E. */
-void spec_mount_parse(const struct spec_yaml *node, const struct app_path *path, const char *home,
-		      struct spec_mount **v, size_t *n, struct spec_errors *e);
+/* Append the mounts in NODE, a map or a string, to ROLE. After an error, a mount is incomplete. */
+void app_read_mount(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
+		    struct spec_role *role);
 
 /* --- named_resource.c --- */
 

@@ -32,16 +32,35 @@ bool spec_hold_moment(const char *text, int64_t now, int64_t (*local)(int64_t), 
 		if (!*text || spec_time_parse(whole, strlen(whole), ret) != strlen(whole))
 			continue;
 		*ret = min_of(max_of(*ret, DAY), INT64_MAX - DAY);
-		if (i > 0)
+		if (i > 0 && local)
 			*ret = local(*ret);
 		return true;
 	}
 	return false;
 }
 
-static int64_t same_moment(int64_t time)
+struct spec_held_after *spec_held_add(struct spec_held *h)
 {
-	return time;
+	struct spec_held_after *a;
+
+	h->after = mem_more(h->after, h->n_after, sizeof(*h->after));
+	a = &h->after[h->n_after++];
+	*a = (struct spec_held_after){0};
+	a->id = a->uid = a->submission = a->end = spec_empty();
+	return a;
+}
+
+void spec_held_free(struct spec_held *h)
+{
+	if (!h)
+		return;
+	for (size_t i = 0; i < h->n_after; i++) {
+		struct spec_held_after *a = &h->after[i];
+
+		spec_unset(&a->id, &a->uid, &a->submission, &a->end);
+	}
+	free(h->after);
+	free(h);
 }
 
 static int wrong(const struct spec_value *value, struct spec_errors *e, const char *text)
@@ -56,30 +75,11 @@ static bool is_text(const struct spec_value *value)
 	return value->type == SPEC_VALUE_STRING && *value->text && strlen(value->text) == value->n;
 }
 
-static void read_flag(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e)
-{
-	if (value->type != SPEC_VALUE_BOOL)
-		wrong(value, e, "must be true or false");
-	else
-		h->hold = *value->text == 't';
-}
-
-static void read_begin(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e)
-{
-	int64_t moment;
-
-	if (!is_text(value) || !spec_hold_moment(value->text, 0, same_moment, &moment))
-		wrong(value, e,
-		      "must be a time, like 2026-12-01T08:00 (local time, unless an offset or "
-		      "Z follows), or a delay, like +90s, +30m, +2h or +1d");
-	else
-		text_set(&h->begin, "%s", value->text);
-}
-
-static int add_after(struct spec_hold *h, const struct spec_value *value,
+static int add_after(struct spec_held *h, const struct spec_value *value,
 		     const struct spec_value *item, struct spec_errors *e)
 {
 	const char *colon = is_text(item) ? strchr(item->text, ':') : NULL;
+	struct spec_held_after *a;
 	int how = -1;
 
 	for (int i = 0; colon && after_names[i]; i++)
@@ -94,13 +94,13 @@ static int add_after(struct spec_hold *h, const struct spec_value *value,
 			     "launched the job");
 	if (h->n_after == SPEC_MAX_AFTER)
 		return wrong(value, e, "has more than 100 jobs");
-	h->after = mem_grow(h->after, h->n_after + 1, sizeof(*h->after));
-	h->after[h->n_after++] =
-		(struct spec_hold_after){.how = (enum spec_after)how, .name = text_copy(colon + 1)};
+	a = spec_held_add(h);
+	a->how = (unsigned)how;
+	spec_set(&a->id, colon + 1);
 	return 0;
 }
 
-static void read_after(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e)
+static void read_after(struct spec_held *h, const struct spec_value *value, struct spec_errors *e)
 {
 	int ret = 0;
 
@@ -111,47 +111,35 @@ static void read_after(struct spec_hold *h, const struct spec_value *value, stru
 			ret = add_after(h, value, &value->items[i], e);
 }
 
-static const struct {
-	const char *name;
-	void (*take)(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e);
-} members[] = {
-	{"hold", read_flag},
-	{"begin", read_begin},
-	{"after", read_after},
-};
+static const char *const names[] = {"hold", "begin", "after", NULL};
 
-_Static_assert(array_size(members) == SPEC_N_HOLDS, "count all members");
+_Static_assert(array_size(names) == SPEC_N_HOLDS + 1, "count all names");
 
 const char *spec_hold_name(size_t i)
 {
-	return members[i].name;
+	return names[i];
 }
 
 bool spec_hold_is(const char *name)
 {
-	for (size_t i = 0; i < array_size(members); i++)
-		if (streq(members[i].name, name))
-			return true;
-	return false;
+	return streq_any(name, names);
 }
 
-void spec_hold_read(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e)
+void spec_hold_read(struct spec_held *h, const struct spec_value *value, int64_t now,
+		    int64_t (*local)(int64_t), struct spec_errors *e)
 {
-	for (size_t i = 0; i < array_size(members); i++)
-		if (streq(members[i].name, value->key) && value->type != SPEC_VALUE_NULL)
-			members[i].take(h, value, e);
-}
-
-bool spec_hold_is_empty(const struct spec_hold *h)
-{
-	return !h->hold && !h->begin && !h->n_after;
-}
-
-void spec_hold_clear(struct spec_hold *h)
-{
-	for (size_t i = 0; i < h->n_after; i++)
-		free(h->after[i].name);
-	free(h->after);
-	free(h->begin);
-	*h = (struct spec_hold){0};
+	if (value->type == SPEC_VALUE_NULL)
+		return;
+	if (streq(value->key, "hold")) {
+		if (value->type != SPEC_VALUE_BOOL)
+			wrong(value, e, "must be true or false");
+		h->hold = *value->text == 't';
+	} else if (streq(value->key, "begin")) {
+		if (!is_text(value) || !spec_hold_moment(value->text, now, local, &h->begin))
+			wrong(value, e,
+			      "must be a time, like 2026-12-01T08:00 (local time, unless an "
+			      "offset or Z follows), or a delay, like +90s, +30m, +2h or +1d");
+	} else if (streq(value->key, "after")) {
+		read_after(h, value, e);
+	}
 }

@@ -278,7 +278,7 @@ void spec_options_merge(struct spec_options *o, const char *json, const char *na
 {
 	cleanup_free struct spec_value *args = NULL;
 	/* Read the conditions only to find errors. spec_held_read reads them again. */
-	struct spec_hold hold cleanup(spec_hold_clear) = {0};
+	cleanup(spec_held_freep) struct spec_held *held = new0(struct spec_held);
 
 	if (json)
 		(void)spec_value_parse(json, strlen(json), &args);
@@ -288,7 +288,7 @@ void spec_options_merge(struct spec_options *o, const char *json, const char *na
 		if (streq(value->key, "namespace"))
 			check_namespace(value, namespace, e);
 		else if (spec_hold_is(value->key))
-			spec_hold_read(&hold, value, e);
+			spec_hold_read(held, value, 0, NULL, e);
 		else
 			merge_one(o, value, e);
 	}

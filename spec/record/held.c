@@ -29,34 +29,9 @@ static const struct spec_field after_fields[] = {
 	{0},
 };
 
-static struct spec_held *held_new(size_t n_after)
-{
-	struct spec_held *h = new0(struct spec_held);
-
-	h->after = new0_n(struct spec_held_after, n_after);
-	h->n_after = n_after;
-	for (size_t i = 0; i < n_after; i++) {
-		struct spec_held_after *a = &h->after[i];
-
-		a->id = a->uid = a->submission = a->end = spec_empty();
-	}
-	return h;
-}
-
-void spec_held_free(struct spec_held *h)
-{
-	if (!h)
-		return;
-	for (size_t i = 0; i < h->n_after; i++) {
-		spec_fields_unset(after_fields, &h->after[i]);
-		spec_unset(&h->after[i].end);
-	}
-	free(h->after);
-	free(h);
-}
-
 /* Set *RET to the conditions in ROOT. Return false if there are none, or if one is invalid. */
-static bool find_conditions(const struct spec_yaml *root, struct spec_hold *ret)
+static bool find_conditions(const struct spec_yaml *root, const struct spec_held_place *place,
+			    struct spec_held *ret)
 {
 	const struct spec_yaml *args =
 		root->type == SPEC_YAML_MAP ? spec_yaml_get(root, "scheduler_args") : NULL;
@@ -72,8 +47,8 @@ static bool find_conditions(const struct spec_yaml *root, struct spec_hold *ret)
 	if (spec_value_parse(json, strlen(json), &map) < 0)
 		return false;
 	for (size_t i = 0; i < map->n; i++)
-		spec_hold_read(ret, &map->items[i], &e);
-	return !e.err && !spec_hold_is_empty(ret);
+		spec_hold_read(ret, &map->items[i], place->now, place->local, &e);
+	return !e.err && (ret->hold || ret->begin || ret->n_after);
 }
 
 int spec_held_read(const char *text, size_t len, const struct spec_held_place *place,
@@ -81,25 +56,19 @@ int spec_held_read(const char *text, size_t len, const struct spec_held_place *p
 {
 	cleanup(spec_errors_clear) struct spec_errors other = SPEC_ERRORS_INIT;
 	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
-	cleanup(spec_held_freep) struct spec_held *h = NULL;
-	struct spec_hold hold cleanup(spec_hold_clear) = {0};
+	cleanup(spec_held_freep) struct spec_held *h = new0(struct spec_held);
 
 	*ret = NULL;
-	if (spec_app_parse(text, len, &root, &other) < 0 || !find_conditions(root, &hold))
+	if (spec_app_parse(text, len, &root, &other) < 0 || !find_conditions(root, place, h))
 		return 0;
-	h = held_new(hold.n_after);
-	h->hold = hold.hold;
-	if (hold.begin)
-		spec_hold_moment(hold.begin, place->now, place->local, &h->begin);
 	for (size_t i = 0; i < h->n_after; i++) {
-		struct spec_held_after *a = &h->after[i];
+		cleanup_free char *name = text_copy(h->after[i].id);
 
-		a->how = hold.after[i].how;
-		if (!place->find(place->data, hold.after[i].name, a))
+		if (!place->find(place->data, name, &h->after[i]))
 			spec_errors_add(e, -EINVAL, 0, 0, "scheduler_args.after",
 					"%s is neither a job in jobs/ or history/, nor a file "
 					"in submit/ that launched a job",
-					hold.after[i].name);
+					name);
 	}
 	spec_errors_locate(e, spec_yaml_find, root);
 	if (!e->err)
@@ -123,7 +92,7 @@ char *spec_held_part(const struct spec_held *h)
 
 int spec_held_parse(const char *part, struct spec_held **ret)
 {
-	cleanup(spec_held_freep) struct spec_held *h = NULL;
+	cleanup(spec_held_freep) struct spec_held *h = new0(struct spec_held);
 	cleanup_free struct spec_value *root = NULL;
 	const struct spec_value *list;
 	int err = part ? spec_value_parse(part, strlen(part), &root) : 0;
@@ -133,11 +102,10 @@ int spec_held_parse(const char *part, struct spec_held **ret)
 	list = spec_read_list(root, "after");
 	if (spec_read_count(list) > SPEC_MAX_AFTER)
 		return -EINVAL;
-	h = held_new(spec_read_count(list));
 	if (part)
 		err = spec_fields_read(root, fields, h);
-	for (size_t i = 0; i < h->n_after && !err; i++)
-		err = spec_fields_read(spec_read_at(list, i), after_fields, &h->after[i]);
+	for (size_t i = 0; i < spec_read_count(list) && !err; i++)
+		err = spec_fields_read(spec_read_at(list, i), after_fields, spec_held_add(h));
 	if (!err)
 		*ret = take_ptr(h);
 	return err;

@@ -10,30 +10,6 @@
 #include "spec/job/job.h"
 #include "spec/record/head.h"
 
-enum spec_wait { SPEC_WAIT_OPEN, SPEC_WAIT_MET, SPEC_WAIT_NEVER };
-
-/*
- * A job to wait for, identified by its uid or its submission, whichever is known. The submission is
- * "" if the job was not submitted through this state directory. Plain data.
- */
-struct spec_held_after {
-	unsigned how; /* enum spec_after */
-	char *id, *uid, *submission;
-	unsigned wait; /* enum spec_wait */
-	char *end;     /* if WAIT is NEVER: how the job ended, such as "failed" */
-};
-
-/* Plain data. */
-struct spec_held {
-	bool hold;
-	int64_t begin; /* earliest time of the launch, in ns; 0 for any time */
-	struct spec_held_after *after;
-	size_t n_after;
-};
-
-void spec_held_free(struct spec_held *h);
-define_cleanup(spec_held_freep, struct spec_held *, spec_held_free)
-
 /* The input of spec_held_read besides the document. */
 struct spec_held_place {
 	int64_t now;

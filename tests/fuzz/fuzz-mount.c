@@ -9,18 +9,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void parse(const struct spec_yaml *node, const char *home)
 {
 	const struct app_path place = {.key = "mounts"};
+	const struct spec_app_rules rules = {.home = home};
 	struct spec_errors e = SPEC_ERRORS_INIT;
-	struct spec_mount *v = NULL;
-	size_t n = 0;
+	struct app_reader r = {.rules = &rules, .e = &e};
+	struct spec_role role = {0};
 
-	spec_mount_parse(node, &place, home, &v, &n, &e);
-	assert((e.err == 0) == (e.n == 0) && (e.err == 0) == (n > 0));
-	for (size_t i = 0; i < n; i++) {
-		assert(v[i].src && *v[i].src && v[i].dst && *v[i].dst);
-		assert((v[i].type == SPEC_MOUNT_DEVICE) == (v[i].permissions != NULL));
-		spec_mount_clear(&v[i]);
+	app_read_mount(&r, &place, node, &role);
+	assert((e.err == 0) == (e.n == 0) && (e.n > 0 || role.n_mounts > 0));
+	for (size_t i = 0; i < role.n_mounts; i++) {
+		struct spec_mount *m = &role.mounts[i];
+
+		assert(e.err || (m->src && *m->src && m->dst && *m->dst));
+		assert((m->type == SPEC_MOUNT_DEVICE) == (m->permissions != NULL) || e.err);
+		spec_mount_clear(m);
 	}
-	free(v);
+	free(role.mounts);
 	spec_errors_clear(&e);
 }
 

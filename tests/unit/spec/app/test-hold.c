@@ -69,17 +69,16 @@ static void test_moments(void **state)
  * Parse the JSON of scheduler_args. If SAID is not NULL, assert that there is an error that
  * contains SAID.
  */
-static struct spec_hold held_by(const char *json, const char *said)
+static struct spec_held *held_by(const char *json, const char *said)
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	cleanup_free struct spec_value *map = NULL;
 	cleanup_free char *text = NULL;
-	struct spec_hold h = {0};
+	struct spec_held *h = new0(struct spec_held);
 
 	assert_int_equal(spec_value_parse(json, strlen(json), &map), 0);
 	for (size_t i = 0; i < map->n; i++)
-		if (spec_hold_is(map->items[i].key))
-			spec_hold_read(&h, &map->items[i], &e);
+		spec_hold_read(h, &map->items[i], NOW, local, &e);
 	text = spec_errors_text(&e, "a.yaml");
 	if (!said)
 		assert_int_equal(e.err, 0);
@@ -90,25 +89,27 @@ static struct spec_hold held_by(const char *json, const char *said)
 
 static void test_members(void **state)
 {
-	struct spec_hold h = held_by("{\"hold\":true,\"begin\":\"+2h\",\"queue\":"
-				     "\"q\",\"after\":[\"ok:a\",\"any:b-1\",\"failed:c.yaml\"]}",
-				     NULL);
+	struct spec_held *h = held_by("{\"hold\":true,\"begin\":\"+2h\",\"queue\":"
+				      "\"q\",\"after\":[\"ok:a\",\"any:b-1\",\"failed:c.yaml\"]}",
+				      NULL);
 
-	assert_true(h.hold);
-	assert_string_equal(h.begin, "+2h");
-	assert_int_equal(h.n_after, 3);
-	assert_int_equal(h.after[0].how, SPEC_AFTER_OK);
-	assert_string_equal(h.after[1].name, "b-1");
-	assert_int_equal(h.after[2].how, SPEC_AFTER_FAILED);
-	assert_string_equal(h.after[2].name, "c.yaml");
-	assert_false(spec_hold_is_empty(&h));
-	spec_hold_clear(&h);
+	assert_true(h->hold);
+	assert_true(h->begin == NOW + 2 * HOUR);
+	assert_int_equal(h->n_after, 3);
+	assert_int_equal(h->after[0].how, SPEC_AFTER_OK);
+	assert_string_equal(h->after[1].id, "b-1");
+	assert_int_equal(h->after[2].how, SPEC_AFTER_FAILED);
+	assert_string_equal(h->after[2].id, "c.yaml");
+	spec_held_free(h);
 	h = held_by("{\"after\":\"ok:a\"}", NULL);
-	assert_int_equal(h.n_after, 1);
-	spec_hold_clear(&h);
+	assert_int_equal(h->n_after, 1);
+	spec_held_free(h);
 	/* These members do not hold a job. */
 	h = held_by("{\"hold\":false,\"begin\":null,\"after\":[],\"queue\":\"q\"}", NULL);
-	assert_true(spec_hold_is_empty(&h));
+	assert_true(!h->hold && !h->begin && !h->n_after);
+	spec_held_free(h);
+	assert_true(spec_hold_is("begin"));
+	assert_false(spec_hold_is("queue"));
 }
 
 static void test_wrong(void **state)
@@ -133,12 +134,12 @@ static void test_wrong(void **state)
 	FILE *out;
 
 	for (size_t i = 0; i < array_size(rows); i++) {
-		struct spec_hold h = held_by(rows[i][0], rows[i][1]);
+		struct spec_held *h = held_by(rows[i][0], rows[i][1]);
 
-		spec_hold_clear(&h);
+		spec_held_free(h);
 	}
 	for (int n = SPEC_MAX_AFTER; n <= SPEC_MAX_AFTER + 1; n++) {
-		struct spec_hold h;
+		struct spec_held *h;
 
 		out = text_stream(&many, &len);
 		for (int i = 0; i < n; i++)
@@ -146,8 +147,8 @@ static void test_wrong(void **state)
 		fputs("]}", out);
 		text_stream_close(out);
 		h = held_by(many, n > SPEC_MAX_AFTER ? "has more than 100 jobs" : NULL);
-		assert_int_equal(h.n_after, SPEC_MAX_AFTER);
-		spec_hold_clear(&h);
+		assert_int_equal(h->n_after, SPEC_MAX_AFTER);
+		spec_held_free(h);
 		free(many);
 	}
 }
