@@ -413,6 +413,7 @@ struct upload_look upload_look(struct upload *u, const struct upload_writer *w)
 	const struct upload_writer *o;
 	const struct content *c;
 	struct upload_look ret;
+	char last;
 
 	lock_scope(u->all->lock);
 	c = content_of(u, w);
@@ -430,7 +431,8 @@ struct upload_look upload_look(struct upload *u, const struct upload_writer *w)
 		ret.is_busy |= o->dirty && !o->lost;
 	if (!w)
 		return ret;
-	ret.is_whole = c->size > 0 && c->bytes && memchr("\n}]", c->bytes[c->size - 1], 3);
+	last = c->size > 0 && c->bytes ? c->bytes[c->size - 1] : '\0';
+	ret.is_whole = last && strchr("\n}]", last);
 	ret.is_dirty = w->dirty && !w->lost;
 	ret.is_lost = w->dirty && w->lost;
 	ret.may_write = !w->lost && (w->unseen || !(w->spent || w->launch));

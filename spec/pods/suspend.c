@@ -69,23 +69,23 @@ static int check(const struct spec_control_job *job, enum spec_action action, co
 	const struct spec_job_view *view = job->view;
 
 	*ret_why = NULL;
-	if (view->meta.deleted)
-		*ret_why = "the job is being deleted";
-	else if (view->owned)
-		*ret_why = "only the job's owner can suspend and resume it: see "
-			   "ownerReferences in manifest.yaml";
-	else if (action == SPEC_TERMINATE && *view->phase && !view->suspends && !view->over)
+	if (view->meta.deleted || view->owned) {
+		*ret_why = view->meta.deleted
+				   ? "the job is being deleted"
+				   : "only the job's owner can suspend and resume it: see "
+				     "ownerReferences in manifest.yaml";
+		return -EINVAL;
+	}
+	if (action == SPEC_TERMINATE && *view->phase && !view->suspends && !view->over)
 		return 0;
-	else if (is_out_for_good(job))
+	if (is_out_for_good(job))
 		*ret_why = "Kueue evicted the job permanently, and would do so again: to run it "
 			   "again, copy its manifest.yaml into submit/";
-	else if (view->over)
-		return -EINVAL;
-	else if (action == SPEC_TERMINATE && view->suspends)
+	else if (!view->over && action == SPEC_TERMINATE && view->suspends)
 		*ret_why = "the job is suspended; to end the job, remove its directory";
-	else if (action == SPEC_TERMINATE)
+	if (*ret_why || view->over || action == SPEC_TERMINATE)
 		return -EINVAL;
-	else if (is_label && !in_queue(job))
+	if (is_label && !in_queue(job))
 		*ret_why = "the job is not in a Kueue queue";
 	else if (in_queue(job) && !workload && job->kueue->known)
 		*ret_why = "the job is in a Kueue queue, but Kueue has not created a Workload "

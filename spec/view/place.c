@@ -40,7 +40,8 @@ static const struct spec_task_view *task_of(const struct spec_job_view *view,
 
 	if (!*pod->task)
 		return view->n_tasks == 1 ? &view->tasks[0] : NULL;
-	found = bsearch(&key, view->by_name, view->n_tasks, sizeof(key), roles_by_name);
+	found = bsearch(&key, view->by_name, view->n_tasks, sizeof(const struct spec_task_view *),
+			roles_by_name);
 	return found ? *found : NULL;
 }
 
