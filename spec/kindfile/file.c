@@ -16,8 +16,8 @@
 #define MAX_ROWS  64 /* items in a list */
 #define MAX_PARTS 4
 /*
- * The longest name that may be ignored, in bytes. The splitter (spec/api/split.h) can't drop
- * members with longer names.
+ * The longest member name, in bytes, that "ignore" may list. The splitter (spec/api/split.h) can't
+ * drop members with longer names.
  */
 #define MAX_IGNORED 31
 #define SPEC	    ".spec."
@@ -40,8 +40,8 @@ enum rule {
 };
 
 /*
- * A position in the kind file F. NODE is the value of a key, KEY the key's row in its table, and
- * WORD the key as written. PATH is for errors.
+ * The position of a key in the kind file F. NODE is the key's value, KEY is its row in the table of
+ * keys, and WORD is the key as written. Errors show PATH.
  */
 struct kindfile_place {
 	struct spec_errors *e;
@@ -53,8 +53,8 @@ struct kindfile_place {
 };
 
 /*
- * A key that a map may have. The last row of a table has no NAME. Its SET reads all keys that have
- * no row of their own. If SET is NULL, such a key is an error.
+ * A row of a table: a key that a map may have. The last row has no NAME. It is for all keys without
+ * a row of their own: its SET reads them. If its SET is NULL, such a key is an error.
  */
 struct kindfile_key {
 	const char *name;
@@ -157,7 +157,10 @@ static void set_map(const struct kindfile_place *p, void *structure)
 #define LETTER LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGIT  "0123456789"
 
-/* The texts that a rule allows: FIRST byte, all BYTES, and MAX length. */
+/*
+ * For each rule: the bytes allowed at the beginning of a text (FIRST) and anywhere in it (BYTES),
+ * and the MAX length.
+ */
 static const struct {
 	const char *first, *bytes;
 	size_t max;
@@ -366,7 +369,7 @@ static const struct kindfile_key ctl_keys[] = {
 
 /* --- the object and its parts --- */
 
-/* Parts may be in the core group, whose API has no slash. */
+/* An API is GROUP/VERSION. Only a part may be in the core group, whose API is "v1". */
 static void set_api(const struct kindfile_place *p, void *field)
 {
 	const char *api = text_at(p), *slash = api ? strchr(api, '/') : NULL;
@@ -487,8 +490,8 @@ static const struct spec_template *make_templates(struct spec_kind_file *f)
 }
 
 /*
- * Return the member at the path V, for a list of members that a copy of an object omits. If VALUE
- * is not NULL, a copy omits the member only if it has this value.
+ * Return an element for a list of members that a copy of an object omits: the member at the path V.
+ * If VALUE is not NULL, a copy omits the member only if it has this value.
  */
 static struct spec_member member_of(struct spec_kind_file *f, const struct value *v,
 				    const char *value)

@@ -31,10 +31,13 @@ struct kind_tests {
 	const struct kind_test *first;
 };
 
-/* A row of "roles": makes one role from each item of a list or map, or from the object itself. */
+/*
+ * A row of "roles". It makes a role from each item of the list or map EACH. If EACH is not set, it
+ * makes one role from the whole object.
+ */
 struct kind_role {
 	struct kind_tests tests;
-	struct value each; /* a list or map; if TEXT is NULL, the role is the object */
+	struct value each;
 	struct values name, replicas, times, copies;
 	struct value template;
 	bool grows; /* as in spec_task_view */
@@ -72,14 +75,14 @@ struct kind_state {
 	struct kind_tests tests;
 	const struct kind_word *is;
 	/*
-	 * The phase that users see. If NULL, it is the condition or the phase that the row tests.
-	 * If the row tests neither, it is SHOWN of IS.
+	 * The phase that users see. If NULL, they see the condition or the phase that the row
+	 * tests. If the row tests neither, they see the default, IS->shown.
 	 */
 	const char *shown;
 	bool firm; /* as in spec_job_view */
 	/*
-	 * The job's reason and message explain more than its pods if the reason is one of these
-	 * texts, or if the message contains one of them that has a blank.
+	 * Texts which show that the job's reason and message explain more than its pods. A single
+	 * word must be the whole reason. A text with a blank must occur in the message.
 	 */
 	struct texts exact;
 };
@@ -88,8 +91,8 @@ struct kind_state {
 struct kind_part {
 	struct spec_part part;
 	/*
-	 * The values in a pod that have the uid of the part's owner. If OWNER_UID and NAMED are
-	 * set, pods have all that kxfs needs, so the mount does not watch the part.
+	 * Where a pod has the uid of the part's owner. If OWNER_UID and NAMED are both set, kxfs
+	 * needs only the pods, so the mount does not watch the part.
 	 */
 	struct values owner_uid;
 	struct values named; /* values in a pod; joined by dashes, they are the part's name */
@@ -126,7 +129,7 @@ struct spec_kind_file {
 };
 
 /*
- * The initial READER of a spec_kind_file. Its functions compute the address of the spec_kind_file
- * from the address of READER.
+ * Each spec_kind_file gets a copy of this reader as its member READER. The functions compute the
+ * address of the spec_kind_file from the address of this member.
  */
 extern const struct spec_reader kind_file_reader;

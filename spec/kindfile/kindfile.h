@@ -12,9 +12,9 @@
 #define SPEC_MAX_KIND_FILE (64u << 10) /* bytes */
 
 /*
- * Read the kind file TEXT. BUILT has the C code of the kind, which makes objects from AppDefs.
- * BUILT is NULL if the kind has no C code. Return 0 and the kind. If there are errors, add them to
- * E and return their errno.
+ * Read the kind file TEXT. BUILT has the kind's C code, which makes objects from AppDefs. BUILT is
+ * NULL if the kind has no C code. Return 0 and the kind. If there are errors, add them to E and
+ * return their errno.
  */
 int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *built,
 			struct spec_kind **ret, struct spec_errors *e);

@@ -25,8 +25,8 @@ void arena_clear(struct arena *arena)
 #define NAME_BYTES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
 /*
- * Parse a step of a path at *P, and copy its key to *TO. Move both past it. Return NULL, or the
- * error (static).
+ * Parse the step of a path at *P, and copy its key to *TO. Advance *P past the step, and *TO past
+ * the copy. Return NULL, or the error (static).
  */
 static const char *parse_step(const char **p, char **to)
 {

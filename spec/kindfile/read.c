@@ -35,8 +35,8 @@ static bool has(const struct texts *texts, const char *text)
 }
 
 /*
- * True if ANY contains TEXT. Also true if ANY contains "*" and the value is not empty. THERE is
- * true if the value is not empty.
+ * True if ANY allows a value. TEXT is the value's text, and THERE is true if the value is not
+ * empty. In ANY, "*" allows all values that are not empty.
  */
 static bool is_any(const struct texts *any, const char *text, bool there)
 {
@@ -86,7 +86,10 @@ static const struct spec_value *item_of(const struct kind_role *role,
 	return spec_read_at(value_at(&role->each, object), i);
 }
 
-/* Name the task of copy I of N of the role NAME: NAME.I, or NAME if N is 1. */
+/*
+ * Store the name of a task in RET. The role NAME has N copies, and the task is for copy I. Its name
+ * is NAME.I, or NAME if there is only one copy.
+ */
 static void name_task(const struct spec_kind_file *f, const char *name, int i, int n, char *ret,
 		      size_t size)
 {
@@ -211,7 +214,10 @@ static bool is_exact(const struct kind_state *state, const struct spec_job_view 
 	for (size_t i = 0; i < state->exact.n; i++) {
 		const char *text = state->exact.v[i];
 
-		/* A message may quote the program's log, which may contain any reason. */
+		/*
+		 * Don't search the message for a single word: the message may quote the program's
+		 * log, where the word may have another meaning.
+		 */
 		if (strchr(text, ' ') ? strcasestr(v->message, text) != NULL
 				      : streq(v->reason, text))
 			return true;
@@ -234,7 +240,8 @@ static void explain_end(const struct kindfile_reading *r, const struct kind_stat
 			       READ_MAX_MESSAGE);
 	v->vague = !is_exact(state, v);
 	/*
-	 * A pod failure policy reacts to the end of a pod. This end explains more than the policy.
+	 * With this reason, a policy has ended the job because a pod failed. The pod explains more
+	 * than the policy.
 	 */
 	v->exact = !v->vague && !streq(v->reason, SPEC_REASON_FAILURE_POLICY);
 }
@@ -344,7 +351,10 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 
 /* --- pods --- */
 
-/* True if POD's controller has the name that the values NAMED of POD form, joined by dashes. */
+/*
+ * Determine the name of the part from POD: the values PART->named, joined by dashes. True if POD's
+ * controller has this name.
+ */
 static bool is_named(const struct kind_part *part, const struct spec_value *pod)
 {
 	cleanup_free char *name = text_copy("");

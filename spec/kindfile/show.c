@@ -21,7 +21,10 @@ static void shown_pods_clear(struct shown_pods *pods)
 	free(pods->v);
 }
 
-/* True if at most LINKS controllers, all in ITEMS, lead from the object UID to JOB, a uid. */
+/*
+ * True if the object UID belongs to the job with the uid JOB. Follow at most LINKS references from
+ * an object in ITEMS to its controller.
+ */
 static bool is_of_job(const struct spec_value *items, const char *uid, const char *job, int links)
 {
 	if (streq(uid, job))

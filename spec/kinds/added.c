@@ -29,18 +29,19 @@ enum where {
 	POD,	   /* a pod template of an admitted job */
 	SELECTED,  /* a batch Job with a generated selector */
 	COMPONENT, /* a component of an AppWrapper, if LIVE */
-	/* A volume of a Volcano job, if LIVE, whose claim Volcano has created. */
+	/* A volume of a Volcano job, if LIVE and if Volcano has created the volume's claim. */
 	VOLUME,
 };
 
 #define MAX_KEYS 10
 
 /*
- * Fields to remove. AT is the path of a map or a list. From a map, remove the members KEYS, if they
- * have the VALUE or if VALUE is NULL. From a list, remove the items called KEYS (is_called).
+ * Fields to remove. AT is the path of a map or a list. From a map, remove the members KEYS. If
+ * VALUE is not NULL, remove only those with this value. From a list, remove the items called KEYS
+ * (is_called).
  *
  * Comments name the functions that set the fields. Paths without pkg/ are in Kueue's
- * pkg/controller.
+ * pkg/controller, or in Volcano's pkg.
  */
 struct added {
 	enum where where;

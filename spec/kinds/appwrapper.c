@@ -64,7 +64,10 @@ static const char *phase_of(const struct spec_value *status)
 		       : phase;
 }
 
-/* Return when the phase began, else when the status last changed, or 0. */
+/*
+ * Return the time when the phase began, or 0 if unknown. If no condition is for the phase, return
+ * the time of the last change of any condition.
+ */
 static int64_t changed(const struct spec_value *status)
 {
 	const struct spec_value *quota = spec_view_condition(status, "QuotaReserved");
@@ -75,7 +78,8 @@ static int64_t changed(const struct spec_value *status)
 	if (quota && streq(spec_read_text(quota, "reason"), phase))
 		return spec_read_time(quota, "lastTransitionTime");
 	/*
-	 * These phases begin a minute after a pod failed. No condition has the time of the failure.
+	 * These phases begin a minute after a pod failed. No condition has the time of the failure,
+	 * so return 0.
 	 */
 	if ((streq(phase, "Failed") || streq(phase, "Resetting")) &&
 	    streq(spec_read_text(unhealthy, "reason"), "FoundFailedPods"))
@@ -83,7 +87,7 @@ static int64_t changed(const struct spec_value *status)
 	return spec_view_changed(status);
 }
 
-/* Return when the current attempt began; INT64_MAX between attempts. */
+/* Return the time when the current attempt began, or INT64_MAX between two attempts. */
 static int64_t began(const struct spec_value *status, const char *phase)
 {
 	const struct spec_value *deployed = spec_view_condition(status, "ResourcesDeployed");
@@ -147,7 +151,10 @@ static const struct spec_option options[] = {
 	{0},
 };
 
-/* Make a component from OBJECT. Old versions of the controller require a list of its pods. */
+/*
+ * Make a component from OBJECT. Old versions of the controller require that a component lists the
+ * pods of its object.
+ */
 static struct json_object *make_component(struct json_object *object)
 {
 	struct json_object *component = spec_tree_map(), *sets = spec_tree_list(1);

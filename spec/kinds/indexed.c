@@ -141,8 +141,8 @@ static struct json_object *make_object(struct spec_pods *p)
 	int64_t least = INT32_MAX;
 
 	/*
-	 * The whole job may be restarted as often as each role allows. A role that retries single
-	 * replicas allows no such restart.
+	 * The controller may restart the whole job only as often as all roles allow. A role that
+	 * retries single replicas allows no restart of the whole job.
 	 */
 	for (size_t i = 0; i < app->n_roles; i++)
 		least = min_of(least, app->roles[i].retry_policy == SPEC_RETRY_APPLICATION
@@ -298,8 +298,8 @@ static int check_replicas(struct spec_build *b)
 }
 
 /*
- * With the policy REPLICA, each replica has its own retries. Otherwise, all share one number, and a
- * failure after the last retry ends the job.
+ * With the policy REPLICA, each replica has its own number of retries. With other policies, all
+ * replicas share one number, and a failure after the last retry ends the job.
  */
 static void job_retries(struct json_object *spec, const struct spec_role *role)
 {
@@ -360,7 +360,10 @@ static void job_hook(const struct spec_value *object, struct spec_job_view *v)
 		spec_set(&v->reason, "SuccessPolicy");
 		spec_read_copy_message(&v->message, met);
 	}
-	/* The controller has not set the final condition yet. */
+	/*
+	 * In this phase, the job is over, although the controller has not set the final condition
+	 * yet.
+	 */
 	v->over |= streq(v->phase, "SuccessCriteriaMet");
 	/* A podFailurePolicy may forbid retries after some exit codes. */
 	v->remakes = v->restarts && (v->alone || v->retries <= v->max_retries) &&

@@ -9,9 +9,10 @@
 #include "spec/base/value.h"
 
 /*
- * The kinds that are at least partly written in C, in order of preference. Kinds that share a word
- * in SOURCE (slot_of) are a slot, the newest kind last. If a kind has no reader here, a file in
- * share/kinds/ describes how kxfs reads its objects, and the C code only makes them.
+ * The kinds that are at least partly written in C, in order of preference. A slot is a group of
+ * kinds that users select by the same word in SOURCE (slot_of). In a slot, the newest kind is last.
+ * If a kind has no reader in C, a file in share/kinds/ describes how kxfs reads its objects, and
+ * the C code only makes them.
  */
 static const struct spec_kind *const compiled[] = {&spec_volcano, &spec_mcad, &spec_appwrapper,
 						   &spec_jobset, &spec_job};

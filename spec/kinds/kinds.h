@@ -37,9 +37,9 @@ const struct spec_kind *spec_kind_find(const struct spec_kinds *kinds, const cha
  */
 const struct spec_kind *spec_kind_meant(const struct spec_kinds *kinds, const char *source,
 					size_t i);
-/* True if SCHEDULER, from a document, means KIND. */
+/* True if a document with the scheduler SCHEDULER is for KIND. */
 bool spec_kind_has_scheduler(const struct spec_kind *kind, const char *scheduler);
-/* Return the first kind that makes objects from AppDefs with SCHEDULER, or NULL. */
+/* Return the first kind that makes objects from AppDefs whose scheduler is SCHEDULER, or NULL. */
 const struct spec_kind *spec_kind_of_scheduler(const struct spec_kinds *kinds,
 					       const char *scheduler);
 /* Return the first kind that has the run option NAME, or NULL. */
@@ -57,11 +57,12 @@ const char *spec_kinds_text(const struct spec_kinds *kinds, const char *source);
 
 /*
  * Find the kinds that a mount of SOURCE can show. LIST is the server's reply to "/apis" (an
- * APIGroupList), or NULL if unknown. Kinds with the same word in SOURCE share a slot.
+ * APIGroupList), or NULL if unknown. A slot is a group of kinds that users select by the same word
+ * in SOURCE.
  *
- * RET gets an element for each slot, in order of preference: the slot's newest kind that the server
- * serves, or NULL. If LIST is NULL, it is the slot's newest kind. Return the number of slots, or
- * -EINVAL if LIST is not an APIGroupList.
+ * Set one element of RET for each slot, in order of preference. It is the slot's newest kind that
+ * the server serves, or NULL if the server serves none of them. If LIST is NULL, it is the slot's
+ * newest kind. Return the number of slots, or -EINVAL if LIST is not an APIGroupList.
  */
 int spec_kinds_served(const struct spec_kinds *kinds, const char *list, size_t len,
 		      const char *source, const struct spec_kind *ret[SPEC_MAX_KINDS]);

@@ -29,8 +29,8 @@
 #include "spec/pods/pod.h"
 
 /*
- * kxfs makes an object that is too large, to report its exact size. But it does not make an object
- * of more than the limit times this factor.
+ * kxfs makes even an object that is too large, because the error reports the exact size. But kxfs
+ * does not make an object if its size is above the limit times this factor.
  */
 #define FAR_TOO_LARGE 4
 

@@ -2,9 +2,9 @@
 /*
  * The kind mcad: AppWrappers of v1beta1, which MCAD controls.
  *
- * Reading: MCAD reports the end of a job late or never, so pods decide. The conditions are a list
- * with one entry, in a fixed position, for each type and reason. Its time is when it last occurred
- * or, for some types, when it first occurred. A condition shows why a job waits.
+ * Reading: MCAD reports the end of a job late or never, so pods decide. The list of conditions has
+ * one entry for each type and reason, and an entry never moves. Its time shows when the condition
+ * last occurred or, for some types, first occurred. The latest condition shows why a job waits.
  *
  * Making: each pod group, each pod and one headless service is a generic item.
  */
@@ -124,8 +124,8 @@ static const struct spec_value *unmade(const struct spec_value *list)
 }
 
 /*
- * Return when MCAD last requeued the job, or 0. Older pods belong to an earlier attempt. Round down
- * to seconds, like the creation times of pods.
+ * Return the time when MCAD last requeued the job, or 0. Older pods belong to an earlier attempt.
+ * Round down to seconds, like the creation times of pods.
  */
 static int64_t began(const struct spec_value *list)
 {
@@ -170,8 +170,9 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 		last = trouble;
 	} else if (streq(state, "Failed") && n > 0 && is_unmade(spec_read_at(list, n - 1))) {
 		/*
-		 * This condition may be from an earlier attempt, because MCAD never appends two
-		 * such conditions in a row. The job still waits.
+		 * If the last condition already reports this, MCAD does not append another one. So
+		 * the time of this condition may be before the job was last dispatched. The job
+		 * still waits.
 		 */
 		state = "Pending";
 	}

@@ -209,9 +209,9 @@ struct renamed_object {
 };
 
 /*
- * ITEM is a part of the renamed object. If ITEM's name does not contain the new name, the old job
- * has an object with the same name as ITEM: add an error. Skip pod templates, which have no
- * apiVersion.
+ * Check ITEM, a part of the renamed object. If ITEM's name does not contain the new name, the old
+ * job has an object with the same name as ITEM. Then add an error. Skip pod templates, which have
+ * no apiVersion.
  */
 static void check_wrapped(struct json_object *item, const void *data)
 {
@@ -228,8 +228,9 @@ static void check_wrapped(struct json_object *item, const void *data)
 }
 
 /*
- * Rename B's object: replace the random suffix or add one. If the old object still exists, both may
- * contain an object of the same name. Then add an error with -EEXIST.
+ * Rename B's object: replace the random suffix or add one. If the old object still exists, it may
+ * contain an object with the same name as one in the renamed object. Then add an error with
+ * -EEXIST.
  */
 static void rename_object(struct spec_build *b)
 {

@@ -17,9 +17,10 @@ void spec_ready_refuse(const struct spec_yaml *root, const struct spec_kind *con
 		       struct spec_errors *e);
 
 /*
- * Make B's object from the manifest ROOT, without the fields that others have added. Its name is
- * the manifest's own, its generateName with a random suffix, or a new one if the identity has
- * RENAME. Return 0, or the errno of B's errors, which may be from earlier calls.
+ * Make B's object from the manifest ROOT, without the fields that others have added. The object
+ * keeps the manifest's name, unless RENAME of the identity is set: then it gets a new name. If the
+ * manifest has only a generateName, append a random suffix to it. Return 0, or the errno of B's
+ * errors, which may be from earlier calls.
  */
 int spec_ready_read(const struct spec_yaml *root, struct spec_build *b);
 

@@ -7,7 +7,10 @@
 #include "spec/view/control.h"
 #include "spec/view/view.h"
 
-/* Which kinds of jobs need a right. */
+/*
+ * Which mounts need a right: all, those of kinds with a SCHEDULING_API, or those of kinds whose
+ * jobs may be in queues of Kueue.
+ */
 enum who { ANY, SCHEDULED, QUEUED };
 
 static const struct right_row {

@@ -113,7 +113,7 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 	spec_read_copy_word(&v->phase, state, "phase");
 	spec_read_copy_word(&v->reason, state, "reason");
 	spec_read_copy_message(&v->message, state);
-	/* One condition for each phase so far, oldest first. */
+	/* There is one condition for each phase that the job has had. The oldest is first. */
 	for (size_t i = 0; i < spec_read_count(conditions); i++) {
 		const struct spec_value *one = spec_read_at(conditions, i);
 		char *phase = NULL;
@@ -169,7 +169,9 @@ static void read_pod(const struct spec_reader *reader, const struct spec_value *
 	int retry = spec_read_digits(spec_read_text(notes, "volcano.sh/job-retry-count"));
 	const char *dash = strrchr(v->meta.name, '-');
 
-	/* Volcano 1.8 has no such annotation. The pod's name is JOB-TASK-INDEX. */
+	/*
+	 * Volcano 1.8 does not set the annotation task-index. Use the pod's name, JOB-TASK-INDEX.
+	 */
 	if (index < 0 && dash)
 		index = spec_read_digits(dash + 1);
 	v->index = index < 0 ? SPEC_INDEX_NONE : (unsigned)index;
@@ -221,8 +223,8 @@ static unsigned in_phase(const char *phase)
 }
 
 /*
- * Return the actions that need another attempt although JOB has none left. Volcano would fail the
- * job instead of obeying them.
+ * If JOB has no attempt left, return the actions that would need another one. Instead of obeying
+ * these actions, Volcano would end the job as Failed.
  */
 static unsigned in_vain(const struct spec_job_view *job)
 {

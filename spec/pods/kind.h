@@ -63,7 +63,9 @@ struct spec_kind {
 	/* A second selector that also matches all these pods, and perhaps others; or NULL. */
 	const char *pods_also;
 	const struct spec_template *templates; /* or NULL; POD is NULL in the last row */
-	/* The path, in the object, of a map of labels that all of its pods get, or NULL. */
+	/*
+	 * The path of a map in the object, or NULL. All pods of the job get the labels in this map.
+	 */
 	const char *user_labels;
 	bool unlabelled; /* some pods do not get the label SPEC_LABEL_USER */
 	/* Members that controllers add only to objects of this kind, or NULL. A copy omits them. */
@@ -89,7 +91,10 @@ struct spec_kind {
 	const char *suspend; /* setting it to true suspends the job */
 	/* Setting TERMINATE to TERMINATE_TO, a number or a word, ends the job. */
 	const char *terminate, *terminate_to;
-	/* Called when an object's status was read, for what a kind file can't express; or NULL. */
+	/*
+	 * Reads what a kind file can't express. Called after the reader has read the status; or
+	 * NULL.
+	 */
 	void (*hook)(const struct spec_value *object, struct spec_job_view *v);
 };
 

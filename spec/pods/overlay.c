@@ -147,8 +147,8 @@ int spec_overlay_find(struct json_object *metadata, const char *path, struct jso
 	} else if (json_object_object_get_ex(found, FORMAT_KEY, NULL) ||
 		   json_object_object_length(found) == 0) {
 		/*
-		 * If a map has FORMAT_KEY, its other keys are kinds of objects. Pods are not among
-		 * them.
+		 * If the map has FORMAT_KEY, its other keys are kinds of objects. V1Pod is not
+		 * among them, so there is no overlay for pods.
 		 */
 		return 0;
 	} else {
@@ -240,7 +240,10 @@ static bool all_maps(struct json_object *list)
 	return true;
 }
 
-/* Return the items of LIST and OVER. Merge two with the same value of KEY into one. */
+/*
+ * Return the items of LIST, followed by those of OVER. If an item of OVER has the same value of KEY
+ * as an item of LIST, merge the two items.
+ */
 static struct json_object *join(struct json_object *list, struct json_object *over, const char *key)
 {
 	struct json_object *ret = spec_tree_list(json_object_array_length(list));

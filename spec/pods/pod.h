@@ -63,8 +63,8 @@ struct spec_pods {
 	/* Name of the variable that has the host of rank 0, in the pods of other ranks. */
 	char *rank0_env;
 	/*
-	 * What the cluster replaces by the replica's number in a role's template. NULL if the
-	 * object has a pod for each replica.
+	 * The text in a role's template that the cluster replaces by the replica's number. NULL if
+	 * the object has a separate pod for each replica.
 	 */
 	const char *replica_id;
 	char *rank0_host;      /* host of rank 0, if REPLICA_ID is set; or NULL */
@@ -147,6 +147,6 @@ uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_a
 
 /*
  * Refuse mounts, devices and variables that the API server would refuse, or that would keep the pod
- * from starting. Unlike the server's errors, these have a position.
+ * from starting. Unlike the server's errors, these errors have a position in the document.
  */
 void pod_check(struct spec_pod_role *r);

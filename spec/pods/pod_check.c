@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks a container's mounts, resources and variables by the rules of Kubernetes. Reports errors of
- * roles.
+ * Checks a container's mounts, resources and variables by the rules of Kubernetes. Reports errors
+ * at fields of roles.
  */
 #include "spec/pods/pod.h"
 
@@ -103,8 +103,8 @@ static bool is_resource(const char *name)
 }
 
 /*
- * KEY is a device, and its count is a limit. Return the amount of KEY that the role's cpu or memMB
- * requests, or 0.
+ * Return the amount of the resource KEY that the role's cpu or memMB requests, or 0. The count of
+ * the device KEY is a limit, which must not be less than this request.
  */
 static double requested(const struct spec_pod_role *r, const char *key)
 {

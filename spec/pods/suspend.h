@@ -11,7 +11,7 @@
 
 #include "spec/view/control.h"
 
-/* For kinds with SUSPEND. */
+/* For kinds that set spec_kind.suspend. */
 extern const struct spec_control suspend_control;
-/* For kinds with SUSPEND and TERMINATE. */
+/* For kinds that set spec_kind.suspend and spec_kind.terminate. */
 extern const struct spec_control suspend_or_terminate_control;

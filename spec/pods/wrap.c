@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes and reads the objects in an AppWrapper. Their names are TorchX's, unless these would fail.
+ * Makes and reads the objects in an AppWrapper. They have the names that TorchX would choose,
+ * unless jobs with these names would fail.
  */
 #include "spec/pods/wrap.h"
 
@@ -14,9 +15,15 @@
 #define DEFAULT_PORT 29500 /* if no role has a port */
 #define MAX_SUFFIX   ((int64_t)14)
 #define MIN_SUFFIX   ((int64_t)8) /* 3e11 different suffixes */
-/* The least space for name and suffix, in characters, even if there are many roles. */
+/*
+ * The app's name and the random suffix together may have at least this many characters, even if
+ * there are many roles.
+ */
 #define MIN_ROOM ((int64_t)24)
-/* The space in a name for the suffixes of roles, in characters, besides one for each role. */
+/*
+ * Characters of a name that are reserved for the suffixes of roles. One more is reserved for each
+ * role.
+ */
 #define NAME_RESERVE 7
 
 /* --- names --- */
@@ -58,9 +65,9 @@ static void make_suffix(const uint64_t random[2], size_t n, char ret[MAX_SUFFIX 
 }
 
 /*
- * Choose the job's id, so short that each role's suffix fits. TorchX would shorten the random
- * suffix, to 3 characters or more, so that two jobs could get the same id. kxfs shortens the app's
- * name instead.
+ * Choose the job's id. It must be so short that each role's suffix fits, so kxfs shortens the app's
+ * name. TorchX shortens the random suffix instead, to as few as 3 characters. Two jobs could then
+ * get the same id.
  */
 static void make_id(struct spec_pods *p)
 {

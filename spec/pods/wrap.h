@@ -27,8 +27,8 @@
 	}
 
 /*
- * Implement spec_kind.build. ITEM makes an item of the AppWrapper's list from an object, which it
- * owns. OBJECT makes the AppWrapper, whose list is the parts of P.
+ * Implement spec_kind.build. ITEM makes an item of the AppWrapper's list from its argument, and
+ * takes ownership of the argument. OBJECT makes the AppWrapper. Its list is P->parts.
  */
 int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_object *object),
 	       struct json_object *(*object)(struct spec_pods *p));

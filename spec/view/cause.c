@@ -66,7 +66,7 @@ static const struct cause_class missing_right = {"MissingRight", ""};
 	"This user may not list and watch " what                                                   \
 	", which would show the reason: ask the cluster's administrator for that right."
 
-/* The index is spec_view_context.unseen. */
+/* The index is the set of bits in spec_view_context.unseen. */
 static const char *const unseen_advice[] = {
 	[0] = "",
 	[SPEC_UNSEEN_EVENTS] = UNSEEN("events"),
@@ -173,8 +173,8 @@ static bool has_waited(const struct facts *f, int64_t since)
 /* --- pods that can't be made --- */
 
 /*
- * Return an array (malloc'ed) of whether each replica has a pod in the cluster now.
- * spec_replica.pod does not show this, since the pod may be deleted.
+ * Return a malloc'ed array with an element for each replica: true if the replica has a pod in the
+ * cluster now. spec_replica.pod does not show this, since that pod may be deleted.
  */
 static bool *made_replicas(const struct facts *f)
 {

@@ -82,9 +82,9 @@ struct spec_control {
 	 */
 	unsigned once;
 	/*
-	 * Returns 0 if the controller accepts ACTION, one of KNOWN, now. Otherwise returns
-	 * -EOPNOTSUPP if this mount can't request it, else -EINVAL. Sets *RET_WHY to the reason
-	 * (static), or to NULL if the reason is the job's phase.
+	 * ACTION is one of KNOWN. Returns 0 if the controller accepts ACTION now, -EOPNOTSUPP if
+	 * this mount can't request ACTION, or -EINVAL if there is another reason against it. Sets
+	 * *RET_WHY to the reason (static), or to NULL if the reason is the job's phase.
 	 */
 	int (*check)(const struct spec_control_job *job, enum spec_action action,
 		     const char **ret_why);

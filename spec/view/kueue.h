@@ -54,7 +54,7 @@ struct spec_workload_view {
 	int priority;	       /* or SPEC_NO_PRIORITY */
 	/* Until when Kueue applies changes of the job's priority-class label. */
 	enum {
-		/* Never: the job's pods have a class, or Kueue is too old. */
+		/* Never: the pods' PriorityClass sets the priority, or Kueue is too old. */
 		SPEC_PRIORITY_FIXED,
 		SPEC_PRIORITY_WAITING, /* until the Workload has quota */
 		SPEC_PRIORITY_ANY,     /* always */
@@ -88,7 +88,7 @@ struct spec_kueue_queue {
 	unsigned pending, reserving, admitted; /* numbers of Workloads */
 	struct spec_amounts used, reserved;
 	char *cluster_queue; /* of a LocalQueue */
-	/* The others are of a ClusterQueue. */
+	/* Only a ClusterQueue has the following members. */
 	char *strategy; /* BestEffortFIFO, StrictFIFO */
 	char *cohort;
 	/* NOMINAL is the queue's own quota. LIMIT is how much it may borrow in addition. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finds why Kueue does not let a job run, from the conditions of its Workload and from its queue.
- * kxfs quotes Kueue's messages. The first case that applies is the cause:
+ * kxfs quotes Kueue's messages. The cause is the first case that applies:
  *
- *	Finished, FailedToStart  Kueue could not start the job
- *	deactivated              Kueue admits the job when spec.active is true again, or never
- *	Evicted, has quota       Kueue is ending the job's pods
- *	no QuotaReserved         the job waits in its queue, or the queue is stopped
- *	QuotaReserved is false   no quota now, or never; or the queue is missing or stopped
- *	Admitted is not true     the job waits for admission checks
+ *	Finished (FailedToStart)  Kueue could not start the job
+ *	Workload is deactivated   a user must activate it, or submit the job again
+ *	Evicted, QuotaReserved    both are true: Kueue is ending the job's pods
+ *	QuotaReserved is missing  the job waits in its queue, or the queue is stopped
+ *	QuotaReserved is false    no quota now or ever, or the queue is missing or stopped
+ *	Admitted is not true      the job waits for admission checks
  *
  * The condition Evicted remains true while the job waits again. The text then also reports the
  * eviction.
@@ -215,8 +215,9 @@ static void line(struct kueue_text *m)
 		      m->out);
 	else if (m->ctx->kueue.position > 1 && m->ctx->now - m->ctx->since >= SPEC_SETTLE_NS)
 		/*
-		 * No object shows the version of Kueue, so the text names it. See
-		 * SchedulingEquivalenceHashing in Kueue's pkg/features/kube_features.go.
+		 * kxfs does not know the version of Kueue, so the text names the versions that skip
+		 * such jobs. See SchedulingEquivalenceHashing in Kueue's
+		 * pkg/features/kube_features.go.
 		 */
 		fputs(", and Kueue has not tried to admit it yet. Other jobs are ahead of it, and "
 		      "Kueue 0.18 and later also skips a job if another job with the same request "

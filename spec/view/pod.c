@@ -385,9 +385,9 @@ static bool is_silent(const struct spec_value *c, bool any_ready)
 }
 
 /*
- * Return since when the node has not responded, or 0. The node controller marks the pods of a
- * silent node as not ready, and evicts them minutes later. The containers' status remains as last
- * reported.
+ * Return the time when the node stopped responding, or 0 if the node responds. The node controller
+ * marks the pods of a silent node as not ready, and evicts them minutes later. The containers'
+ * status remains as last reported.
  */
 static int64_t lost_since(const struct spec_value *status)
 {
@@ -406,8 +406,8 @@ static int64_t lost_since(const struct spec_value *status)
 }
 
 /*
- * Return when the pod's time limit ends, or 0 if unknown or unlimited. The limit counts from when
- * the kubelet accepts the pod.
+ * Return the time at which the pod's time limit ends, or 0 if unknown or unlimited. The limit
+ * begins when the kubelet accepts the pod.
  */
 static int64_t deadline(const struct spec_value *pod)
 {
@@ -528,7 +528,7 @@ void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view
 	now->sample = before->sample;
 }
 
-/* --- its usage --- */
+/* --- the pod's usage --- */
 
 const struct spec_pod_view *spec_pod_view_sample(const char *json, size_t len,
 						 spec_pod_view_find find, void *data)

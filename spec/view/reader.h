@@ -31,7 +31,10 @@ struct spec_phase {
 	bool by_pods;
 	/* True if the controller also sets this phase when it could not create the pods. */
 	bool gives_up;
-	/* Between two attempts: the job is PENDING if no replica runs or has failed. */
+	/*
+	 * True for a phase between two attempts. The job is then PENDING if no replica runs and
+	 * none has failed.
+	 */
 	bool between;
 };
 
@@ -115,7 +118,7 @@ const struct spec_value *spec_view_labels(const struct spec_value *object);
 /* Return the condition TYPE in STATUS (borrowed), or NULL. */
 const struct spec_value *spec_view_condition(const struct spec_value *status, const char *type);
 bool spec_view_is_true(const struct spec_value *condition);
-/* Return when any condition in STATUS last changed, or 0. */
+/* Return the time of the last change of any condition in STATUS, or 0. */
 int64_t spec_view_changed(const struct spec_value *status);
 /* Return the time limit of POD, a pod or a template, in seconds; 0 if it has none. */
 int spec_view_time_limit(const struct spec_value *pod);

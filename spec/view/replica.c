@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fills in a replica from its pods. The newest pod determines its state. It has the logs of all its
- * pods, and those in the last snapshot.
+ * Fills in a replica from its pods. The newest pod determines the replica's state. The replica has
+ * the logs of all its pods, and also those in the last snapshot.
  */
 #include "spec/view/steps.h"
 
@@ -12,8 +12,8 @@
 #include "spec/base/words.h"
 
 /*
- * A sample covers the time since the previous sample, or since the start of the run. If this is
- * longer than SAMPLE_SPAN (ns), the CPU time is unknown.
+ * A sample covers the time since the previous sample, or since the start of the run. If this time
+ * is longer than SAMPLE_SPAN (ns), kxfs does not know the CPU time.
  */
 #define SAMPLE_SPAN INT64_C(45000000000)
 /* Exit codes after SIGKILL and SIGTERM. */
@@ -21,9 +21,12 @@
 #define TERMINATED 143
 #define CPU_MAX	   (INT64_C(1) << 50) /* microseconds; more is implausible */
 
-/* --- its state --- */
+/* --- the replica's state --- */
 
-/* Return how often the job, or only this replica, was retried before POD; 0 if unknown. */
+/*
+ * Return the number of retries before POD, or 0 if unknown. If the controller retries each replica
+ * separately, count only those of POD's replica.
+ */
 static unsigned retry_of(const struct spec_pod_view *pod, const struct spec_job_view *job)
 {
 	if (!job->began)
@@ -55,7 +58,8 @@ static bool has_failed_before(const struct spec_pod_view *pod, const struct spec
 }
 
 /*
- * C was restarted after a failure, and stopped later. True if C failed again before it was stopped.
+ * C was restarted after a failure, and its pod was deleted later. True if C failed again before the
+ * deletion stopped it.
  */
 static bool has_failed_again(const struct spec_container_view *c)
 {
@@ -77,7 +81,7 @@ static enum spec_state state_of(const struct spec_pod_view *pod, const struct sp
 	return state;
 }
 
-/* --- why --- */
+/* --- why the replica waits or has ended --- */
 
 /* True if C waits for something that may never happen. */
 static bool waits(const struct spec_container_view *c)
@@ -194,7 +198,7 @@ static void explain(struct spec_replica *r, const struct spec_pod_view *pod)
 		explain_lost(r, pod);
 }
 
-/* --- its attempts --- */
+/* --- the replica's attempts --- */
 
 static bool has_log(const struct spec_replica *r, const char *key)
 {
@@ -256,7 +260,7 @@ static unsigned attempt_of(struct spec_placed_pods pods, const struct spec_job_v
 	return (unsigned)min_of(n, (uint64_t)INT32_MAX);
 }
 
-/* --- its usage --- */
+/* --- the replica's usage --- */
 
 /* Add SAMPLE to the usage U of the run that began at STARTED. */
 static void add_sample(struct spec_usage *u, int64_t started, const struct spec_sample *sample)
@@ -304,8 +308,9 @@ static void fill_usage(struct spec_replica *r, const struct spec_pod_view *pod,
 /* --- all steps together --- */
 
 /*
- * True if STATE is R's last state. The server may report the end of the job before the ends of its
- * pods. So a state that is not final can be the last one only after the job has left the cluster.
+ * True if the replica's state will not change after STATE. The server may report the end of the job
+ * before the ends of its pods. So while the job is in the cluster, only a final state is the last
+ * one.
  */
 static bool is_end(enum spec_state state, const struct spec_job_view *job,
 		   const struct spec_standing *standing)

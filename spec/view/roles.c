@@ -3,9 +3,10 @@
  * Determines a job's roles and tasks, the order of its replicas, and the names of their
  * directories.
  *
- * Some objects lack roles of their job, or the number of replicas of a role. Then other roles in
- * the last snapshot and roles that only pods name follow the roles in the object. kxfs never
- * removes such a role or replica from a snapshot, so names and positions do not change.
+ * Some objects lack roles of their job, or the number of replicas of a role. kxfs then also uses
+ * the roles in the last snapshot and the roles that pods name, and puts them behind the object's
+ * roles. kxfs never removes such a role or replica from a snapshot, so names and positions do not
+ * change.
  */
 #include "spec/view/steps.h"
 
@@ -23,7 +24,7 @@ static bool is_replica(const struct spec_task_source *task)
 }
 
 /*
- * True if TASK belongs to the same role as BEFORE, the task before it. TorchX orders the tasks of an
+ * True if TASK belongs to the same role as BEFORE, the previous task. TorchX orders the tasks of an
  * object by role, then by replica.
  */
 static bool same_role(const struct spec_task_source *before, const struct spec_task_source *task)
@@ -135,7 +136,7 @@ void roles_clear(struct spec_job_view *v)
 	free(v->by_name);
 }
 
-/* --- roles that pods decide --- */
+/* --- roles from pods and the last snapshot --- */
 
 /* A mention of a role, in the object, the last snapshot or a pod. */
 struct roles_claim {
@@ -173,7 +174,10 @@ static int by_position(const void *a, const void *b)
 	return x->position < y->position ? -1 : 1;
 }
 
-/* Return when POD failed or was deleted, so that a new pod may replace it; else INT64_MAX. */
+/*
+ * Return the time when POD failed or was deleted, or INT64_MAX if neither has happened. From this
+ * time on, a new pod may replace POD.
+ */
 static int64_t left(const struct spec_pod_view *pod)
 {
 	const struct spec_container_view *c = spec_pod_main(pod);

@@ -88,9 +88,9 @@ static void fill_roles(struct spec_job *job, const struct spec_job_view *view)
 /* --- retries --- */
 
 /*
- * Count the retries of a job whose object does not count restarts of containers. After the job's
- * end, the object's count of failed pods includes pods that the controller has deleted. From then
- * on, count only failed pods that another pod followed.
+ * Count the retries of a job whose object counts failed pods, but not restarts of containers. When
+ * the job ends, the controller deletes running pods, and the object counts these as failed, too.
+ * From then on, count only failed pods that another pod followed.
  */
 static unsigned recount(const struct spec_job_view *view, struct spec_placed_pods pods,
 			const struct spec_standing *standing, const struct spec_job *before)
@@ -172,8 +172,8 @@ static bool same(const struct spec_job *a, const struct spec_job *b)
 }
 
 /*
- * Return when the job last changed: NOW if it differs from the last snapshot. If there is none, the
- * latest time in the job's objects.
+ * Return the time when JOB last changed. If JOB differs from the last snapshot, this is now. If
+ * there is no last snapshot, return the latest time in the job's objects.
  */
 static int64_t changed(const struct spec_job *job, const struct spec_job_view *view,
 		       struct spec_placed_pods pods, const struct spec_view_context *ctx)
@@ -203,8 +203,9 @@ static enum spec_state state_in(const struct spec_reader *reader, const char *ph
 }
 
 /*
- * Return when phase I of C began. Volcano changes the time of a condition with every update in this
- * phase. So if a container started earlier, RUNNING began with the first container.
+ * Return the time when phase I of C began. While a phase lasts, Volcano changes the time of its
+ * condition with every update. So if a container started earlier, RUNNING began with the first
+ * container.
  */
 static int64_t began(const struct spec_job *job, const struct spec_transitions *c, size_t i,
 		     enum spec_state state)
@@ -297,8 +298,9 @@ static void blame_probes(struct spec_job *job, struct spec_placed_pods pods,
 }
 
 /*
- * True if JOB has failed, but its pods may explain the failure later: another watch reports them.
- * False while the cache is stale, because nobody knows when events will arrive.
+ * True if JOB has failed, but its pods may explain the failure later, because pods and jobs come
+ * from different watches. False while the cache is stale, because kxfs can't know when the watch of
+ * pods will continue.
  */
 static bool is_unexplained(const struct spec_job *job, const struct spec_job_view *view,
 			   const struct spec_standing *standing,
@@ -344,7 +346,7 @@ static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
 
 /*
  * Set the reason why the job's pods do not run. While Kueue does not let the job run, keep the
- * reason from the last snapshot: Kueue may have evicted the job for it.
+ * reason from the last snapshot, because it may be why Kueue evicted the job.
  */
 static void fill_obstacle(struct spec_job *job, const struct spec_view_context *ctx)
 {

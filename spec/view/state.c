@@ -56,8 +56,9 @@ static bool count_ends(struct spec_placed_pods pods, const struct spec_job_view 
 
 /*
  * True if the controller may restart the job after ENDS. If the object does not show when the
- * attempt began, a deleted failed pod means that a restart has begun. While the snapshot is stale,
- * don't trust RETRIES: after a restore of etcd, the object may be older than the pods.
+ * attempt began, a deleted failed pod means that a restart has begun. While the cache is stale,
+ * don't trust the object's count of retries: after a restore of etcd, the object may be older than
+ * the pods.
  */
 static bool goes_on(const struct spec_job_view *v, const struct ends *ends,
 		    const struct spec_view_context *ctx)
@@ -241,9 +242,9 @@ struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_j
 	const struct spec_phase *phase = standing->phase;
 	const struct spec_job *before = ctx->before;
 	/*
-	 * Keep a published final state while the phase is not final, such as Terminating. A job
-	 * that was published as removed remains CANCELLED with any phase, although it may have
-	 * ended before its removal. A suspended job has not ended, unless it is being removed.
+	 * Keep a published final state while the phase, such as Terminating, is not final. If kxfs
+	 * has published a removed job as CANCELLED, keep this state even if a final phase arrives
+	 * later. A suspended job has not ended, unless it is being removed.
 	 */
 	bool settled = (ctx->history || standing->ending) && before &&
 		       spec_state_is_final(before->state) &&

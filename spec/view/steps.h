@@ -64,11 +64,11 @@ bool spec_pod_loops(const struct spec_pod_view *pod, const struct spec_container
  */
 enum spec_state spec_pod_state(const struct spec_pod_view *pod);
 /*
- * True if POD's phase is final. Until then, the job's controller does not regard POD as ended,
- * either.
+ * True if POD's phase is final. The job's controller does not regard POD as ended before its phase
+ * is final.
  */
 bool spec_pod_is_settled(const struct spec_pod_view *pod);
-/* True if a deletion, not its program, ended POD. */
+/* True if POD ended because it was deleted, not because its program ended. */
 bool spec_pod_was_stopped(const struct spec_pod_view *pod);
 /* True if the pod belongs to an earlier attempt of JOB. */
 bool spec_pod_is_past(const struct spec_pod_view *pod, const struct spec_job_view *job);
@@ -124,7 +124,10 @@ const char *spec_cause_probe(const struct spec_pod_view *pod, const struct spec_
 /* What kxfs determines about a job before it fills in the replicas. Plain data. */
 struct spec_standing {
 	const struct spec_phase *phase; /* row of the object's phase, or NULL */
-	/* True if nothing restarts unless a user requests it. */
+	/*
+	 * True if the job has ended or left the cluster. Nothing restarts then, unless a user
+	 * requests it.
+	 */
 	bool over;
 	bool left;	/* the job is no longer in the cluster */
 	bool ending;	/* spec_phase.ending of PHASE */

@@ -66,8 +66,8 @@ struct spec_pod_view {
 	struct spec_meta meta;
 	char *task; /* task in the job's object; "" if there is only one */
 	/*
-	 * The pod's index in its task, or SPEC_INDEX_NONE. UINT32_MAX if the task's pods have no
-	 * numbers.
+	 * The pod's index in its task. SPEC_INDEX_NONE if the pod should have a number, but lacks
+	 * it. UINT32_MAX if the controller does not number the pods of this task.
 	 */
 	unsigned index;
 	/* The attempt of the job that created the pod, from 0; or SPEC_RETRY_UNKNOWN. */
@@ -157,7 +157,7 @@ struct spec_job_view {
 	bool asked;    /* a user has suspended the job in its spec */
 	bool suspends; /* its phase means suspended or suspending */
 	bool over;     /* its phase means ended or ending */
-	bool firm;     /* the phase decides between PENDING and RUNNING */
+	bool firm;     /* the phase, not the pods, decides between PENDING and RUNNING */
 	/*
 	 * True if the job has an owner that suspends and resumes it. The owner may also recreate
 	 * it.
@@ -205,9 +205,10 @@ struct spec_pod_readers {
  * matches the pod. The member owner is then SPEC_OWNER_OPEN if further readers match, or if the
  * pod's owner is an object between job and pod.
  *
- * If no reader matches the pod and there is only one reader, use it. If there are several, set
- * meta.owner_uid to "". A pod without a controller may still be known to FIND. Then set
- * meta.owner_uid to the pod's own uid. Return 0, or -EINVAL if JSON is not a pod.
+ * If no reader matches the pod, there are three cases. If the pod has no controller, but FIND knows
+ * the pod's own uid, use the reader from FIND and set meta.owner_uid to this uid. Otherwise, if
+ * there is only one reader, use it. If there are several, set meta.owner_uid to "". Return 0, or
+ * -EINVAL if JSON is not a pod.
  */
 int spec_pod_view_parse(const struct spec_pod_readers *readers, const char *json, size_t len,
 			struct spec_pod_view **ret);

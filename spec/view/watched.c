@@ -25,8 +25,8 @@ void spec_group_view_free(struct spec_group_view *v)
 define_cleanup(group_freep, struct spec_group_view *, spec_group_view_free)
 
 /*
- * Return when the condition TYPE became true, or 0. Ignore conditions whose message shows that the
- * group does not wait for capacity.
+ * Return the time at which the condition TYPE became true, or 0 if it is not true. Ignore
+ * conditions whose message shows that the group does not wait for capacity.
  */
 static int64_t true_since(const struct spec_value *conditions, const char *type)
 {
@@ -85,7 +85,10 @@ void spec_event_view_unref(struct spec_event_view *v)
 	free(v);
 }
 
-/* The members with count and time depend on the version of the event's recorder. */
+/*
+ * Read the event's count and time. Which members have them depends on the version of the library
+ * that recorded the event.
+ */
 static void read_series(struct spec_event_view *v, const struct spec_value *o)
 {
 	const struct spec_value *series = spec_read_map(o, "series");

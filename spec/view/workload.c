@@ -158,9 +158,9 @@ int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_
 }
 
 /*
- * True if Kueue does not requeue the job although the Workload is active. After a limit or an
- * admission check has deactivated a job, Kueue requeues the job only if the condition Requeued is
- * true. But after such a deactivation, Kueue never sets Requeued to true
+ * True if Kueue will never requeue the job although the Workload is active. This happens if a limit
+ * or an admission check deactivated the job, and a user activated it again. Kueue then requeues the
+ * job only if the condition Requeued is true, but never sets it to true
  * (pkg/cache/queue/cluster_queue.go, pkg/controller/core/workload_controller.go).
  */
 static bool is_left_out(const struct spec_workload_view *w)
