@@ -143,9 +143,9 @@ static void apply(struct spec_head *h, const struct record_change *c)
 {
 	set_state(h, c->state);
 	if (c->id)
-		spec_head_set(h, &h->id, c->id);
+		spec_set(&h->id, c->id);
 	if (c->uid)
-		spec_head_set(h, &h->uid, c->uid);
+		spec_set(&h->uid, c->uid);
 	h->dropped |= c->dropped;
 	h->unlinked |= c->unlinked;
 	h->over |= c->over;
@@ -353,7 +353,7 @@ static void set_digest(struct spec_head *h, const struct record_rest *rest)
 	char digest[65];
 
 	spec_sha256(rest->document, rest->len, digest);
-	spec_head_set(h, &h->digest, digest);
+	spec_set(&h->digest, digest);
 }
 
 static void write_work(void *data)
@@ -551,7 +551,7 @@ static bool conclude(struct record *r, struct records_request *q, int err)
 	for (unsigned i = 0; i < RECORD_N_PARTS && q->kind == REQUEST_MAKE; i++)
 		free(record_take_part(r, i));
 	if (q->kind == REQUEST_MAKE && !err) {
-		spec_head_set(r->head, &r->head->digest, w->next->digest);
+		spec_set(&r->head->digest, w->next->digest);
 		job_files_add(r->rs->files, &r->launch, r->head);
 	}
 	spec_head_free(take_ptr(w->next));

@@ -85,7 +85,6 @@ struct spec_head *spec_head_copy(const struct spec_head *h)
 	char **const texts[] = {HEAD_TEXTS(copy), MORE_TEXTS(m)};
 
 	*copy = *h;
-	copy->size = 0;
 	copy->more = m;
 	if (h->more)
 		*m = *h->more;
@@ -102,37 +101,6 @@ struct spec_head *spec_head_new(void)
 	static const struct spec_head empty;
 
 	return spec_head_copy(&empty);
-}
-
-/* Move FROM into one block of memory. kxfs may read ten thousand heads when it starts. */
-static struct spec_head *pack(struct spec_head *from)
-{
-	char **const texts[] = {HEAD_TEXTS(from)};
-	struct spec_head *h;
-	char *end;
-
-	from->size = sizeof(*from);
-	for (size_t i = 0; i < array_size(texts); i++)
-		from->size += (unsigned)strlen(*texts[i]) + 1;
-	h = mem_grow(NULL, from->size, 1);
-	end = (char *)(h + 1);
-	for (size_t i = 0; i < array_size(texts); i++) {
-		char *text = end;
-
-		end = stpcpy(text, *texts[i]) + 1;
-		spec_unset(texts[i]);
-		*texts[i] = text;
-	}
-	*h = *from;
-	free(from);
-	return h;
-}
-
-void spec_head_set(struct spec_head *h, char **field, const char *value)
-{
-	if (*field > (char *)h && *field < (char *)h + h->size)
-		*field = NULL;
-	spec_set(field, value);
 }
 
 static void more_free(struct spec_head_more *m)
@@ -154,13 +122,10 @@ void spec_head_forget(struct spec_head *h)
 
 void spec_head_free(struct spec_head *h)
 {
-	if (h) {
-		char **const texts[] = {HEAD_TEXTS(h)};
-
-		for (size_t i = 0; i < array_size(texts); i++)
-			spec_head_set(h, texts[i], "");
-		more_free(h->more);
-	}
+	if (!h)
+		return;
+	spec_unset(HEAD_TEXTS(h));
+	more_free(h->more);
 	free(h);
 }
 
@@ -293,6 +258,6 @@ int spec_head_parse(const struct spec_head_line *line, const char *text, struct 
 		h->state = RECORD_HISTORY;
 	if (line->history != (h->state == RECORD_HISTORY || h->state == RECORD_NEVER))
 		return -EINVAL;
-	*ret = pack(take_ptr(h));
+	*ret = take_ptr(h);
 	return 0;
 }

@@ -43,10 +43,7 @@ struct spec_head_more {
 	char *parts[RECORD_N_PARTS];
 };
 
-/*
- * The contents of a head. spec_head_parse packs the texts into one block, so set them with
- * spec_head_set. In a new head, spec_set is enough. Plain data.
- */
+/* The contents of a head. Set the texts with spec_set. Plain data. */
 struct spec_head {
 	/* name of the record's file: the submission's UUID; the job's uid if OWN is false */
 	char *key;
@@ -57,7 +54,6 @@ struct spec_head {
 	struct spec_head_more *more; /* NULL after spec_head_forget */
 	int64_t created;
 	unsigned user, group;
-	unsigned size; /* bytes of this struct and its texts, if they are one block; otherwise 0 */
 	bool owned; /* true if USER and GROUP submitted the job, false if the mounting user did */
 	bool own;   /* submitted through this state directory */
 	/* The rest is the job's state. */
@@ -76,8 +72,6 @@ struct spec_head *spec_head_copy(const struct spec_head *h);
 void spec_head_free(struct spec_head *h);
 define_cleanup(spec_head_freep, struct spec_head *, spec_head_free)
 
-/* Set FIELD, a text of H, to a copy of VALUE. */
-void spec_head_set(struct spec_head *h, char **field, const char *value);
 /* Free MORE if H is LIVE or HISTORY, and MORE has no snapshot. The file keeps the data. */
 void spec_head_forget(struct spec_head *h);
 

@@ -123,21 +123,6 @@ static void test_letter(void **state)
 	}
 }
 
-/* The texts of a head that was read can be replaced. */
-static void test_set(void **state)
-{
-	cleanup_free char *text = text_of(RECORD_LIVE);
-	struct spec_head *h cleanup(spec_head_freep) = NULL;
-
-	assert_int_equal(parse(text, &h), 0);
-	spec_head_set(h, &h->id, "a-b1~00000000");
-	spec_head_set(h, &h->id, h->id + 5);
-	spec_head_set(h, &h->uid, h->key);
-	assert_string_equal(h->id, "00000000");
-	assert_string_equal(h->uid, KEY);
-	assert_string_equal(h->file, "a\xff.yaml");
-}
-
 /* After the launch, memory needs no more than the members of the head. */
 static void test_forget(void **state)
 {
@@ -165,8 +150,9 @@ static void test_forget(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_letter),	   cmocka_unit_test(test_set),
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_letter),
 		cmocka_unit_test(test_forget),
 	};
 
