@@ -2,29 +2,13 @@
 /* Scans JSON text without parsing it. */
 #include "spec/base/span.h"
 
-#include <endian.h>
-
 /*
  * Test the eight bytes of W together. HAS is nonzero if a byte equals C, HAS_LESS if a byte is less
- * than C. Both may also be nonzero without such a byte. equal() is exact: it sets the lowest bit of
- * each byte that equals C.
+ * than C. Both may also be nonzero without such a byte.
  */
 #define EACH(c)	       (UINT64_C(0x0101010101010101) * (c))
 #define HAS_LESS(w, c) (((w)-EACH(c)) & ~(w)&EACH(0x80))
 #define HAS(w, c)      HAS_LESS((w) ^ EACH(c), 1)
-
-static uint64_t equal(uint64_t w, unsigned char c)
-{
-	uint64_t v = w ^ EACH(c), some = (v & EACH(0x7f)) + EACH(0x7f);
-
-	return ~(some | v) >> 7 & EACH(1);
-}
-
-/* Each byte of BITS is 0 or 1. Return in each byte the sum of the bytes up to it. */
-static uint64_t sums(uint64_t bits)
-{
-	return bits * EACH(1);
-}
 
 /* --- strings --- */
 
@@ -44,66 +28,22 @@ const char *spec_span_plain(const char *p, const char *end)
 
 /* --- brackets --- */
 
-static void nest_byte(struct spec_nest *n, char c)
-{
-	if (n->escape) {
-		n->escape = false;
-	} else if (n->string) {
-		n->string = c != '"';
-		n->escape = c == '\\';
-	} else {
-		n->string = c == '"';
-		n->depth += c == '{' || c == '[';
-		n->depth -= c == '}' || c == ']';
-	}
-}
-
-/*
- * Continue the scan with the eight bytes of W. If W may close the outermost bracket or exceed MAX,
- * or has a backslash, do nothing and return false.
- */
-static bool nest_word(struct spec_nest *n, size_t max, uint64_t w)
-{
-	uint64_t quotes = equal(w, '"'), within, open, close;
-
-	if (n->escape || HAS(w, '\\'))
-		return false;
-	if (n->string && !quotes)
-		return true;
-	/*
-	 * A byte is within a string if the number of quotes before it is odd. If W begins within a
-	 * string, the number must be even.
-	 */
-	within = (sums(quotes) ^ EACH(n->string)) & EACH(1);
-	w |= EACH(0x20); /* turns [ into { and ] into } */
-	open = sums(equal(w, '{') & ~within) >> 56;
-	close = sums(equal(w, '}') & ~within) >> 56;
-	if (close >= n->depth || open > max - n->depth)
-		return false;
-	n->depth += open - close;
-	n->string = within >> 56;
-	return true;
-}
-
 const char *spec_span_nest(struct spec_nest *n, size_t max, const char *p, const char *end)
 {
-	while (p < end && n->depth > 0) {
-		uint64_t w;
-		const char *stop = end;
-
-		if (end - p >= (ptrdiff_t)sizeof(w)) {
-			memcpy(&w, p, sizeof(w));
-			stop = p + sizeof(w);
-			/* nest_word expects the first byte in the lowest byte of W. */
-			if (nest_word(n, max, le64toh(w))) {
-				p = stop;
-				continue;
-			}
+	for (; p < end && n->depth > 0 && n->depth <= max; p++) {
+		if (n->escape) {
+			n->escape = false;
+		} else if (n->string) {
+			p = spec_span_plain(p, end);
+			if (p == end)
+				break;
+			n->string = *p != '"';
+			n->escape = *p == '\\';
+		} else {
+			n->string = *p == '"';
+			n->depth += *p == '{' || *p == '[';
+			n->depth -= *p == '}' || *p == ']';
 		}
-		while (p < stop && n->depth > 0 && n->depth <= max)
-			nest_byte(n, *p++);
-		if (n->depth > max)
-			break;
 	}
 	return p;
 }
