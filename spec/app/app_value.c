@@ -7,7 +7,6 @@
 
 #include <errno.h>
 
-#include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/base/tree.h"
 
@@ -36,31 +35,11 @@ char *app_path_text(const struct app_path *path)
 	return ret;
 }
 
-/*
- * True if the list of errors is full and NODE is after the position of the last error. An error at
- * NODE is then only counted.
- */
-static bool is_dropped(struct app_reader *r, const struct spec_yaml *node)
-{
-	const struct spec_error *last = r->e->n ? &r->e->v[r->e->n - 1] : NULL;
-
-	if (r->e->n < SPEC_MAX_ERRORS || node->line < last->line ||
-	    (node->line == last->line && node->column < last->column))
-		return false;
-	spec_errors_drop(r->e);
-	return true;
-}
-
 void app_error(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 	       const char *fmt, ...)
 {
-	cleanup_free char *where = NULL;
-	cleanup_free char *text = NULL;
+	cleanup_free char *where = app_path_text(path), *text = text_of_args(fmt);
 
-	if (is_dropped(r, node))
-		return;
-	where = app_path_text(path);
-	text = text_of_args(fmt);
 	spec_errors_add(r->e, -EINVAL, node->line, node->column, where, "%s", text);
 }
 
@@ -108,8 +87,6 @@ static void unknown_field(struct app_reader *r, const struct app_path *path,
 	char all[500] = "; the fields here are ";
 	size_t n = 0, len = strlen(all);
 
-	if (is_dropped(r, key))
-		return;
 	for (; fields[n].name && n < MAX_FIELDS; n++) {
 		words[n] = fields[n].name;
 		len += (size_t)snprintf(all + len, sizeof(all) - len, "%s%s", n ? ", " : "",

@@ -67,10 +67,7 @@ static bool is_before(const struct spec_error *a, const struct spec_error *b)
 	return a->line != b->line ? a->line < b->line : a->column < b->column;
 }
 
-/*
- * Take ownership of NEW. Free it if the list has an equal error. If the list is full, drop and
- * count the error that comes last, which may be NEW.
- */
+/* Take ownership of NEW. Free it if the list, which has space for it, has an equal error. */
 static void insert(struct spec_errors *e, struct spec_error *new)
 {
 	size_t at;
@@ -86,17 +83,6 @@ static void insert(struct spec_errors *e, struct spec_error *new)
 			return;
 		}
 	}
-	if (e->n == SPEC_MAX_ERRORS) {
-		struct spec_error *last = &e->v[e->n - 1];
-
-		e->dropped++;
-		if (!is_before(new, last)) {
-			clear(new);
-			return;
-		}
-		clear(last);
-		e->n--;
-	}
 	if (!e->v)
 		e->v = new0_n(struct spec_error, SPEC_MAX_ERRORS);
 	for (at = e->n; at > 0 && is_before(new, &e->v[at - 1]); at--)
@@ -105,19 +91,20 @@ static void insert(struct spec_errors *e, struct spec_error *new)
 	e->n++;
 }
 
-void spec_errors_drop(struct spec_errors *e)
-{
-	e->dropped++;
-}
-
 int spec_errors_add(struct spec_errors *e, int err, unsigned line, unsigned column,
 		    const char *path, const char *fmt, ...)
 {
-	struct spec_error new = {.line = line, .column = column, .path = printable(path)};
-	cleanup_free char *text = text_of_args(fmt);
+	struct spec_error new = {.line = line, .column = column};
+	cleanup_free char *text = NULL;
 
 	if (!e->err || err == -EFBIG)
 		e->err = err;
+	if (e->n == SPEC_MAX_ERRORS) {
+		e->dropped++;
+		return err;
+	}
+	text = text_of_args(fmt);
+	new.path = printable(path);
 	new.text = printable(text);
 	insert(e, &new);
 	return err;

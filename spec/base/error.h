@@ -29,12 +29,9 @@ struct spec_errors {
 
 void spec_errors_clear(struct spec_errors *e);
 
-/* Count an error without adding it. */
-void spec_errors_drop(struct spec_errors *e);
-
 /*
- * Add an error, unless the list has an equal one. ERR is -EINVAL or -EFBIG. Return ERR. The list
- * keeps the first SPEC_MAX_ERRORS errors of the document, and only counts the others.
+ * Add an error, unless the list has an equal one. ERR is -EINVAL or -EFBIG. Return ERR. After
+ * SPEC_MAX_ERRORS errors, only count further ones.
  */
 int spec_errors_add(struct spec_errors *e, int err, unsigned line, unsigned column,
 		    const char *path, const char *fmt, ...) printf_like(6, 7);
