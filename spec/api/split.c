@@ -469,7 +469,7 @@ static int escaped_byte(struct spec_split *s, const char **p)
 
 	if ((unsigned char)*at < 0x20)
 		return -EINVAL;
-	/* A key with an escape is in no table, so give it a length that no key of a table has. */
+	/* No key that is dropped has an escape, so give this key a length that none of them has. */
 	s->key_len = s->in_key ? MAX_KEY + 1 : s->key_len;
 	s->state = STRING;
 	copy(s, at, 1);

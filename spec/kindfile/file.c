@@ -403,7 +403,9 @@ static void set_part(const struct kindfile_place *p, void *row)
 	bool core;
 
 	set_map(p, row);
-	core = part->part.api_version && !strchr(part->part.api_version, '/');
+	if (!part->part.api_version)
+		return; /* that is reported already */
+	core = !strchr(part->part.api_version, '/');
 	/* Every mount watches pods, so a Pod needs no plural. */
 	if (core && !streq(part->part.kind, "Pod"))
 		bad(p, "kind must be Pod: other objects of the core group can't be parts");

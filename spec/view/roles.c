@@ -18,9 +18,10 @@
 
 /* --- roles --- */
 
+/* True also for a task that a user has scaled to 0, so that it does not part its role. */
 static bool is_replica(const struct spec_task_source *task)
 {
-	return *task->role && task->replicas == 1;
+	return *task->role && task->replicas <= 1;
 }
 
 /*

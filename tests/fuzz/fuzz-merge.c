@@ -13,6 +13,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* A stamp_fn. */
+static void stamp(void *data, uint64_t offset, char ret[STAMP])
+{
+	memset(ret, 't', STAMP);
+}
+
 static void render(const struct merge_keys *keys, const struct merge_record *r, uint64_t base)
 {
 	static char log[MERGE_LENGTH_MAX];
@@ -32,6 +38,11 @@ static void render(const struct merge_keys *keys, const struct merge_record *r, 
 				 &(struct merge_style){keys->v[r->log]->prefix, NULL, NULL}, log,
 				 have[i / array_size(skips)], skip, out, ROOM);
 		assert(n <= min_of(whole - skip, (uint64_t)ROOM));
+		/* The stamped form of the same lines is longer, so each skip is within it. */
+		n = merge_render(r, whole + STAMP * (uint64_t)r->length,
+				 &(struct merge_style){keys->v[r->log]->prefix, stamp, NULL}, log,
+				 have[i / array_size(skips)], skip, out, ROOM);
+		assert(n <= ROOM);
 		assert(out[ROOM] == '#');
 	}
 }

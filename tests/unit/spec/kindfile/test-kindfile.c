@@ -57,7 +57,7 @@ static void test_mistakes(void **state)
 	for (size_t i = 0; i < array_size(apis); i++) {
 		cleanup_free char *text = text_print(
 			"format: kxfs-kind/1\nname: foo\nobject: {api: %s, kind: Foo, plural: "
-			"foos}\n" ROLES STATES "parts: [{api: %s, kind: Pod, plural: pods}]\n",
+			"foos}\n" ROLES STATES "parts: [{api: %s, kind: Pod}]\n",
 			apis[i], apis[i]);
 
 		check(text,

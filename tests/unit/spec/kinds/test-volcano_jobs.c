@@ -233,6 +233,10 @@ static void test_names_part(void **state)
 											   "4", ""),
 		 "r-2 r~1-1 s-0 r~3-4"},
 		{ROLE("a", "r", "x", "") "," ROLE("b", "r", "", ""), "a-0 b-0"},
+		/* A user has scaled a task to 0. */
+		{ROLE("a", "r", "0", "") "," ROLE("b", "r", "1", ",'replicas':0") "," ROLE("c", "r",
+											   "2", ""),
+		 "r-0 r-2"},
 		{"{'name':'a','replicas':2,'template':{'metadata':{'labels':{"
 		 "'torchx.pytorch.org/role-name':'r','torchx.pytorch.org/replica-id':'0'}}}}",
 		 "a-0 a-1"},
