@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The functions of the backend that fs/ calls. A backend owns the store of snapshots, the output of
- * jobs, and one implementation (local/ or kube/), which fills both and answers requests. This file
- * starts and stops these parts in the right order. Start and stop block the calling thread until
- * the I/O thread has called backend_started or backend_stopped.
+ * jobs, and one implementation (local/ or kube/). The implementation updates the store and the
+ * output, and answers requests. This file starts and stops these parts in the right order. Start
+ * and stop block the calling thread until the I/O thread has called backend_started or
+ * backend_stopped.
  */
 #include "backend/backend.h"
 
@@ -23,7 +24,7 @@
 #define BACKEND_START_S 60
 /* How long after the grace period kxfs may take to send SIGKILL and to record how jobs ended. */
 #define BACKEND_STOP_S 8
-/* kxfs writes a change of backend_unlink_file to disk at most this long after the call. */
+/* A call of backend_unlink_file is on disk after at most this time. */
 #define UNLINK_MS 500
 
 /* --- start and stop --- */
@@ -49,7 +50,10 @@ static void on_job(void *data, const struct spec_job *old, const struct spec_job
 	held_changed(b->held, old, new_job);
 	if (!old || !new_job || old->history != new_job->history || !streq(old->id, new_job->id))
 		records_show(b->records, spec_job_key(new_job ? new_job : old), new_job);
-	/* Don't archive jobs that only another kxfs captures. A held job has no output. */
+	/*
+	 * Archive jobs that were not submitted here only if kxfs captures the output of all jobs.
+	 * A held job has no output yet. The archiver must know about every removed job.
+	 */
 	if (b->config.archives && (taken || !new_job))
 		archive_job(b->archive, old, new_job);
 	if (b->events.job)

@@ -42,7 +42,7 @@ struct backend_config {
 	unsigned grace_ms;    /* from SIGTERM to SIGKILL */
 	bool linger;	      /* local jobs continue to run after backend_stop */
 	bool passive;	      /* the mount is read-only: don't launch or start any job */
-	unsigned jobs;	      /* most local jobs that run at the same time; 0: no limit */
+	unsigned jobs;	      /* maximum of local jobs that run at the same time; 0: no limit */
 	int gpus;	      /* GPUs for local jobs, at most 64; -1: all of the machine's */
 	uint64_t spool_limit; /* limit of all output on disk, in bytes */
 	int64_t history_keep; /* how long jobs remain in history/, in seconds */
@@ -54,7 +54,8 @@ struct backend_config {
 struct backend_events {
 	/*
 	 * Called after the store has changed. OLD is NULL for a new job. NEW_JOB is NULL for a
-	 * removed job. NEW_JOB->history and not OLD->history: the job was moved to history/.
+	 * removed job. If OLD->history is false and NEW_JOB->history is true, the job was moved to
+	 * history/.
 	 */
 	void (*job)(void *data, const struct spec_job *old, const struct spec_job *new_job);
 	/* Called when an open log has grown or ended. */
@@ -94,8 +95,9 @@ int backend_examine_archive(const char *dir, char **ret_text);
  * KUBECONFIG is "", read kubectl's files. Return 0 or a negative errno. May be called at any time.
  */
 int backend_contexts(const char *kubeconfig, char ***ret, char **ret_text);
-/* Return the libraries with their versions, "libuv 1.44.2, ...", or their features, "http2 ...". */
+/* Return the libraries with their versions: "libuv 1.44.2, ...". */
 char *backend_libraries(void);
+/* Return the features of these libraries: "http2 ...". */
 char *backend_features(void);
 /*
  * Set *RET to the name of the default state directory for CONFIG, whose STATE_DIR need not be set.
@@ -122,7 +124,7 @@ void backend_take_charge(struct backend *b);
 unsigned backend_stop_seconds(unsigned grace_ms, bool archives);
 /*
  * End the local jobs, unless they linger or backend_take_charge was not called. Write all changes
- * to disk. Return false if this takes too long: then end the process without freeing anything.
+ * to disk. Return false if this takes too long. The caller must then exit without freeing anything.
  */
 bool backend_stop(struct backend *b);
 /* Call this after loop_stop, if backend_stop returned true. */
@@ -170,8 +172,9 @@ bool backend_knows_digest(struct backend *b, const char *digest);
 int64_t backend_stale_since(struct backend *b);
 
 /*
- * A process reads the data of JOB. The server sends some data, such as the position in a queue,
- * only on request. kxfs requests such data now, and repeatedly for a while, for later snapshots.
+ * Call this when a process reads the data of JOB. The server sends some data, such as the position
+ * in a queue, only on request. Request such data now, and repeat this for a while. The replies
+ * appear in later snapshots.
  */
 void backend_wanted(struct backend *b, const struct spec_job *job);
 

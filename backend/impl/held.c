@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A making is a request to submit or dry-run a document. If the document of a submission has
- * conditions, the making becomes an entry. An entry is a job that is unknown to the implementation.
- * It has a record, whose key is the submission's UUID, and at most one operation at a time.
+ * A making is a request to submit or dry-run a document. A document may have conditions for the
+ * launch, such as a begin time. If a submission has conditions, its making becomes an entry. An
+ * entry is a job that is unknown to the implementation. It has a record, whose key is the
+ * submission's UUID, and at most one operation at a time.
  *
- *	making  | what is in progress         | what ends it          | next
- *	LOOK    | pool: reading conditions    | no condition; dry run | the request is passed on
- *	        |                             | one can't be read     | answer: refused
- *	        |                             | it has conditions     | DRY
- *	DRY     | the implementation's        | refused               | answer: refused
- *	        | dry run                     | approved              | WRITE
- *	WRITE   | the record is written       | it is on disk         | an entry; answer: held
- *	        |                             | it can't be written   | answer: refused
+ *	making | what is in progress       | what ends it                | next
+ *	LOOK   | the pool reads the        | there are no conditions     | pass on the request
+ *	       | document's conditions     | the request is a dry run    | pass on the request
+ *	       |                           | a condition can't be read   | refuse the request
+ *	       |                           | the submission has some     | DRY
+ *	DRY    | the implementation does a | the dry run fails           | refuse the request
+ *	       | dry run                   | the dry run succeeds        | WRITE
+ *	WRITE  | the record is written     | the record is on disk       | make an entry, and
+ *	       |                           |                             | answer: held
+ *	       |                           | the record can't be written | refuse the request
  *
  *	entry    | what is in progress        | what ends it                 | next
- *	RESTS    | nothing                    | all conditions hold          | LAUNCHES
+ *	RESTS    | nothing                    | all conditions are met       | LAUNCHES
  *	         |                            | the record must be changed   | COMMITS
  *	         |                            | the record must be removed   | REMOVES
  *	         |                            | the record is LIVE on disk   | (freed)
@@ -22,7 +25,7 @@
  *	         | SUBMITTING, then the docu- | the outcome is unknown, or   | RESTS
  *	         | ment is read and submitted | the disk fails               |
  *	SENDS    | a submission that was not  | launched, or unknown outcome | RESTS
- *	         | held waits for its answer  | refused                      | COMMITS, REMOVES
+ *	         | held waits for its reply   | refused                      | COMMITS, REMOVES
  *	COMMITS  | a change of the record     | it is on disk, or has failed | RESTS
  *	REMOVES  | the removal of the record  | it is removed                | (freed)
  *	         |                            | it has failed                | RESTS
@@ -77,14 +80,17 @@ struct held_entry {
 	struct spec_held *rec; /* NULL if the job was not held */
 	struct spec_job *shape;
 	enum entry_state state;
-	struct backend_request *asker; /* to answer when COMMITS or REMOVES ends, or NULL */
-	/* numbers of met conditions: in memory, on disk, and in the record that is being written */
+	struct backend_request *asker; /* the request that caused COMMITS or REMOVES, or NULL */
+	/* how many conditions are met: in memory, on disk, and in the current write */
 	unsigned met, saved, writing;
 	bool unsettled; /* look_up() must still be called */
 	bool changed;	/* the snapshot is out of date */
 	bool begun;	/* the begin time had passed at the last snapshot */
 	bool written;	/* the record is LIVE on disk, not only in memory */
-	/* Only for a SUBMITTING record. In RESTS, SPEC_SENDING means: the job was not launched. */
+	/*
+	 * Valid while the record is SUBMITTING. In RESTS, no launch is in progress, so SPEC_SENDING
+	 * then means that the job was not launched.
+	 */
 	enum spec_sending sending;
 	uint64_t asked;	      /* until when kxfs waits for the job to appear, by loop_now_ms */
 	char *refusal;	      /* why the last launch was refused, or NULL */
@@ -458,8 +464,8 @@ static void read_done(void *data)
 		launch_ended(e, -ECANCELED, "kxfs is shutting down");
 	} else if (is_launched(e)) {
 		/*
-		 * The job has appeared meanwhile, so send no request. The LIVE record also lacks
-		 * data for a request.
+		 * The job has appeared in the store meanwhile, so don't launch it again. Besides,
+		 * a LIVE record lacks data for a request.
 		 */
 		launch_ended(e, 0, "");
 	} else {
@@ -892,8 +898,8 @@ static bool find_job(void *data, const char *name, struct spec_held_after *ret)
 }
 
 /*
- * Take the date and time of day that a UTC clock shows at the time UTC. Return when a clock in the
- * local time zone shows the same. Both times are in ns.
+ * Convert a date and time of day without a time zone, which was parsed as if it were UTC. Return
+ * the time that it means in the local time zone. Both times are in ns.
  */
 static int64_t local_moment(int64_t utc)
 {
@@ -951,7 +957,7 @@ static void look_done(void *data)
 
 /* --- requests --- */
 
-/* Return true if RQ's job still exists. Otherwise answer RQ. */
+/* Return true if RQ's job still exists. Otherwise answer RQ, and return false. */
 static bool check_job(struct backend_request *rq)
 {
 	bool history = rq->kind == BACKEND_FORGET;
@@ -1098,7 +1104,10 @@ static void take_found(struct held *h, const struct held_found *found)
 	struct held_entry *e = entry_new(h, found->r, found->rec, found->shape);
 	const struct spec_head *head = record_head(e->r);
 
-	/* A HELD job was not sent. A local job that is not in the store was not started. */
+	/*
+	 * kxfs has requested no launch of a HELD job. A local job that is not in the store was not
+	 * started. For any other job, the server has to show whether it was launched.
+	 */
 	e->sending = is_local(e) || head->state == RECORD_HELD ? SPEC_SENDING : SPEC_SENDING_ASKED;
 	e->asked = loop_now_ms() + ASKED_MS;
 	show(e, loop_time_ns());

@@ -30,20 +30,20 @@ struct held *held_new(struct backend *b);
 void held_free(struct held *h);
 
 /*
- * Handle RQ, a posted struct backend_request. Usually pass RQ on to the implementation. Answer RQ
- * if its job is one of this object or does not exist, or if its document has conditions. If an
+ * Handle RQ, a posted struct backend_request. Usually pass RQ on to the implementation. But answer
+ * RQ if H manages its job, if its job does not exist, or if its document has conditions. If an
  * operation on the held job is in progress, such as its launch, RQ waits for the end of the
  * operation.
  */
 void held_run(void *rq);
 
-/* When the store has all other jobs: add the jobs of this object, then call FN(DATA) once. */
+/* Add the jobs of H to the store, which must have all other jobs. Then call FN(DATA) once. */
 void held_begin(struct held *h, loop_fn fn, void *data);
 /* Begin to launch jobs. Call this once the mount is up. */
 void held_take_charge(struct held *h);
 /*
- * Show the job of R, which was not held, because the server has not replied yet. TEXT is the job's
- * document.
+ * Show the job of R as SUBMITTED. The job was never held. Call this if the server does not reply to
+ * the launch request for a while. TEXT is the job's document.
  */
 void held_sent(struct held *h, struct record *r, const char *text, size_t len);
 /* The result of a submission. Plain data. */
@@ -55,12 +55,16 @@ struct held_answer {
 	size_t len;
 };
 /*
- * Record the result of a submission. If the job was not launched, remove R if ANSWER->heard is
- * true; otherwise show the job in history/. If the result is unknown, show the job as SUBMITTED.
+ * Record the result of a submission. If the result is unknown, show the job as SUBMITTED. If the
+ * job was not launched, show it in history/, unless ANSWER->heard is true. In that case, the
+ * submitter gets the error, so remove R.
  */
 void held_answered(struct held *h, struct record *r, const struct held_answer *answer);
 
 /* Handle a change of any job; see store_events.changed. */
 void held_changed(struct held *h, const struct spec_job *old, const struct spec_job *now);
-/* After the implementation's stop: stop launching. Call FN(DATA) once nothing is in progress. */
+/*
+ * Stop launching jobs. Call FN(DATA) once no operation is in progress. The implementation must have
+ * stopped.
+ */
 void held_stop(struct held *h, loop_fn fn, void *data);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The interface between the backend and its implementations, local/ and kube/. Only these,
- * backend.c and the files of this folder include this header.
+ * The interface between the backend and its implementations, local/ and kube/. Only the
+ * implementations, backend.c, and the files of this folder include this header.
  */
 #pragma once
 
@@ -38,15 +38,18 @@ struct backend_ops {
 	 * so it checks whether the job allows the action.
 	 */
 	void (*request[BACKEND_N_REQUESTS])(struct backend *b, struct backend_request *rq);
-	/* Any thread for the next three; see backend.h. EVENTS is NULL if there are no events. */
+	/*
+	 * Any thread may call TEXT, EVENTS and STALE_SINCE; see backend.h. EVENTS is NULL if jobs
+	 * can't have events.
+	 */
 	int (*text)(struct backend *b, const struct spec_job *job, enum backend_text which,
 		    char **ret, size_t *ret_len);
 	int (*events)(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len,
 		      int64_t *ret_changed);
 	int64_t (*stale_since)(struct backend *b);
 	/*
-	 * JOB has ended. True if all of its available output is on disk, and kxfs is not removing
-	 * any of it.
+	 * True if all available output of JOB is on disk, and kxfs is not removing any of it. JOB
+	 * must have ended.
 	 */
 	bool (*is_settled)(struct backend *b, const struct spec_job *job);
 	/* Return the name of this backend's directory in the archive. Any thread. */
@@ -55,7 +58,10 @@ struct backend_ops {
 	bool (*is_whole)(struct backend *b);
 	/* May be NULL. */
 	char *(*trouble)(struct backend *b);
-	/* Any thread for all others; see backend.h. They may be NULL, except INFO and METRICS. */
+	/*
+	 * Any thread may call the members below; see backend.h. They may be NULL, except INFO and
+	 * METRICS.
+	 */
 	int (*queues)(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n);
 	struct spec_queue_view *(*queue)(struct backend *b, const char *name);
 	/*
@@ -75,8 +81,8 @@ struct backend_ops {
 extern const struct backend_ops local_ops, kube_ops;
 
 /*
- * Removals whose answers wait until UNSAVED is 0: otherwise a later start could not find out how a
- * removed job ended. Plain data.
+ * Removals whose answers wait until UNSAVED is 0. A held job may wait for the end of the removed
+ * job. After a restart, only the held job's record shows that this condition was met. Plain data.
  */
 struct removal_waits {
 	size_t unsaved; /* number of held jobs whose record on disk lacks a condition that is met */
@@ -142,7 +148,7 @@ struct backend_request {
 	struct backend_request *next; /* the next request that waits */
 };
 
-/* Each of these four functions replies to RQ, and frees RQ. ID and TEXT may be NULL. */
+/* Each of the next four functions replies to RQ, and frees RQ. ID and TEXT may be NULL. */
 void backend_reply(struct backend_request *rq, const struct backend_result *result);
 void backend_answer(struct backend_request *rq, int err, const char *id, const char *text);
 void backend_refuse(struct backend_request *rq, int err, const char *fmt, ...) printf_like(3, 4);
@@ -218,7 +224,7 @@ static inline void backend_stopped(void *backend)
 	wait_set(&b->stopped, 0, NULL);
 }
 
-/* Call backend_events.expired for the record KEY if its file has launched no other job since. */
+/* Call backend_events.expired for the record KEY if it is the newest launch of its file. */
 static inline void backend_expired(const struct backend *b, const char *key)
 {
 	const struct record *r = records_by_key(b->records, key);

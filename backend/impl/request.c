@@ -2,12 +2,14 @@
 /*
  * Makes and answers requests.
  *
- *	state   | owner                 | what ends it                     | next
- *	posted  | the loop, then held.c | held.c answers it                | answered (freed)
- *	        |                       | held.c passes it on              | running
- *	running | the implementation    | backend_answer or a similar call | answered (freed)
- *	        |                       | the same, if it must wait        | delayed
- *	delayed | struct removal_waits  | UNSAVED is 0; SAVE_MS are over   | answered (freed)
+ *	state   | owner                 | what ends it                    | next
+ *	posted  | the loop, then held.c | held.c answers it               | answered (freed)
+ *	        |                       | held.c passes it on             | running
+ *	running | the implementation    | backend_answer or backend_reply | answered (freed)
+ *	        |                       | a removal that must wait ends   | delayed
+ *	delayed | struct removal_waits  | UNSAVED is 0                    | answered (freed)
+ *	        |                       | timeout (SAVE_MS)               | answered (freed)
+ *	        |                       | the mount ends                  | answered (freed)
  */
 #include <assert.h>
 #include <errno.h>
@@ -76,7 +78,7 @@ static void on_late(void *data)
 	answer_removal(data, -ETIMEDOUT);
 }
 
-/* If the answer to the removal RQ must wait, add RQ to the waiting ones, and return true. */
+/* If the answer to the removal RQ must wait, add RQ to the list of removals; return true. */
 static bool delays(struct backend_request *rq)
 {
 	if (!rq->b->removals.unsaved || !rq->b->up)

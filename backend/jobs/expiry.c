@@ -85,8 +85,8 @@ static unsigned remove_old(struct expiry *x, const struct store_jobs *jobs, bool
 
 /*
  * Among the jobs in JOBS whose output may be removed, return the job that has not changed for the
- * longest time, or NULL. If LOST is false, consider only jobs that the archive does not lack. If
- * LOST is true, consider only jobs that it lacks because it is not available.
+ * longest time, or NULL. If LOST is false, consider only jobs that are archived or need not be
+ * archived. If LOST is true, consider only jobs that kxfs can't archive now.
  */
 static const struct spec_job *oldest(const struct expiry *x, const struct store_jobs *jobs,
 				     bool lost)

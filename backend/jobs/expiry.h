@@ -21,7 +21,7 @@ struct expiry_config {
 	struct loop *loop;
 	struct store *store;
 	struct output *output;
-	const struct archive *archive; /* may be NULL; if not NULL, unarchived jobs are kept */
+	const struct archive *archive; /* may be NULL */
 	uint64_t spool_limit;	       /* largest size of OUTPUT on disk, in bytes */
 	int64_t history_keep;	       /* in seconds */
 	/* True if kxfs may remove the finished JOB: its data are on disk, and no write runs. */

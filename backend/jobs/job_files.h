@@ -56,8 +56,9 @@ void job_files_update(struct job_files *f, const struct job_launch *l);
 /* Record whether the job of L is in the store now. */
 void job_files_show(struct job_files *f, struct job_launch *l, bool shown);
 /*
- * True if NAME.job shows L, or would show L if the user had not removed NAME.job. While L is
- * SUBMITTING, return false unless the user has removed NAME.job.
+ * True if L is the newest launch of its file. This holds even if the user has removed NAME.job.
+ * Ignore a newer launch whose job is not in the store yet. False while L is SUBMITTING, unless the
+ * user has removed NAME.job.
  */
 bool job_files_is_newest(struct job_files *f, const struct job_launch *l);
 void job_files_remove(struct job_files *f, struct job_launch *l);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads last words with a timeout, because kxfs reports a job's end only after it has them. */
+/* Reads last words with a timeout, because kxfs reports a job's end only after the read ends. */
 #include "backend/jobs/last_words.h"
 
 #include <fcntl.h>

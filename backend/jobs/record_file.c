@@ -172,7 +172,7 @@ int record_file_stat(const char *state_dir, const char *key, size_t *ret_len,
 	return 0;
 }
 
-/* If H has a plan, reserve space for the record's last change. N is the size of its file. */
+/* If H has a plan, reserve space for the record's last change. N is the current file's size. */
 static int keep_room(const char *dir, const struct spec_head *h, size_t n)
 {
 	return h->more->parts[RECORD_PLAN] ? file_keep_room(dir, h->key, ROOM_TIMES * n + ROOM) : 0;

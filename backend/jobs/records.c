@@ -6,15 +6,19 @@
  *	HELD       | not launched yet; the job      | all conditions are met     | SUBMITTING
  *	           | waits for the conditions in    | a condition can't be met,  | NEVER
  *	           | the part `hold`                | or the user removes it     |
- *	SUBMITTING | launch in progress: launched   | kxfs finds the job         | LIVE
- *	           | once, or not at all            | not launched, was HELD     | HELD, NEVER
- *	           |                                | not launched, was not HELD | NEVER, removed
+ *	SUBMITTING | the launch is in progress, or  | the job was launched       | LIVE
+ *	           | its result is unknown          | the launch failed; the job | HELD, NEVER
+ *	           |                                | was HELD before            |
+ *	           |                                | the launch failed; the job | NEVER, removed
+ *	           |                                | was not HELD before        |
  *	LIVE       | launched exactly once; the job | the job leaves jobs/       | HISTORY, removed
  *	           | is in jobs/                    |                            |
  *	HISTORY    | the job is in history/         | removal by user, or expiry | removed
- *	           |                                | a cluster has it again     | LIVE
+ *	           |                                | the cluster shows the job  | LIVE
+ *	           |                                | again                      |
  *	NEVER      | the job was not launched       | removal by user, or expiry | removed
- *	           |                                | a cluster has it after all | LIVE
+ *	           |                                | the cluster shows the job  | LIVE
+ *	           |                                | nevertheless               |
  *
  * If a job was not submitted through this state directory, its record is LIVE or HISTORY.
  *
@@ -46,7 +50,7 @@
 #define MAX_TEXTS    7
 #define RETRY_MS     1000u
 #define RETRY_MAX_MS 60000u
-#define HIDE_MS	     1000 /* older_to_hide: time until the record is written with UNLINKED */
+#define HIDE_MS	     1000 /* how long the write of older_to_hide's record may be delayed */
 
 enum request_kind { REQUEST_MAKE, REQUEST_COMMIT, REQUEST_MARK, REQUEST_SAVE, REQUEST_REMOVE };
 
@@ -54,7 +58,7 @@ enum request_kind { REQUEST_MAKE, REQUEST_COMMIT, REQUEST_MARK, REQUEST_SAVE, RE
 struct records_request {
 	enum request_kind kind;
 	struct record_change change; /* for COMMIT and MARK */
-	enum record_state from;	     /* for COMMIT and MARK: the state when it was requested */
+	enum record_state from;	     /* for COMMIT and MARK: the state at the time of the request */
 	int64_t time;		     /* for MARK: the time of the move, set by the pool */
 	struct record_rest rest;     /* for MAKE */
 	char *texts[MAX_TEXTS];	     /* the strings of CHANGE and REST */
@@ -542,7 +546,7 @@ static void retry_later(struct writer *w, int err)
 		loop_timer_set(&w->timer, backoff_next(&w->again, 0));
 }
 
-/* Apply ERR, the result of Q, to R. Return true if the caller must free R. */
+/* Finish Q, whose write returned ERR, and update R. Return true if the caller must free R. */
 static bool conclude(struct record *r, struct records_request *q, int err)
 {
 	struct writer *w = r->writer;

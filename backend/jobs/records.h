@@ -25,17 +25,17 @@ struct job_files *records_files(struct records *rs);
 void records_show(struct records *rs, const char *key, bool shown);
 
 /*
- * At each write of a record R, except by records_make and records_mark, FN returns the JSON text of
- * R's PART, malloc'ed. NULL keeps the part on disk, and "" removes it. NEXT is the head that will
- * be written.
+ * Call FN before each write of a record R, except by records_make and records_mark. FN returns the
+ * JSON text of R's PART, malloc'ed. NULL keeps the part on disk, and "" removes it. NEXT is the
+ * head that will be written.
  */
 typedef char *(*record_part_fn)(void *data, const struct record *r, const struct spec_head *next,
 				enum record_part part);
 void records_set_part(struct records *rs, enum record_part part, record_part_fn fn, void *data);
 
 /*
- * At each write of a record R, except by records_mark, FN returns a new reference to the snapshot
- * of R's job. NULL keeps the snapshot on disk.
+ * Call FN before each write of a record R, except by records_mark. FN returns a new reference to
+ * the snapshot of R's job. NULL keeps the snapshot on disk.
  */
 typedef const struct spec_job *(*record_snapshot_fn)(void *data, const struct record *r);
 void records_set_snapshot(struct records *rs, record_snapshot_fn fn, void *data);
@@ -122,8 +122,8 @@ void records_note(struct record *r, const struct record_change *change, unsigned
  */
 void records_mark(struct record *r, records_fn done, void *data);
 /*
- * Remove the file, free R, then call DONE (may be NULL). After an error R is unchanged. Change a
- * HELD record to NEVER first: otherwise, the next start could launch the job. SYNC: see
- * record_file_remove.
+ * Remove the file, free R, then call DONE (may be NULL). After an error R is unchanged. The caller
+ * must change a HELD record to NEVER first. Otherwise, the next start could launch the job. SYNC:
+ * see record_file_remove.
  */
 void records_remove(struct record *r, bool sync, records_fn done, void *data);

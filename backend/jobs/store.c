@@ -35,7 +35,7 @@ struct store {
 	struct lock lock;  /* protects all members below */
 	uint64_t revision; /* counts all changes */
 	struct key_table by_uid;
-	/* Jobs submitted here whose uid is not the UUID of their submission, by this UUID. */
+	/* by the submission's UUID: jobs that were submitted here and have another uid */
 	struct key_table aliases;
 	struct store_place place[BACKEND_N_PLACES];
 };

@@ -32,9 +32,10 @@ struct store *store_new(const struct store_events *events);
 void store_free(struct store *store);
 
 /*
- * Make JOB the current snapshot of its uid, and take ownership of the reference to JOB. Put JOB
- * into the place of JOB->history, and remove the job from the other place. If JOB was submitted
- * here, it also replaces the held job whose uid is JOB->submission. Set JOB->revision. I/O thread.
+ * Make JOB the current snapshot of its uid, and take ownership of the reference to JOB. If
+ * JOB->history is true, put JOB into history/, otherwise into jobs/. Remove it from the other
+ * place. If JOB was submitted here, it also replaces the held job whose uid is JOB->submission. Set
+ * JOB->revision. I/O thread.
  *
  * An id is unique in each place. If two jobs have the same id, one keeps it: in jobs/ the job that
  * was put last, in history/ the newest job (by creation, then uid). The store renames the other job

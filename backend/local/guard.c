@@ -42,8 +42,8 @@ struct sampler {
 	/* Only the thread uses the members below. */
 	bool shared; /* see descent_sample */
 	/*
-	 * Peak memory of the guard in KiB. The kernel copies this value to forked children, so a
-	 * child has a peak of its own only if its value is higher.
+	 * Peak memory of the guard in KiB. A forked child starts with this value as its own peak.
+	 * So the peak of a child is known only if it is higher than this value.
 	 */
 	long own_maxrss;
 };

@@ -39,7 +39,7 @@ struct local_jobs *local_jobs_new(struct backend *b, struct group *group,
 				  const struct spec_slots *limits);
 /* Call this once, before making a job. */
 void local_jobs_set_events(struct local_jobs *jobs, const struct local_jobs_events *events);
-/* Begin to start and end jobs. Call this once the mount is up. Before, kxfs only shows them. */
+/* Begin to start and end jobs. Call this once the mount is up. Until then, only show jobs. */
 void local_jobs_take_charge(struct local_jobs *jobs);
 /* Call this after the loop has stopped. Programs continue, and the next start takes them over. */
 void local_jobs_free(struct local_jobs *jobs);

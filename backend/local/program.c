@@ -92,7 +92,7 @@ void program_make(struct program *p, const struct spec_record *rec, const struct
 		set(&env, env.n, text_copy(*e));
 	set(&env, env.n, text_print("PWD=%s", rec->work_dir));
 	set(&env, env.n, text_print(ERROR_FILE "=%s", error_file));
-	others = env.n; /* search only these: the role sets no variable twice */
+	others = env.n; /* no need to search the role's settings: it sets no variable twice */
 	for (size_t i = 0; i < role->env.n; i++) {
 		cleanup_free char *value = expand(role->env.v[i].value, &m);
 

@@ -2,17 +2,20 @@
 /*
  * Writes and publishes the record of a local job; see record.h.
  *
- *	the store shows | what ends it                            | next
- *	HIDDEN: no job  | every start was tried; SHOW_MS are      | SHOWN
- *	                | over; the job is queued, ends, or is    |
- *	                | ended                                   |
- *	SHOWN: the job  | a suspension is on disk                 | SUSPENDED
- *	SUSPENDED       | the end of the suspension is on disk    | SHOWN
+ *	view      | what the store shows | what ends it                               | next
+ *	HIDDEN    | no job               | one of the reasons below                   | SHOWN
+ *	SHOWN     | the job              | a suspension is on disk                    | SUSPENDED
+ *	SUSPENDED | a suspended job      | the end of the suspension is on disk       | SHOWN
  *
- *	the file        | what is under way            | what ends it              | next
- *	SAVED           | nothing                      | a change                  | WRITING
- *	WRITING         | records.c writes the file    | success; failure          | SAVED; UNSAVED
- *	UNSAVED         | records.c waits to retry     | a change; success         | WRITING; SAVED
+ *	file      | what is in progress        | what ends it           | next
+ *	SAVED     | nothing                    | a change of the record | WRITING
+ *	WRITING   | records.c writes the file  | success                | SAVED
+ *	          |                            | failure                | UNSAVED
+ *	UNSAVED   | records.c waits to retry   | a change of the record | WRITING
+ *	          |                            | a retry succeeds       | SAVED
+ *
+ * Each of these reasons ends HIDDEN: kxfs has tried to start every replica; SHOW_MS have passed;
+ * the job waits in the queue; kxfs ends the job, or has restarted replicas; or the mount ends.
  */
 #include "backend/local/record.h"
 
@@ -226,7 +229,7 @@ void local_record_used(struct local_record *r)
 		loop_timer_set(&r->used, USED_MS);
 }
 
-/* True if kxfs must not show the job yet. Its submitter waits until then. */
+/* True if kxfs must not show the job yet. Its submitter waits until kxfs shows the job. */
 static bool is_hidden(const struct local_record *r)
 {
 	const struct spec_job *job = r->rec->job;

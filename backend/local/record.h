@@ -61,8 +61,8 @@ bool local_record_is_done(const struct local_record *r);
 void local_record_publish(struct local_record *r);
 
 /*
- * The job's reason for waiting has changed. Publish R immediately. Only if another change must be
- * on disk first, write R before it is published.
+ * Call this when the job's reason for waiting has changed. Usually publish R immediately. If
+ * another change of R must be on disk first, write R before it is published.
  */
 void local_record_moved(struct local_record *r);
 /* Publish the usage of replicas after a short delay. Write it only with another change. */

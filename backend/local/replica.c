@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The steps of a replica, which is "live" in the last three:
+ * The steps of a replica. A replica is "live" in the last three steps:
  *
- *	step       | what is under way          | what ends it             | next
- *	IDLE       | nothing                    | the job starts it        | DELAYED or QUEUED
- *	DELAYED    | the pause before a start   | the timer                | QUEUED
- *	QUEUED     | it waits for the pool      | it may start             | STARTING
- *	           |                            | it needs a new attempt   | RECORDING
- *	           |                            | no slot, or a suspension | HELD
- *	RECORDING  | the record gets an attempt | the record is written    | QUEUED
- *	HELD       | its job has no slot, or is | a slot, or the end of    | QUEUED
- *	           | suspended                  | the suspension           |
- *	STARTING   | the helper starts          | the helper's message     | RUNNING, CONCLUDING
- *	RUNNING    | the program runs           | the helper ends          | CONCLUDING
- *	CONCLUDING | the log is merged          | the log has ended        | IDLE; the job decides
+ *	step       | what is in progress         | what ends it                  | next
+ *	IDLE       | nothing                     | the job starts the replica    | DELAYED, QUEUED
+ *	DELAYED    | the pause before a start    | the pause is over             | QUEUED
+ *	QUEUED     | the replica waits for       | the replica may start         | STARTING
+ *	           | other starts                | the attempt is not on disk    | RECORDING
+ *	           |                             | the job is suspended, or      | HELD
+ *	           |                             | waits for a slot              |
+ *	RECORDING  | the new attempt is written  | the record is on disk         | QUEUED
+ *	           | to the record               |                               |
+ *	HELD       | the job is suspended, or    | the job is resumed, or gets   | QUEUED
+ *	           | waits for a slot            | a slot                        |
+ *	STARTING   | the helper starts the       | the program was started       | RUNNING
+ *	           | program                     | a temporary shortage          | DELAYED
+ *	           |                             | the program can't be started  | CONCLUDING
+ *	RUNNING    | the program runs            | the helper ends               | CONCLUDING
+ *	CONCLUDING | the log is merged           | the log is complete           | IDLE
  *
  * A new attempt is in the record on disk before its helper is started, and begins only when the
  * old one is no longer live. So the next daemon has to find only the newest attempt. If that
@@ -64,7 +68,7 @@ struct local_replica {
 	struct loop_timer delay;      /* in DELAYED: when the start is due */
 	struct loop_timer grace;      /* in STARTING and RUNNING: when SIGKILL is due */
 	unsigned reopened, to_reopen; /* number of earlier logs: reopened, and to reopen in total */
-	uint64_t change;	      /* The attempt starts when this change is on disk. */
+	uint64_t change;	      /* the attempt starts when this change is on disk */
 	struct backoff slow;	      /* pauses before restarts; grow with each failed attempt */
 	unsigned delay_ms;	      /* the pause before the next start */
 	uint64_t since;	      /* when this daemon started the attempt, by loop_now_ms; or 0 */
@@ -733,7 +737,7 @@ static void reopen_logs(struct local_replica *rep, bool over)
 		set_step(rep, CONCLUDING);
 }
 
-/* True if the newest attempt is over. It may have printed. */
+/* True if the newest attempt is over, and its program may have printed. */
 static bool is_over(const struct local_replica *rep, const struct task_found *found)
 {
 	return rep->plan->ended ||

@@ -565,7 +565,7 @@ static void on_given_up(void *data, int err)
 	return err ? leave(s, err) : refuse(s, s->work.err);
 }
 
-/* The job is recorded, but can't be started. Remove its record, unless it was held. */
+/* Give up the launch of a job that has a record. Remove the record, unless the job was held. */
 static void give_up(struct local_submit *s, int err)
 {
 	s->work.err = err;

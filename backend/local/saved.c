@@ -102,8 +102,8 @@ static void on_dropped(void *data, int err)
  * The record on disk now shows that the output is dropped. So if kxfs crashes, the next start
  * removes the rest of the output. If the disk is too full to write the record, remove the output
  * anyway, to make space. The next start then knows from the missing logs/ that the output was
- * dropped. For a cluster's job, folders.c then writes the record again, because the next mount
- * would otherwise fetch the missing logs.
+ * dropped. This is enough for a local job. kube/folders.c, which removes the output of a cluster's
+ * job, must write the record again: otherwise, the next mount would fetch the missing logs.
  */
 static void on_drop_noted(void *data, int err)
 {
@@ -136,7 +136,7 @@ static void on_removed(void *data, int err)
 	return end_change(c, 0, NULL);
 }
 
-/* While the record exists, users can find the job and repeat the removal. */
+/* Remove the record last. If the removal of the output has failed, users can then repeat it. */
 static void on_output_removed(void *data, int err)
 {
 	struct saved_update *c = data;

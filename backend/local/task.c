@@ -8,7 +8,7 @@
  *	          | start the helper                    | it can't be started      | over
  *	          |                                     | SIGTERM or SIGKILL       | over
  *	CONNECTED | receiving the helper's messages     | end of file, after ENDED | over
- *	          |                                     | end of file, before that | SEEKING
+ *	          |                                     | end of file, no ENDED    | SEEKING
  *	SEEKING   | pool: task_find                     | RUNS                     | CONNECTED
  *	          |                                     | OVER, NONE, DROPPED      | over
  *	          |                                     | UNKNOWN                  | PAUSING
@@ -151,7 +151,10 @@ static int connect_to(const char *dir, const char *name)
 	return take_fd(&fd);
 }
 
-/* True if more than KEPT descriptors remain free. FD is new, so all lower ones are in use. */
+/*
+ * True if more than KEPT descriptors remain free. FD was just opened. The kernel chooses the lowest
+ * free descriptor, so all below FD are in use.
+ */
 static bool leaves(const struct tasks *tasks, int fd, int kept)
 {
 	return tasks->max_fds == RLIM_INFINITY || (rlim_t)fd + (rlim_t)kept < tasks->max_fds;
@@ -273,7 +276,7 @@ static void hear(struct task *task, const struct helper_news *news)
 		task->has_end = true;
 		task->end = news->end;
 		break;
-	case HELPER_USED: /* comes as a struct helper_used */
+	case HELPER_USED: /* on_news has handled it */
 		break;
 	}
 }
@@ -547,9 +550,9 @@ struct task *task_start(struct tasks *tasks, const struct task_config *config,
 /* --- finding an attempt, signals, cleanup --- */
 
 /*
- * The helper of the attempt does not listen. Return TASK_NONE if it has left no file, TASK_DROPPED
- * if its file is not locked, otherwise TASK_UNKNOWN with *RET_ERR, because the helper may still
- * run.
+ * Find out whether the helper of an attempt lives although it does not listen. Return TASK_NONE if
+ * there is no NAME.new, or TASK_DROPPED if NAME.new is not locked. Otherwise the helper may still
+ * run: return TASK_UNKNOWN, and set *RET_ERR to the reason.
  */
 static enum task_state look_for_lock(const char *dir, const char *name, int *ret_err)
 {
@@ -584,7 +587,7 @@ void task_find(struct tasks *tasks, const char *dir, const char *name, struct ta
 	if (ret->err == 0)
 		ret->state = TASK_OVER;
 	else if (ret->err == -EINVAL)
-		ret->state = TASK_DROPPED; /* NAME is damaged, and exists only after the end */
+		ret->state = TASK_DROPPED; /* the attempt is over, but the file NAME is damaged */
 	else if (ret->err == -ENOENT)
 		ret->state = look_for_lock(dir, name, &ret->err);
 }

@@ -80,9 +80,9 @@ void task_find(struct tasks *tasks, const char *dir, const char *name, struct ta
 struct task *task_adopt(struct tasks *tasks, const char *dir, const char *name, int fd,
 			const struct task_events *events, void *data);
 /*
- * Send SIG now, or when the helper is connected, and repeat it on each later connection. SIGTERM
- * and SIGKILL go to the program's process group, or end a task without a helper. SIGSTOP and
- * SIGCONT go to all processes of the attempt.
+ * Send SIG now, or when the helper is connected. Repeat it on each later connection. SIGTERM and
+ * SIGKILL go to the program's process group. If the helper is not started yet, they end the task.
+ * SIGSTOP and SIGCONT go to all processes of the attempt.
  */
 void task_signal(struct task *task, int sig);
 /* Free TASK. Its helper continues, and a later daemon can connect to it. NULL is allowed. */
