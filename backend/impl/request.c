@@ -94,7 +94,7 @@ void backend_answer_removals(struct backend *b)
 	const struct removal_waits *waits = &b->removals;
 
 	while (waits->list && (!waits->unsaved || !b->up))
-		answer_removal(waits->list, waits->unsaved ? -ETIMEDOUT : 0);
+		answer_removal(waits->list, 0);
 }
 
 void backend_reply(struct backend_request *rq, const struct backend_result *result)

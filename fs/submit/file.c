@@ -348,6 +348,8 @@ static void file_on_write(struct fs *fs, fuse_req_t req, struct node *node, cons
 		h->wrote = file_process(h, tid, NULL);
 	h->wrote_tid = tid;
 	err = file_begin(h, tid, fi->lock_owner, node->ino);
+	if (err == -EINTR)
+		upload_fail(h->upload, &h->writer, err);
 	if (err) {
 		fuse_reply_err(req, -err);
 		return;

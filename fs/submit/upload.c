@@ -455,6 +455,27 @@ size_t upload_read(struct upload *u, const struct upload_writer *w, char *buf, s
 	return n;
 }
 
+/*
+ * Record that a write of W failed. If U has a submitting name, W gets empty contents with this flaw,
+ * because there may be no space for a copy. The file still shows its old contents.
+ */
+static void fail(struct upload *u, struct upload_writer *w, int err)
+{
+	struct content *c =
+		u->named == UPLOAD_SUBMITS ? content_to_change(u, w, true) : content_of(u, w);
+
+	w->dirty = true;
+	/* Killing a writer interrupts its write; then the flaw says already that it was killed. */
+	if (!c->flaw || err != -EINTR)
+		c->flaw = -err;
+}
+
+void upload_fail(struct upload *u, struct upload_writer *w, int err)
+{
+	lock_scope(u->all->lock);
+	fail(u, w, err);
+}
+
 int upload_write(struct upload *u, struct upload_writer *w, const char *buf, size_t size, off_t off)
 {
 	uint64_t end = (uint64_t)off + size;
@@ -463,16 +484,11 @@ int upload_write(struct upload *u, struct upload_writer *w, const char *buf, siz
 
 	lock_scope(u->all->lock);
 	err = check_bounds(u, w, end);
-	w->dirty = true;
 	if (err) {
-		/*
-		 * If U has a submitting name, W gets empty contents with this flaw, because there
-		 * may be no space for a copy. The file still shows its old contents.
-		 */
-		c = u->named == UPLOAD_SUBMITS ? content_to_change(u, w, true) : content_of(u, w);
-		c->flaw = -err;
+		fail(u, w, err);
 		return err;
 	}
+	w->dirty = true;
 	c = content_to_change(u, w, false);
 	if (end > c->size)
 		content_resize(u->all, c, end);

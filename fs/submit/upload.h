@@ -154,6 +154,8 @@ size_t upload_read(struct upload *u, const struct upload_writer *w, char *buf, s
 /* W must not be NULL. Return 0, or -EFBIG or -ENOSPC, which becomes the flaw of the contents. */
 int upload_write(struct upload *u, struct upload_writer *w, const char *buf, size_t size,
 		 off_t off);
+/* Record that a write of W failed with ERR, which becomes the flaw of the contents. */
+void upload_fail(struct upload *u, struct upload_writer *w, int err);
 /* SIZE 0 is also allowed if U is closed. */
 int upload_truncate(struct upload *u, struct upload_writer *w, off_t size);
 /* *RET is malloc'ed and NUL-terminated. */

@@ -175,6 +175,29 @@ static void test_memory(void **state)
 		unmade(f, u[i]);
 }
 
+/* After an interrupted write, a close launches nothing, until the writer has emptied the file. */
+static void test_interrupted(void **state)
+{
+	struct fixture *f = *state;
+	struct upload *u = made(f, "x.yaml");
+	struct upload_writer w = {0};
+
+	put(u, "old", 0);
+	upload_add_writer(u, &w, 1, 0, false);
+	upload_fail(u, &w, -EINTR);
+	assert_true(upload_look(u, &w).is_dirty);
+	assert_int_equal(upload_write(u, &w, "new", 3, 0), 0);
+	assert_int_equal(upload_look(u, &w).flaw, EINTR);
+	assert_int_equal(upload_look(u, NULL).flaw, 0);
+	assert_int_equal(upload_truncate(u, &w, 0), 0);
+	assert_int_equal(upload_look(u, &w).flaw, 0);
+	upload_set_flaw(u, &w, ECANCELED);
+	upload_fail(u, &w, -EINTR);
+	assert_int_equal(upload_look(u, &w).flaw, ECANCELED);
+	upload_remove_writer(u, &w);
+	unmade(f, u);
+}
+
 /* An open with O_TRUNC empties the file even if there is no memory for anything else. */
 static void test_memory_for_nothing(void **state)
 {
@@ -550,6 +573,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_bounds, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_memory_for_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_interrupted, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_content, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_replaces_before_it_is_saved, setup, teardown),
