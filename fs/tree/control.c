@@ -78,7 +78,7 @@ static const char *control_writers(const struct tree *t)
 		return CONTROL_OTHER_NAMESPACE;
 	if (unseen)
 		return "not seen: another user writes to submit/, and kxfs has no permission to "
-		       "inspect that user's processes, so kxfs may launch a file each time that "
+		       "inspect processes of that user, so kxfs may launch a file each time that "
 		       "user closes the file (see kxfs-submit(7)). To fix this, mount as root or "
 		       "as that user";
 	return "seen";
