@@ -31,7 +31,7 @@
 
 struct archive_entry {
 	char *uid;
-	const struct spec_job *job; /* NULL if DIR has the job; the entry is then in no queue */
+	const struct spec_job *job; /* NULL if DIR has the job; the entry is then not queued */
 	uint64_t at;		    /* loop_now_ms() when the copy is due */
 	bool failed;
 	struct archive_entry *prev, *next;

@@ -23,8 +23,8 @@ struct archive_config {
 	const char *state_dir;
 	unsigned stop_ms; /* how long archive_stop continues to copy */
 	/*
-	 * JOB has ended. True if all of its available output is on disk, and kxfs is not removing
-	 * any of it.
+	 * Return true if all available output of JOB, which has ended, is on disk, and kxfs is not
+	 * removing any of it.
 	 */
 	bool (*is_settled)(void *data, const struct spec_job *job);
 	/*
@@ -52,7 +52,10 @@ void archive_begin(struct archive *a, const char *namespace);
 /* Call this for every job that is added (OLD is NULL), changed, or deleted (NEW_JOB is NULL). */
 void archive_job(struct archive *a, const struct spec_job *old, const struct spec_job *new_job);
 
-/* True if job UID has ended but is not in DIR yet, so that it must be kept. A may be NULL. */
+/*
+ * True if job UID has ended, but DIR does not have it yet. The job must then be kept. A may be
+ * NULL.
+ */
 bool archive_lacks(const struct archive *a, const char *uid);
 /*
  * True if DIR is not available now, and kxfs is not copying job UID. If kxfs needs space, it may

@@ -28,7 +28,7 @@
 #include "spec/job/status.h"
 
 #define MARK ".kxfs-archive"
-/* A file in the state directory: the path of the DIR that kxfs has marked. */
+/* A file in the state directory. It contains the path of the DIR that kxfs has marked. */
 #define KNOWN	 "archive"
 #define CHUNK	 ((size_t)256 << 10)
 #define LONG_ID	 246 /* kxfs cuts a longer id to this length before it appends "~UID8" */
@@ -43,8 +43,9 @@ static int explain(char **why, int err, const char *dir, const char *name)
 }
 
 /*
- * Return ERR, and set C->why after an error. there() is for the file NAME in DIR, and also sets
- * C->away. here() is for the job's file NAME in the state directory.
+ * Both functions return ERR. If ERR is negative, they set C->why to a sentence about the file NAME.
+ * there() is for a file in DIR, and also sets C->away. here() is for a file of the job in the state
+ * directory.
  */
 static int there(struct copy *c, int err, const char *name)
 {

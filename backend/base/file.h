@@ -56,7 +56,10 @@ int file_write(const char *dir, const char *file, const char *text, size_t len);
 int file_make(const char *dir, const char *file, const char *text, size_t len);
 /* Reserve LEN bytes in DIR, so that file_write_last can write FILE even if the disk is full. */
 int file_keep_room(const char *dir, const char *file, size_t len);
-/* Like file_write. Use the reservation if the disk is full, and remove it after a success. */
+/*
+ * Like file_write, but use the reservation if the disk is full. After a success, FILE has no
+ * reservation any more.
+ */
 int file_write_last(const char *dir, const char *file, const char *text, size_t len);
 
 /* Remove the reservation for FILE, if there is one. */

@@ -9,9 +9,9 @@
  *	state    | what is in progress                        | what ends it            | next
  *	new      | no thread; posted functions are kept       | loop_start              | running
  *	running  | posted functions and events                | loop_stop sets STOP     | draining
- *	draining | posted functions, and those that they post | none is left; 5 s       | waiting
- *	waiting  | calls on the pool, and what they post      | none is left; 5 s       | closing
- *	closing  | all handles close                          | the loop is not alive   | new
+ *	draining | posted functions, and those that they post | none left, or after 5 s | waiting
+ *	waiting  | calls on the pool, and what they post      | none left, or after 5 s | closing
+ *	closing  | libuv closes all handles                   | all handles are closed  | new
  *
  * A loop is freed when loop_free was called and all references (loop_ref) are dropped. A thread
  * that hangs during shutdown keeps its reference, because it may still post functions. These
@@ -215,8 +215,8 @@ static void timer_take(struct loop *loop, struct loop_timer *t)
 
 /*
  * Run the timers that have expired, but not those that their callbacks set. Otherwise a timer that
- * always sets itself to 0 ms would block the loop. A timer set by a callback has a higher SEQ. In
- * the heap, it is after all timers that had expired before.
+ * always sets itself to 0 ms would block the loop. A timer that a callback sets has a higher SEQ.
+ * In the heap, it follows all timers that had already expired.
  */
 static void loop_on_tick(uv_timer_t *uv)
 {
@@ -386,7 +386,7 @@ struct pool {
 	/* LOCK protects the members below. */
 	struct {
 		struct loop_job *first, **last;
-	} queues[2];  /* waiting calls; queues[true] has calls with OF_MANY */
+	} queues[2];  /* waiting calls; queues[true]: of loop_work_of_many */
 	bool of_many; /* the queue that pool_take checks first */
 	unsigned waiting;
 	unsigned n, idle; /* number of threads, and of idle threads */
@@ -568,7 +568,7 @@ void loop_work_of_many(struct loop *loop, loop_fn work, loop_fn done, void *data
 	give_pool(loop, work, done, data, true);
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 void loop_new(struct loop **ret)
 {

@@ -21,14 +21,17 @@ struct loop_timer {
 	struct loop *loop;
 	loop_fn fn;
 	void *data;
-	uint64_t at; /* by loop_now_ms */
+	uint64_t at; /* when the timer expires, by loop_now_ms */
 	/* Breaks ties between timers that expire at the same time. */
 	uint64_t seq;
 	size_t position; /* in the heap of set timers, from 1; 0 if not set */
 };
 
 void loop_new(struct loop **ret);
-/* The I/O thread blocks all signals except those of loop_signal. Return 0 or a negative errno. */
+/*
+ * Start the I/O thread. It blocks all signals except those of loop_signal. Return 0 or a negative
+ * errno.
+ */
 int loop_start(struct loop *loop);
 /*
  * Run all posted functions, wait some seconds for calls on the pool, free the remaining watches,

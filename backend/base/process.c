@@ -89,7 +89,8 @@ int process_stat(pid_t pid, struct process_stat *ret)
 	if (ret->signal == PROCESS_HIDDEN) {
 		/*
 		 * The kernel lets kxfs read this link only if it also shows kxfs the real
-		 * EXIT_CODE. If it does, EXIT_CODE is really 0, and no signal ended the process.
+		 * EXIT_CODE. So if kxfs can read the link, EXIT_CODE is really 0, and no signal
+		 * ended the process.
 		 */
 		snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 		if (readlink(path, &any, 1) >= 0 || errno != EACCES)

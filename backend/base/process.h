@@ -30,7 +30,7 @@ struct process_stat {
 	 */
 	unsigned long ticks;
 	unsigned long pages;	    /* resident memory */
-	unsigned long long started; /* by process_clock */
+	unsigned long long started; /* start time, by process_clock */
 };
 
 /*
@@ -108,9 +108,9 @@ void spawn_between(char **argv);
 struct interrupt {
 	/*
 	 * A nonblocking signalfd, readable when a signal arrives; -1 if it could not be created.
-	 * Usually nobody reads it. Then the signal remains pending, and interrupt_release ends the
-	 * process. A caller that must do more before the end reads the signalfd_siginfo. It raises
-	 * the signal itself when it has finished.
+	 * Usually nobody reads from it. Then the signal remains pending, and interrupt_release ends
+	 * the process. A caller that must first do more work reads the signalfd_siginfo. It then
+	 * raises the signal itself when its work is done.
 	 */
 	int fd;
 	sigset_t was; /* signal mask before interrupt_hold */

@@ -7,8 +7,8 @@
 /* --- groups --- */
 
 /*
- * If an operation has entered the group since this call was posted, do nothing. group_leave then
- * posts the call again.
+ * If an operation has entered the group since this call was posted, do nothing. group_leave posts
+ * the call again when the group becomes empty.
  */
 static void call_when_empty(void *data)
 {

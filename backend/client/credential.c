@@ -6,18 +6,20 @@
  *
  * files    | what is in progress                            | what ends it           | next
  * KNOWN    | nothing                                        | the files must be read | READING
- * READING  | the pool reads; requests wait                  | the pool is done; 10 s | KNOWN; LATE
+ * READING  | the pool reads; requests wait                  | the pool is done       | KNOWN
+ *          |                                                | 10 s have passed       | LATE
  * LATE     | the pool reads; requests get the last contents | the pool is done       | KNOWN
  *
- * plugin   | what is in progress                        | what ends it       | next
- * AWAY     | nothing                                    | a request needs it | ASKED
- * ASKED    | the plugin runs; requests wait             | its answer; 60 s   | LEAVING or AGAIN
- * LEAVING  | it has answered; its process has not ended | the process ends   | AWAY
- *          |                                            | a request needs it | AGAIN
- * AGAIN    | as LEAVING; requests wait for a new run    | the process ends   | AWAY, then ASKED
+ * plugin   | what is in progress                   | what ends it               | next
+ * AWAY     | nothing                               | a request needs the plugin | ASKED
+ * ASKED    | the plugin runs; requests wait        | it answers or fails        | LEAVING
+ *          |                                       | it fails; a user waits     | AGAIN
+ * LEAVING  | the plugin's process has not ended    | the process ends           | AWAY
+ *          |                                       | a request needs a new run  | AGAIN
+ * AGAIN    | as LEAVING; requests wait for a rerun | the process ends           | AWAY, then ASKED
  *
- * Usually LEAVING follows ASKED. AGAIN follows if the plugin fails, and a user has made a request
- * during the run, because the user may have logged in meanwhile.
+ * The plugin fails if it has not answered after 60 s. If it fails, and a user has made a request
+ * during the run, kxfs runs it again, because the user may have logged in meanwhile.
  */
 #include "backend/client/credential.h"
 
@@ -68,7 +70,7 @@ struct credential_reading {
 	/* LOAD of credential_set_load; NULL if the kubeconfig need not be read */
 	int (*load)(void *data, struct spec_connection *ret);
 	void *load_data;
-	/* LOAD has succeeded; FRESH and INFO replace the old connection */
+	/* true if LOAD has succeeded: FRESH and INFO replace the old connection */
 	bool loaded;
 	struct spec_connection fresh;
 	char *info;
@@ -107,7 +109,7 @@ struct credential {
 	struct spec_credential answer;
 	int64_t renew_ns;   /* when ANSWER must be renewed; 0: never */
 	uint64_t plugin_ms; /* when the plugin may run again, by loop_now_ms */
-	/* while the plugin ran, a user made a request, and may have logged in */
+	/* true if a user has made a request during this run, and may have logged in meanwhile */
 	bool urgent;
 
 	bool reload;	  /* the next read of the files also reads the kubeconfig */
@@ -464,7 +466,7 @@ static void on_plugin_done(void *data, int err, struct spec_credential *answer, 
 	}
 	if (cr->plugin_state == AGAIN)
 		cr->plugin_ms = 0;
-	/* The user may change the kubeconfig to log in in another way, so read it again. */
+	/* The user may edit the kubeconfig to use another login, so read it again. */
 	if (err < 0 && cr->load) {
 		cr->reload = true;
 		cr->files_due_ms = cr->plugin_ms;
@@ -578,7 +580,7 @@ void credential_retry_now(struct credential *cr)
 		cr->files_due_ms = 0;
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 int credential_new(struct loop *loop, const struct spec_connection *c, struct credential **ret,
 		   char **ret_text)

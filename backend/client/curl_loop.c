@@ -21,8 +21,8 @@
 #define MAX_STREAMS 90
 #define AGAIN_MS    50
 /*
- * Stop after this many reads in a row without a chunk. One is not enough: it may leave bytes in
- * curl's memory, which the next read delivers.
+ * Stop reading from a socket after this many reads in a row that delivered no chunk. One such read
+ * is not enough: curl may keep its bytes in memory, and deliver them only at the next read.
  */
 #define AGAIN_READS 2
 
@@ -244,7 +244,7 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *data, void *
 	return uv_poll_start(&s->poll, events, on_poll);
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 struct curl_loop *curl_loop_new(struct loop *loop, struct group *group, long max_connections,
 				curl_loop_fn ended)

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests to one server. Each request has one timer. The timer expires at the request's deadline,
- * unless the table states otherwise:
+ * Requests to one server:
  *
- * state   | what is in progress               | what ends it                       | next
- * NEW     | the timer, with 0 ms              | the timer                          | QUEUED
- * QUEUED  | the request waits in its lane     | the lane may start a request       | ASKING
- * ASKING  | credential_get                    | the credential; a failure          | RUNNING; OVER
- * RUNNING | a transfer of curl; when the head | the first reply of 401             | QUEUED
- *         | of a stream has arrived, the      | a failure, if a retry is allowed   | WAITING
- *         | timer is its idle timeout         | any other end                      | OVER
- * WAITING | the timer, until the retry        | the timer; the server is reachable | QUEUED
- *         |                                   | again, and chose no pause itself   |
- * OVER    | the request waits to be freed     | work(), which is posted            | (freed)
+ * state   | what is in progress           | what ends it                          | next
+ * NEW     | nothing                       | the timer, after 0 ms                 | QUEUED
+ * QUEUED  | the request waits in its lane | the lane may start a request          | ASKING
+ * ASKING  | credential_get                | there is a credential                 | RUNNING
+ *         |                               | there is none                         | OVER
+ * RUNNING | a transfer of curl            | the first reply of 401                | QUEUED
+ *         |                               | a failure, if a retry is allowed      | WAITING
+ *         |                               | any other end                         | OVER
+ * WAITING | a pause before the retry      | the timer, at the end of the pause    | QUEUED
+ * OVER    | the request waits to be freed | work(), which is posted               | (freed)
  *
- * The deadline, http_cancel and http_stop lead from every state to OVER.
+ * The deadline, http_cancel and http_stop lead from every state to OVER. Each request has one
+ * timer. Except in NEW and WAITING, the timer expires at the deadline. But once the head of a
+ * stream has arrived, the stream has no deadline, and the timer is its idle timeout. When the
+ * server is reachable again, kxfs ends all pauses except those that the server has requested
+ * (Retry-After).
  *
  * Within a callback of curl, code must not use curl's handles or free a request. Such code calls
  * post_work, and work() frees requests and starts others later. http_stop waits until the group is
@@ -122,8 +125,8 @@ struct http_request {
 	bool again;
 	bool paused; /* by http_pause */
 	/*
-	 * Flags. IN_STARTING: STARTING of the lane includes this request. IN_PAUSED: N_PAUSED of
-	 * HTTP does.
+	 * Flags. IN_STARTING: STARTING of the lane counts this request. IN_PAUSED: N_PAUSED of HTTP
+	 * counts this request.
 	 */
 	enum { IN_STARTING = 1, IN_PAUSED = 2 } counted;
 	/*
@@ -227,7 +230,10 @@ static void resume_over(struct http_request *rq)
 	rq->resume_round = 0;
 }
 
-/* Give RQ's owner no more callbacks. RQ remains valid until control returns to the loop. */
+/*
+ * End RQ, whose owner gets no callbacks from now on. RQ remains valid until control returns to the
+ * loop.
+ */
 static void end_request(struct http_request *rq)
 {
 	struct http *http = rq->http;
@@ -373,7 +379,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *data)
 	count_answer(rq);
 	rq->last_byte = loop_now_ms();
 	if (is_good(rq)) {
-		/* A stream has no deadline after its head has arrived. */
+		/* After its head, a stream has no deadline, but perhaps an idle timeout. */
 		if (rq->call.stream && rq->call.idle_ms)
 			arm(rq, rq->last_byte + rq->call.idle_ms);
 		else if (rq->call.stream)
@@ -456,7 +462,10 @@ static bool take_token(struct http *http, uint64_t now)
 	return true;
 }
 
-/* Retry RQ, if its deadline and the budget allow. ASKED is the server's Retry-After in ms, or 0. */
+/*
+ * If the deadline and the budget allow a retry, let RQ wait for it, and return true. ASKED is the
+ * server's Retry-After in ms, or 0.
+ */
 static bool wait_to_retry(struct http_request *rq, unsigned asked, const char *why)
 {
 	uint64_t now = loop_now_ms();
@@ -543,7 +552,7 @@ static void try_request(struct http_request *rq)
 		credential_retry_now(rq->http->credential);
 	rq->call.urgent = false; /* only the first transfer is urgent */
 	rq->state = ASKING;
-	/* RQ may end in this call. It remains valid until control returns to the loop. */
+	/* This call may end RQ. But RQ remains valid until control returns to the loop. */
 	ticket = credential_get(rq->http->credential, on_credential, rq);
 	if (ticket)
 		rq->ticket = ticket;
@@ -662,7 +671,7 @@ static void start_queued(struct lane *m)
 	}
 }
 
-/* The server is reachable again. */
+/* Call this when the server is reachable again. End pauses, and notify the owner. */
 static void recovered(struct http *http)
 {
 	struct http_request *rq;
@@ -796,7 +805,7 @@ void http_count(struct http *http, struct http_counts *ret)
 	};
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 int http_new(struct loop *loop, const struct spec_connection *c, struct credential *cr,
 	     struct http **ret, char **ret_text)

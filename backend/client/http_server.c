@@ -234,7 +234,7 @@ static int server_proxy(struct http_server *s, const struct spec_connection *c, 
 		*c->proxy_url ? c->proxy_url : http_proxy_choose(s->tls, host, port, getenv);
 	bool known = !*proxy || !strstr(proxy, "://");
 
-	/* The proxy resolves the server's name, as with kubectl. With socks5:, curl would. */
+	/* Let the proxy resolve the server's name, as kubectl does. For socks5:, curl does it. */
 	if (strncmp(proxy, "socks5://", 9) == 0) {
 		s->proxy = text_print("socks5h://%s", proxy + 9);
 		return 0;

@@ -8,10 +8,11 @@
 #include "spec/api/kubeconfig.h"
 
 /*
- * Set *RET to the connection of CONTEXT ("": the current context) in the kubeconfig: the file
- * OPTION or, if OPTION is NULL or "", the files of $KUBECONFIG, some of which may be missing.
- * Without $KUBECONFIG, use ~/.kube/config or, if it does not exist, the service account of the pod
- * in which kxfs runs. Relative paths are below DIR (NULL or "": the working directory).
+ * Set *RET to the connection of CONTEXT ("": the current context) in the kubeconfig. OPTION is the
+ * kubeconfig's path. If OPTION is NULL or "", use the files of $KUBECONFIG, some of which may be
+ * missing. If $KUBECONFIG is unset or empty, use ~/.kube/config. If that file does not exist, use
+ * the service account of the pod in which kxfs runs. Relative paths are below DIR (NULL or "": the
+ * working directory).
  *
  * Return 0, or a negative errno with *RET_TEXT, malloc'ed, which names the file, the line, the
  * error and its remedy. The caller clears *RET in both cases.

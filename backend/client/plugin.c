@@ -4,17 +4,18 @@
  * that the program can't be run (process.h), and a pidfd, which is readable when the process has
  * ended. kxfs does not wait for children of the plugin that keep stdout and stderr open.
  *
- * state    | what is in progress                    | what ends it                | next
- * STARTING | the pool starts the process            | the process has started     | RUNNING
- *          |                                        | starting fails; 60 s        | ENDING
- * RUNNING  | the process, and reading its pipes     | the process exits           | EXITED
- *          |                                        | the exec fails; the answer  | ENDING: kill
- *          |                                        | is too long; 60 s in total  | the process
- * EXITED   | reading what is left in the pipes      | all pipes ended; 500 ms     | ENDING
- * ENDING   | the process has not ended, or the pool | the process has been reaped | gone(), freed
- *          | has not started it; done() was called  |                             |
+ * state    | what is in progress                | what ends it                      | next
+ * STARTING | the pool starts the process        | the process has started           | RUNNING
+ *          |                                    | the start fails, or takes 60 s    | ENDING
+ * RUNNING  | the process runs, and kxfs reads   | the process exits                 | EXITED
+ *          | its pipes                          | the exec fails                    | ENDING
+ *          |                                    | the answer is too long            | ENDING
+ *          |                                    | 60 s have passed since the start  | ENDING
+ * EXITED   | kxfs reads the rest of the pipes   | all pipes end, or 500 ms pass     | ENDING
+ * ENDING   | kxfs kills the process, if it runs | the process is reaped             | freed
  *
- * plugin_stop leads from every state to ENDING, without done().
+ * Entering ENDING calls done(), and leaving it calls gone(). plugin_stop leads from every state to
+ * ENDING, without done(). If the pool is still starting the process, kxfs kills it afterwards.
  */
 #include "backend/client/plugin.h"
 
@@ -153,7 +154,7 @@ static void plugin_finish(struct plugin *p, int err, struct spec_credential *ans
 	p->events.done(p->events.data, err, answer, text);
 }
 
-/* The program does not exist, or no process could be created. */
+/* Call this if the program does not exist, or if no process could be created. */
 static void plugin_not_run(struct plugin *p, int err)
 {
 	const char *hint = p->c->exec.install_hint;

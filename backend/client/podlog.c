@@ -4,8 +4,9 @@
  *
  *         state           what is in progress       what ends it                       next
  *         STREAMING       the stream                the stream ends                    (done)
- *         HELD            the stream                its head arrives                   ASKING
- *         ASKING          the stream, and a         the reply: it is this run          STREAMING
+ *         HELD            the stream                its head arrives, with status 200  ASKING
+ *                                                   the stream ends                    (done)
+ *         ASKING          the stream, and a         the reply confirms the run         STREAMING
  *                         request for the run       any other reply                    (done)
  *                                                   the stream ends                    ASKING_ENDED
  *         ASKING_ENDED    the request for the run   the reply                          (done)
@@ -68,7 +69,7 @@ struct podlog {
 	unsigned doubt_ms;
 	uint64_t doubt_came;  /* CAME when the timer was set */
 	uint64_t doubt_again; /* value of CAME from which the stream is in doubt again */
-	/* the kubelet's last line was not the last line that kxfs has */
+	/* true if, at the last check, the kubelet had another last line than kxfs */
 	bool other;
 };
 
@@ -251,14 +252,14 @@ static char *path_of(const struct podlog *p, const char *rest)
 /*
  * After MS, check whether the kubelet still follows the log.
  *
- * A kubelet notices a rotation only when it has read the current file to its end. If the file is
- * rotated before, the kubelet follows the old file forever, although nothing is written to it any
- * more. (Before version 1.29, this happens after every rotation.) So a stream is in doubt when it
- * begins, and again after many bytes.
+ * A kubelet notices a rotation only if it has already read the current file to its end. Otherwise
+ * it follows the old file forever, although nothing writes to that file any more. (Before version
+ * 1.29, this happens after every rotation.) So kxfs can't be sure that a stream follows the log. A
+ * stream is in doubt when it begins, and again after many bytes.
  *
- * If a stream in doubt is silent, kxfs asks the kubelet for the last line of the log. If this is
- * also the last line on disk, the kubelet has read the current file to its end, and the doubt is
- * over. If it is another line, and the stream remains silent, kxfs abandons the stream.
+ * If a stream in doubt is silent, kxfs asks the kubelet for the last line of the log. If kxfs
+ * already has this line, the kubelet has read the current file to its end, and the doubt is over.
+ * Otherwise, if the stream remains silent, kxfs abandons the stream.
  */
 static void set_doubt(struct podlog *p, unsigned ms)
 {
@@ -291,8 +292,9 @@ static void on_last_line(void *data, const struct http_reply *reply)
 			p->doubt_again = p->came + DOUBT_BYTES;
 	} else {
 		/*
-		 * The stream was not silent, or the log has no last line because it was just
-		 * rotated. The stream may lack the end of the old file. So check again later.
+		 * This reply decides nothing: the stream was not silent, the request failed, or the
+		 * log is empty because it was just rotated. The stream may still lack the end of
+		 * the old file, so check again later.
 		 */
 		set_doubt(p, silent ? min_of(2 * p->doubt_ms, (unsigned)DOUBT_MAX_MS) : DOUBT_MS);
 	}
@@ -389,8 +391,8 @@ static void accept_held(struct podlog *p)
 
 /*
  * Decide whether the stream is from the requested run. NEWEST was the newest run at some time after
- * the stream had begun, so the stream is not from a later run. While the container waits for a
- * restart, the run that has ended is both the newest and the previous run.
+ * the stream had begun, so the stream is not from a run after NEWEST. While the container waits for
+ * a restart, NEWEST has ended. The server then returns its log both with and without PREVIOUS.
  */
 static void judge(struct podlog *p, const struct spec_listed_run *newest)
 {
@@ -492,8 +494,8 @@ struct podlog *podlog_start(struct podlog_config *config)
 	p->config = *config;
 	loop_timer_init(&p->doubt, config->loop, on_doubt, p);
 	/*
-	 * If the known end has no time (a few bytes left by a crash), it does not prove that the
-	 * run is the same.
+	 * After a crash, kxfs may have a few bytes of the log without their time. A stream that
+	 * repeats these bytes may still be from another run.
 	 */
 	p->state = config->force || p->last_ns == 0 ? HELD : STREAMING;
 	if (spec_logline_since(p->l, &ns))

@@ -5,23 +5,24 @@
  *
  * outcome           reply of the server                           meaning
  * PODLOG_ALL        the stream ended                              the owner has all existing output
- * PODLOG_LESS       the stream ended within the known output      there may be more
- * PODLOG_OTHER      the stream does not repeat the known end      end rotated away, or another run
+ * PODLOG_LESS       the stream ended within the known output      more output may exist
+ * PODLOG_OTHER      the stream does not repeat the known end      the known end was rotated away,
+ *                                                                 or the stream is of another run
  * PODLOG_AGAIN      too much output before the run was confirmed  retry immediately
- *                   new output was mistaken for known output      the same
+ *                   new output was mistaken for known output      retry immediately
  * PODLOG_MESSAGE    a text without a time (TEXT)                  the log can't be read now
  * PODLOG_NEVER_RAN  204                                           the pod was on no node
- * PODLOG_NO_RUN     400 (TEXT)                                    no such run, or it has not begun
+ * PODLOG_NO_RUN     400 (TEXT)                                    the run does not exist (yet)
  * PODLOG_GONE       404 for the pod (TEXT)                        there is no such pod
- *                   another pod has its name                      the same
- *                   the requested run is before the previous one  the run is not available any more
- * PODLOG_REFUSED    anything else (TEXT, WAIT_MS)                 not now
+ *                   another pod has the pod's name                there is no such pod
+ *                   the run is older than the previous run        the run's log no longer exists
+ * PODLOG_REFUSED    any other status (TEXT, WAIT_MS)              the server refused the request
  * PODLOG_CUT        a part of the stream (TEXT)                   the connection broke
  * PODLOG_BROKEN     nothing, or too late (TEXT)                   the connection has failed
  * PODLOG_SILENT     the stream is open, but silent                kubelet may not follow the log
  * PODLOG_SLOW       (the owner returned -ENOBUFS)                 the disk does not keep up
  * PODLOG_NEXT_RUN   output of the next run                        ask for the previous run
- * PODLOG_NOT_YET    PREVIOUS, but the run is the newest (TEXT)    retry later
+ * PODLOG_NOT_YET    PREVIOUS is set; the run is newest (TEXT)     retry later
  * PODLOG_WHICH_RUN  the run or the pod is unknown (TEXT, WAIT_MS) retry later
  *
  * The server returns the log of the newest run in the pod that has the requested name now. This may
@@ -123,5 +124,5 @@ bool podlog_is_asking(const struct podlog *p);
 bool podlog_has_begun(const struct podlog *p);
 /* Return the number of bytes received, including those of known lines. */
 uint64_t podlog_came(const struct podlog *p);
-/* Return when the last byte arrived, by loop_now_ms; 0 if none has. */
+/* Return the time (loop_now_ms) at which the last byte arrived; 0 if no byte has arrived. */
 uint64_t podlog_came_ms(const struct podlog *p);

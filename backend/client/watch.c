@@ -3,20 +3,23 @@
  * The state machine of one watch: LIST, then WATCH, without end. A version is a resourceVersion.
  *
  * state    | what is in progress    | what ends it                      | next
- * LISTING  | requests for a page    | the page; the last page           | LISTING; ASKING
- *          | and the page after it  | 410: the list is too old by now   | LISTING or WAITING
- *          |                        | a failure; PAGE_MS have passed    | WAITING
+ * LISTING  | requests for a page    | a page, but not the last one      | LISTING
+ *          | and the page after it  | the last page                     | ASKING
+ *          |                        | 410: the list is too old by now   | LISTING or WAITING
+ *          |                        | a failure, or no page in PAGE_MS  | WAITING
  * DOUBTING | a list of one object's | the server's version is not lower | ASKING
- *          | metadata, to get the   | it is lower than VERSION          | LISTING
- *          | server's version       | a failure; PAGE_MS have passed    | WAITING
- * ASKING   | a watch, no reply yet  | its head; a refusal or failure    | STANDING; WAITING
+ *          | metadata, to get the   | the server's version is lower     | LISTING
+ *          | server's version       | a failure, or no reply in PAGE_MS | WAITING
+ * ASKING   | a watch, no reply yet  | the head of a 2xx reply           | STANDING
+ *          |                        | 410: VERSION is too old by now    | LISTING or WAITING
+ *          |                        | any other reply, or a failure     | WAITING
  *          |                        | watch_doubt                       | DOUBTING
  * STANDING | an accepted watch      | its end, after 5 s or more        | ASKING or DOUBTING
  *          |                        | its end, after less than 5 s      | WAITING
  *          |                        | watch_doubt                       | DOUBTING
  *          |                        | 410: VERSION is too old by now    | LISTING or WAITING
- *          |                        | an ERROR event; it is not a watch | WAITING, then LISTING
- * WAITING  | a timer                | it fires; watch_retry_now         | ASKING or DOUBTING;
+ *          |                        | an ERROR event, or invalid events | WAITING, then LISTING
+ * WAITING  | a pause                | its end, or watch_retry_now       | ASKING or DOUBTING;
  *          |                        |                                   | LISTING without VERSION
  *
  * After a 410, kxfs relists immediately. But if requests have been failing, it first waits.
@@ -86,7 +89,10 @@
 #define PAGE_MS	       300000 /* time limit of one page */
 #define EMPTY_MAX      100    /* a list with more empty pages fails */
 #define RETRY_EARLY_MS 2000   /* at most one early retry in this time */
-/* At most one check of the version in this time. After SILENT_MS, a check must be due. */
+/*
+ * At most one check of the version in this time. Lower than SILENT_MS, so that a check is possible
+ * after a silent watch.
+ */
 #define CHECK_MS  60000
 #define DOUBT_MS  10000 /* the same for checks that watch_doubt requests */
 #define ABSENT_MS 60000 /* pause before retrying a resource that is not served */
@@ -134,7 +140,7 @@ struct watch {
 	bool may_retry_early;
 	bool doubt;	  /* the server may have been restored since the last list or check */
 	uint64_t checked; /* when the server last reported its version; 0: check without delay */
-	char *replied;	  /* highest version in replies that is later than VERSION, or NULL */
+	char *replied;	  /* highest version of watch_replied, if later than VERSION; or NULL */
 	/* of the last reply; after -ETIMEDOUT, the next request uses a new connection */
 	int reply_err;
 	/* code of an ERROR event in the stream, or -1; 0 if there was none */
@@ -145,7 +151,7 @@ struct watch {
 static void send_next(struct watch *w);
 static void ask_ahead(struct watch *w);
 
-/* Report ERR and TEXT to the owner, unless the cache remains confirmed (ERR is 0). */
+/* Report ERR and TEXT to the owner. But if the cache remains confirmed (ERR 0), do nothing. */
 static void notify(struct watch *w, int err, const char *text)
 {
 	if (err == 0 && w->err == 0)
@@ -165,7 +171,7 @@ static void part_free(struct watch_part *part)
 	free(part);
 }
 
-/* The owner knows all changes up to VERSION, malloc'ed. W keeps VERSION. */
+/* Record that the owner knows all changes up to VERSION. Take ownership of VERSION. */
 static void set_version(struct watch *w, char *version)
 {
 	free(w->version);
@@ -226,7 +232,10 @@ static void failed(struct watch *w, const struct http_reply *reply)
 
 	if (reply->err || reply->status >= 500)
 		w->doubt = true;
-	/* A restore closes the server's port. A proxy that ends watches does not. */
+	/*
+	 * A server refuses connections during a restore, so check its version without delay. A
+	 * proxy that only ends watches does not refuse connections.
+	 */
 	if (reply->err == -EHOSTUNREACH)
 		w->checked = 0;
 	/* A failed login shows nothing about the user's rights. */
@@ -259,7 +268,7 @@ static void failed_with(struct watch *w, int err, const char *text)
 	return failed(w, &(struct http_reply){.err = err, .text = text, .body = ""});
 }
 
-/* The server no longer has the known version. */
+/* Relist, because the server no longer has the known version. */
 static void expired(struct watch *w)
 {
 	diag(DIAG_INFO, "%s: the resource version of the watch has expired; relisting",
@@ -685,7 +694,7 @@ static void send_next(struct watch *w)
 		send_watch(w);
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 /* Return the part of a query that sets NAME to SELECTOR, malloc'ed. */
 static char *selector_query(const char *name, const char *selector)

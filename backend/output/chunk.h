@@ -74,8 +74,9 @@ void cutter_pause(struct cutter *c, struct chunks *ret);
 void cutter_end(struct cutter *c, struct chunks *ret);
 
 /*
- * A feed reads chunks of a log from the disk, on the pool: output of a helper, output from before
- * kxfs started, and output beyond the memory limit. Other chunks come from the log's writer.
+ * A feed reads chunks of a log from the disk, on the pool. kxfs uses a feed for the output of a
+ * local job, which a helper process writes, for output from before kxfs started, and for output
+ * beyond the memory limit. Other chunks come from the log's writer.
  */
 struct feed {
 	int dir_fd;

@@ -11,7 +11,10 @@
 #include "backend/output/output.h"
 #include "backend/output/room.h"
 
-/* Valid while the writer is open, and between output_log_enter and output_log_leave. */
+/*
+ * The pointers are valid while the writer is open. Afterwards, they are valid only between
+ * output_log_enter and output_log_leave.
+ */
 struct feeder {
 	struct output_log *log;
 	const char *id; /* argument of functions in folder.h */
@@ -32,8 +35,14 @@ void output_log_when_open(struct output_log *l, loop_fn fn, void *data);
 /* Call these around work on L's files. Meanwhile L does not end, and its job is not freed. */
 void output_log_enter(struct output_log *l);
 void output_log_leave(struct output_log *l);
-/* L's bytes FROM to TO are on disk now. CHUNKS may lack the bytes of an incomplete last line. */
+/*
+ * Call this when L's bytes FROM to TO are on disk. CHUNKS may lack the bytes of an incomplete last
+ * line.
+ */
 void output_log_written(struct output_log *l, uint64_t from, uint64_t to,
 			const struct chunks *chunks);
-/* L's first TO bytes are on disk now. kxfs then reads the new bytes from the disk. */
+/*
+ * Call this when L's first TO bytes are on disk, but the caller has no chunks of the new bytes.
+ * kxfs then reads the new bytes from the disk.
+ */
 void output_log_found(struct output_log *l, uint64_t to);

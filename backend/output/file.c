@@ -215,7 +215,7 @@ bool file_is_listed(struct file *f)
 	return f->listed;
 }
 
-/* --- functions for its job --- */
+/* --- functions that the log's job calls --- */
 
 void file_begin(struct file *f)
 {
@@ -314,7 +314,10 @@ static bool file_may_appear(struct file *f)
 	return f->all->expect_more || f->origin != FOUND;
 }
 
-/* Return F's table of lines, or -1. After -1 the table may be created, so each call tries again. */
+/*
+ * Return the descriptor of F's table of lines, or -1 if it can't be opened now. The table may be
+ * created later, so each call tries again.
+ */
 static int file_lines(struct file *f)
 {
 	cleanup_fd int fd = -1;
@@ -442,7 +445,7 @@ void file_hold(struct file *f)
 	log_unref(&f->forms[LOG_PLAIN]);
 }
 
-/* Set *RET to the size of LOG, a container's log, in its form. The log has SIZE bytes. */
+/* A container's log has SIZE bytes as printed. Set *RET to its size in the form of LOG. */
 static int log_size(struct log *log, uint64_t size, uint64_t *ret)
 {
 	struct file *f = log->file;

@@ -19,11 +19,11 @@ struct files *files_new(void *owner, int dir_fd, const struct output_events *eve
 void files_unref(struct files *all);
 int files_dir(const struct files *all);
 /*
- * Call this before any file_get if output is fetched. A new file then has not ended until file_end.
- * Without this call, a new file has ended until file_begin.
+ * Call this before any file_get if output is fetched. A new file then counts as not ended until
+ * file_end. Without this call, a new file counts as ended until file_begin.
  */
 void files_expect_more(struct files *all);
-/* Set log_is_cut for those logs of job ID that have not ended yet. I/O thread. */
+/* Make log_is_cut true for the logs of job ID that have not ended yet. I/O thread. */
 void files_cut(struct files *all, const char *id);
 /* End and forget the logs of job ID. Current readers can continue. I/O thread. */
 void files_forget(struct files *all, const char *id);

@@ -44,7 +44,7 @@ void index_free(struct index *x);
 
 /* Return the number of the log KEY. A new KEY gets PREFIX. Both must pass merge_key_is_valid. */
 uint32_t index_number(struct index *x, const char *key, const char *prefix);
-/* Return how many bytes of log NUMBER are in the index, with those not on disk yet. */
+/* Return how many bytes of log NUMBER the index has, in memory and on disk. */
 uint64_t index_indexed(const struct index *x, uint32_t number);
 /* Append P, the next chunk of log NUMBER. There must be space for a record (index_room). */
 void index_append(struct index *x, uint32_t number, const struct chunk *p);

@@ -77,7 +77,7 @@ static size_t put_difference(uint8_t *to, const struct lines_record *last,
 	return n + put_varint(to + n, r->number - last->number);
 }
 
-/* True if a record may be AT bytes and NUMBER lines after LAST. No line is empty. */
+/* True if a record may be AT bytes and NUMBER lines after LAST. Each line has at least one byte. */
 static bool may_follow(const struct lines_record *last, uint64_t at, uint64_t number)
 {
 	return at > 0 && at <= INT64_MAX - last->line.at && number > 0 && number <= at;
@@ -130,9 +130,9 @@ size_t lines_count(const char *p, size_t n)
 }
 
 /*
- * Add N bytes with ENDS newlines to E. FIRST is the offset in these bytes at which a line first
- * begins; N if no line begins. MIDLINE is true if the N bytes end within a line. Return the number
- * of bytes in RET, which the caller appends to the table.
+ * Add N bytes with ENDS newlines to E. FIRST is the offset in these bytes of the first line that
+ * begins in them; N if no line does. MIDLINE is true if the N bytes end within a line. Return the
+ * number of bytes in RET, which the caller appends to the table.
  */
 static size_t lines_put(struct lines_encoder *e, int64_t ns, size_t n, size_t ends, size_t first,
 			bool midline, uint8_t ret[LINES_ADDED_MAX])

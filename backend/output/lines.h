@@ -7,8 +7,8 @@
  * The file is a sequence of blocks of LINES_BLOCK bytes. The last block may be shorter. Each block
  * begins with a whole record (at, ns, number: 8 bytes each, little-endian). Each further record has
  * the differences to the record before it (at: varint, ns: zigzag varint, number: varint). A byte 0
- * in place of a record ends the block early. So a reader finds a record by bisection over the
- * blocks.
+ * in place of a record ends the block early. Since each block begins with a whole record, a reader
+ * can find a record by bisection over the blocks.
  *
  * Successive lines that have the same time, or whose time is unknown, share the record of the first
  * of them. But a line that begins LINES_SPAN bytes or more after the last record's line has its own
@@ -52,7 +52,7 @@ size_t lines_add_line(struct lines_encoder *e, int64_t ns, size_t n, bool whole,
 
 /*
  * Make the table FD match the log LOG_FD, which has SIZE bytes. Remove records that are incomplete,
- * or that are of missing bytes. Then add records of unknown time for the lines after the table's
+ * or that describe missing bytes. Then add records of unknown time for the lines after the table's
  * last line. FD must be open for reading and writing. Set *RET to the state with which a writer
  * continues. Return 0, or a negative errno if the table can't be used now.
  */

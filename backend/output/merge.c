@@ -116,7 +116,7 @@ size_t merge_keys_parse(struct merge_keys *keys, const char *text, size_t len)
 struct merge_lines {
 	const char *at; /* where the next line begins */
 	const char *end;
-	/* After the next '\n', and after the next such '\r'; END if there is none. */
+	/* NL is after the next '\n', and CR is after the next such '\r'; END if there is none. */
 	const char *nl, *cr;
 };
 
@@ -127,7 +127,7 @@ static const char *merge_after(const char *at, const char *end, char c)
 	return found ? found + 1 : end;
 }
 
-/* Move AT to the next line, and return it. */
+/* Move AT to the beginning of the next line, and return the new AT. */
 static const char *merge_line(struct merge_lines *l)
 {
 	if (l->at >= l->nl)

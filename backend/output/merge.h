@@ -4,10 +4,10 @@
  *
  * The file `merged` has a head of MERGE_HEAD bytes, then records of MERGE_RECORD bytes. A record
  * refers to LENGTH bytes at OFFSET of one log. END is the offset in the merged log at which the
- * rendering of the record ends. STAMPS is the number of lines that begin before END. Of two
- * successive records of the same log, the second refers to the bytes after the first. The first
- * record of a log refers to the log's first byte. The file `merged.keys` has one line for each log,
- * "KEY\tPREFIX\n". The number of a log is the number of its line, from 0.
+ * rendering of the record ends. STAMPS is the number of lines that begin before END. The records of
+ * a log refer to its bytes in order, without gaps, from the log's first byte on. The file
+ * `merged.keys` has one line for each log, "KEY\tPREFIX\n". The number of a log is the number of
+ * its line, from 0.
  *
  * The rendering of a record begins with a newline if MERGE_NEWLINE is set. Then the bytes of the
  * record follow. The log's prefix is inserted before the first byte if MERGE_START is set. It is

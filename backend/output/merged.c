@@ -11,8 +11,8 @@
 #include "spec/base/mem.h"
 
 #define MERGED_BATCH 64	 /* records read in one call */
-#define MERGED_KEPT  64	 /* most logs with open descriptors; most stampers of one read */
-#define MERGED_HELD  512 /* most logs with open descriptors while the job is being removed */
+#define MERGED_KEPT  64	 /* limit of logs with open descriptors, and of stampers in one read */
+#define MERGED_HELD  512 /* the same limit for logs, while the job is being removed */
 
 struct merged_log {
 	char *key;

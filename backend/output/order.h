@@ -42,7 +42,7 @@ bool order_is_full(const struct order_source *s);
 /* True if S has enough space that reading chunks from disk is worthwhile. */
 bool order_has_space(const struct order_source *s);
 bool order_is_empty(const struct order_source *s);
-/* Let chunks of S before the offset TO wait for at most one more tick, also those fed later. */
+/* Let chunks of S before offset TO, fed now or later, wait for at most one more tick. */
 void order_flush_early(struct order_source *s, uint64_t to);
 
 /* Remove the next chunk from its source. Return false if no chunk may be removed now. */

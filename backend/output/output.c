@@ -20,18 +20,20 @@
  *	LOADING | the pool makes folder and reads       | done                            | OPEN
  *	        | index; logs that begin must wait      | a disk error                    | REFUSED
  *	REFUSED | a pause of one second                 | the timer                       | NEW
- *	OPEN    | logs advance, and index is written    | output_job_close; after         | GONE
- *	        |                                       | output_job_end, only once the   |
- *	        |                                       | index on disk is complete       |
- *	GONE    | work on the pool; can't be found      | that work has ended             | freed
+ *	OPEN    | logs advance, and index is written    | output_job_close                | GONE
+ *	GONE    | the job's last work on the pool       | that work has ended             | freed
+ *
+ * output_job_close leads from every state to GONE. But after output_job_end, it waits until the
+ * index on disk is complete. output_job_remove ends this wait.
  *
  *	log     | what is under way                     | what ends it                    | next
  *	NEW     | the job is not OPEN yet               | the job is OPEN                 | MAKING
  *	MAKING  | the pool makes the log's file         | done                            | LIVE
  *	        |                                       | a disk error                    | UNMADE
  *	UNMADE  | a pause of one second                 | the job's timer                 | NEW
- *	LIVE    | the writer writes                     | chunks must be read from disk   | READING
- *	        |                                       | output_log_end, without PREFIX  | ENDED
+ *	LIVE    | the writer writes                     | chunks must be read from disk,  | READING
+ *	        |                                       | or output_log_end was called    |
+ *	        |                                       | without PREFIX: output_log_end  | ENDED
  *	READING | the pool reads, and the writer writes | done                            | LIVE
  *	        |                                       | a disk error                    | UNREAD
  *	        |                                       | all of an ending log was read   | FED
@@ -472,7 +474,10 @@ static void make_done(void *data)
 
 	l->life = l->work.err < 0 ? LOG_UNMADE : LOG_LIVE;
 	if (l->work.err == 0) {
-		/* Unless ANEW, room_count has counted these bytes, and log_set_size will add them again. */
+		/*
+		 * Unless ANEW, room_count has counted these bytes. Subtract them here, because
+		 * log_set_size will add them.
+		 */
 		if (!l->anew && l->found_size > l->size)
 			room_add(l->job->output->room, (int64_t)l->size - (int64_t)l->found_size);
 		if (!l->anew)
@@ -655,8 +660,8 @@ static void log_finish(struct output_log *l)
 }
 
 /*
- * True if a part of L must be read from disk, and the order has space for it. In a fetched log each
- * line may be a chunk, so one read may yield many chunks. Then read only if much space is left.
+ * True if a part of L must be read from disk, and the order has space for it. A fetched log needs
+ * much space: each of its lines may be a chunk, so one read may yield many chunks.
  */
 static bool log_is_behind(const struct output_log *l)
 {
@@ -753,13 +758,13 @@ bool output_is_unmerged(const struct output *o, const char *id)
 	char path[FOLDER_PATH_MAX];
 	struct stat st;
 
-	/* After another error, assume that the mark exists: adding output again does no harm. */
+	/* After an error other than -ENOENT, assume the mark: merging output again does no harm. */
 	if (!folder_path(path, id, NULL, UNMERGED) || disk_stat(dir, path, &st) != -ENOENT)
 		return true;
 	/*
 	 * If the disk refused both the mark and the merged log of a local job, a helper may still
-	 * have written logs. The merged log lacks them. A cluster's job without a merged log may
-	 * have logs that don't belong there.
+	 * have written logs, which must be merged. But don't check this for a cluster: a job may
+	 * have logs that its merged log must not contain (PREFIX is NULL).
 	 */
 	return !o->fetch && folder_path(path, id, NULL, "merged") &&
 	       disk_stat(dir, path, &st) == -ENOENT && folder_path(path, id, NULL, "logs") &&
@@ -1208,8 +1213,8 @@ void output_job_remove(struct output *o, const char *id, room_fn done, void *dat
 
 	assert(!j || j->closed);
 	/*
-	 * Do not wait for the removal: a fetch may end a log before it, and files_cut skips logs
-	 * that have ended.
+	 * Call files_cut now instead of after the removal. Otherwise a fetch might end a log in the
+	 * meantime, and files_cut skips logs that have ended.
 	 */
 	files_cut(o->files, id);
 	if (j)

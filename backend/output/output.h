@@ -34,7 +34,7 @@ void output_free(struct output *o); /* After loop_stop; NULL is allowed. */
  * I/O thread whenever a log is opened. KEY is NULL for the merged log. FETCH must begin the
  * required logs (output_log_begin). FETCH must call DONE(ARG) once on the I/O thread, when all
  * output printed before the call of FETCH is on disk, or is not available. Until then,
- * log_has_arrived is false. A log that has not begun when DONE is called has ended.
+ * log_has_arrived is false. A log that has not begun when DONE is called counts as ended.
  */
 typedef void (*output_fetch_fn)(void *data, const char *id, const char *key, loop_fn done,
 				void *arg);
@@ -97,7 +97,10 @@ bool output_is_unmerged(const struct output *o, const char *id);
  * retries: a full disk must not prevent the archiving of a job whose removal would free the disk.
  */
 bool output_is_merged(const struct output *o, const char *id);
-/* Close J (may be NULL). Its readers can continue. Functions of output_log_end are not called. */
+/*
+ * Close J, which may be NULL. Its readers can continue. kxfs does not call the functions passed to
+ * output_log_end any more.
+ */
 void output_job_close(struct output_job *j);
 /*
  * Remove the directory of job ID on the pool, then call DONE with 0 or a negative errno. Without

@@ -144,7 +144,7 @@ struct room_removal {
 	char *id;
 	struct file *merged; /* may have readers */
 	struct room_walk walk;
-	unsigned n_counts; /* the room's when the removal began */
+	unsigned n_counts; /* N_COUNTS of ROOM when the removal began */
 	int err;
 	int left; /* why files remain, as a negative errno; or 0 */
 	room_fn done;

@@ -133,7 +133,10 @@ static int append(int fd, const struct bytes *b)
 	return file < 0 ? file : file_write_all(file, b->v, b->len);
 }
 
-/* Write the table's part first. Its times identify lines that kxfs receives a second time. */
+/*
+ * Write the table before the log. Even if kxfs is killed, the table then has the times of all lines
+ * in the log. The times identify lines that kxfs receives a second time.
+ */
 static void write_work(void *data)
 {
 	struct log_writer *w = data;
