@@ -23,10 +23,22 @@
 #define WORKLOAD SPEC_KUEUE_GROUP "/workload"
 #define BATCH	 "batch.kubernetes.io/"
 
+#define POD_LABELS                                                                                 \
+	PODSET, SPEC_KUEUE_GROUP "/local-queue-name", SPEC_KUEUE_GROUP "/cluster-queue-name",      \
+		SPEC_KUEUE_GROUP "/multikueue-worker-workload-pod"
+#define POD_ANNOTATIONS                                                                            \
+	WORKLOAD, SPEC_KUEUE_GROUP "/workload-slice-name",                                         \
+		"autoscaling.x-k8s.io/consume-provisioning-request",                               \
+		"autoscaling.x-k8s.io/provisioning-class-name",                                    \
+		"cluster-autoscaler.kubernetes.io/consume-provisioning-request",                   \
+		"cluster-autoscaler.kubernetes.io/provisioning-class-name"
+#define POD_GATES SPEC_KUEUE_GROUP "/topology", SPEC_KUEUE_GROUP "/elastic-job"
+
 enum where {
 	ANY,	   /* any manifest */
 	LIVE,	   /* an object that was in a cluster */
 	POD,	   /* a pod template of an admitted job */
+	SPARK,	   /* the driver or executor of an admitted SparkApplication */
 	SELECTED,  /* a batch Job with a generated selector */
 	COMPONENT, /* a component of an AppWrapper, if LIVE */
 	/* A volume of a Volcano job, if LIVE and if Volcano has created the volume's claim. */
@@ -131,9 +143,7 @@ static const struct added table[] = {
 		/* Kueue's getPodSetsInfoFromStatus (jobframework/reconciler.go) */
 		.where = POD,
 		.at = LABELS,
-		.keys = {PODSET, SPEC_KUEUE_GROUP "/local-queue-name",
-			 SPEC_KUEUE_GROUP "/cluster-queue-name",
-			 SPEC_KUEUE_GROUP "/multikueue-worker-workload-pod"},
+		.keys = {POD_LABELS},
 	},
 	{
 		/*
@@ -142,17 +152,29 @@ static const struct added table[] = {
 		 */
 		.where = POD,
 		.at = ANNOTATIONS,
-		.keys = {WORKLOAD, SPEC_KUEUE_GROUP "/workload-slice-name",
-			 "autoscaling.x-k8s.io/consume-provisioning-request",
-			 "autoscaling.x-k8s.io/provisioning-class-name",
-			 "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
-			 "cluster-autoscaler.kubernetes.io/provisioning-class-name"},
+		.keys = {POD_ANNOTATIONS},
 	},
 	{
 		/* Kueue's FromAssignment (pkg/podset/podset.go). The second is for elastic jobs. */
 		.where = POD,
 		.at = "spec.schedulingGates",
-		.keys = {SPEC_KUEUE_GROUP "/topology", SPEC_KUEUE_GROUP "/elastic-job"},
+		.keys = {POD_GATES},
+	},
+	/* Kueue's RunWithPodSetsInfo (jobs/sparkapplication/sparkapplication_controller.go) */
+	{
+		.where = SPARK,
+		.at = "labels",
+		.keys = {POD_LABELS},
+	},
+	{
+		.where = SPARK,
+		.at = "annotations",
+		.keys = {POD_ANNOTATIONS},
+	},
+	{
+		.where = SPARK,
+		.at = "template.spec.schedulingGates",
+		.keys = {POD_GATES},
 	},
 	{
 		/* Kueue's RunWithPodSetsInfo (jobs/appwrapper/appwrapper_controller.go) */
@@ -224,6 +246,8 @@ static bool has(struct json_object *o, const char *at, const char *key)
 static bool fits(struct json_object *item, enum where where)
 {
 	return (where == POD && (has(item, LABELS, PODSET) || has(item, ANNOTATIONS, WORKLOAD))) ||
+	       (where == SPARK &&
+		(has(item, "labels", PODSET) || has(item, "annotations", WORKLOAD))) ||
 	       where == COMPONENT || (where == VOLUME && has(item, "", "volumeClaim"));
 }
 
@@ -264,4 +288,6 @@ void spec_added_remove(struct json_object *object, const struct spec_kind *kind)
 	}
 	remove_all(object, ANY);
 	spec_each_template(kind, object, remove_notes, NULL);
+	remove_in(spec_tree_find(object, "spec.driver"), SPARK);
+	remove_in(spec_tree_find(object, "spec.executor"), SPARK);
 }

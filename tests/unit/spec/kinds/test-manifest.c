@@ -640,6 +640,7 @@ static void again(const struct spec_kind *kind, const char *object, const char *
 #define JOB	   "'apiVersion': 'batch/v1', 'kind': 'Job'"
 #define WORKFLOW   "'apiVersion': 'argoproj.io/v1alpha1', 'kind': 'Workflow'"
 #define PYTORCHJOB "'apiVersion': 'kubeflow.org/v1', 'kind': 'PyTorchJob'"
+#define SPARK	   "'apiVersion': 'sparkoperator.k8s.io/v1beta2', 'kind': 'SparkApplication'"
 #define APPWRAPPER "'apiVersion': 'workload.codeflare.dev/v1beta2', 'kind': 'AppWrapper'"
 #define MCAD	   "'apiVersion': 'workload.codeflare.dev/v1beta1', 'kind': 'AppWrapper'"
 
@@ -714,6 +715,16 @@ static void test_ready_admitted(void **state)
 	      "{" PYTORCHJOB
 	      ", 'metadata': {'name': 'a', 'annotations': {}}, 'spec': {'runPolicy': "
 	      "{'backoffLimit': 1}}}");
+	again(test_kind("sparkapplication"),
+	      "{" SPARK ", 'metadata': {'name': 'a', 'uid': 'u'}, 'spec': {'suspend': false, "
+	      "'driver': {'cores': 1, 'annotations': {'kueue.x-k8s.io/workload': 'w'}, 'template': "
+	      "{'spec': {'schedulingGates': [{'name': 'kueue.x-k8s.io/topology'}]}}}, "
+	      "'executor': {'annotations': {'b': 'c', 'kueue.x-k8s.io/workload': 'w'}, 'labels': "
+	      "{'kueue.x-k8s.io/podset': 'executor', 'kueue.x-k8s.io/local-queue-name': 'team', "
+	      "'kueue.x-k8s.io/cluster-queue-name': 'all', 'd': 'e'}}}}",
+	      "{" SPARK ", 'metadata': {'name': 'a', 'annotations': {}}, 'spec': {'driver': "
+	      "{'cores': 1, 'annotations': {}, 'template': {'spec': {'schedulingGates': []}}}, "
+	      "'executor': {'annotations': {'b': 'c'}, 'labels': {'d': 'e'}}}}");
 	again(test_kind("job"),
 	      "{" JOB ", 'metadata': {'name': 'a', 'uid': 'u'}, 'spec': "
 	      "{'activeDeadlineSeconds': 0}}",
