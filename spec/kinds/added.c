@@ -17,28 +17,19 @@
 
 #define ANNOTATIONS "metadata.annotations"
 #define LABELS	    "metadata.labels"
+/* of a SparkApplication's driver or executor, beside its pod template */
+#define SPARK_ANNOTATIONS "annotations"
+#define SPARK_LABELS	  "labels"
 
 /* Kueue sets these in the pod template of an admitted job. */
 #define PODSET	 SPEC_KUEUE_GROUP "/podset"
 #define WORKLOAD SPEC_KUEUE_GROUP "/workload"
 #define BATCH	 "batch.kubernetes.io/"
 
-#define POD_LABELS                                                                                 \
-	PODSET, SPEC_KUEUE_GROUP "/local-queue-name", SPEC_KUEUE_GROUP "/cluster-queue-name",      \
-		SPEC_KUEUE_GROUP "/multikueue-worker-workload-pod"
-#define POD_ANNOTATIONS                                                                            \
-	WORKLOAD, SPEC_KUEUE_GROUP "/workload-slice-name",                                         \
-		"autoscaling.x-k8s.io/consume-provisioning-request",                               \
-		"autoscaling.x-k8s.io/provisioning-class-name",                                    \
-		"cluster-autoscaler.kubernetes.io/consume-provisioning-request",                   \
-		"cluster-autoscaler.kubernetes.io/provisioning-class-name"
-#define POD_GATES SPEC_KUEUE_GROUP "/topology", SPEC_KUEUE_GROUP "/elastic-job"
-
 enum where {
 	ANY,	   /* any manifest */
 	LIVE,	   /* an object that was in a cluster */
 	POD,	   /* a pod template of an admitted job */
-	SPARK,	   /* the driver or executor of an admitted SparkApplication */
 	SELECTED,  /* a batch Job with a generated selector */
 	COMPONENT, /* a component of an AppWrapper, if LIVE */
 	/* A volume of a Volcano job, if LIVE and if Volcano has created the volume's claim. */
@@ -50,14 +41,14 @@ enum where {
 /*
  * Fields to remove. AT is the path of a map or a list. From a map, remove the members KEYS. If
  * VALUE is not NULL, remove only those with this value. From a list, remove the items called KEYS
- * (is_called).
+ * (is_called). SPARK is the same path in the driver or executor of a SparkApplication, or NULL.
  *
  * Comments name the functions that set the fields. Paths without pkg/ are in Kueue's
  * pkg/controller, or in Volcano's pkg.
  */
 struct added {
 	enum where where;
-	const char *at;
+	const char *at, *spark;
 	const char *keys[MAX_KEYS];
 	const char *value;
 };
@@ -143,7 +134,10 @@ static const struct added table[] = {
 		/* Kueue's getPodSetsInfoFromStatus (jobframework/reconciler.go) */
 		.where = POD,
 		.at = LABELS,
-		.keys = {POD_LABELS},
+		.spark = SPARK_LABELS,
+		.keys = {PODSET, SPEC_KUEUE_GROUP "/local-queue-name",
+			 SPEC_KUEUE_GROUP "/cluster-queue-name",
+			 SPEC_KUEUE_GROUP "/multikueue-worker-workload-pod"},
 	},
 	{
 		/*
@@ -152,29 +146,19 @@ static const struct added table[] = {
 		 */
 		.where = POD,
 		.at = ANNOTATIONS,
-		.keys = {POD_ANNOTATIONS},
+		.spark = SPARK_ANNOTATIONS,
+		.keys = {WORKLOAD, SPEC_KUEUE_GROUP "/workload-slice-name",
+			 "autoscaling.x-k8s.io/consume-provisioning-request",
+			 "autoscaling.x-k8s.io/provisioning-class-name",
+			 "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
+			 "cluster-autoscaler.kubernetes.io/provisioning-class-name"},
 	},
 	{
 		/* Kueue's FromAssignment (pkg/podset/podset.go). The second is for elastic jobs. */
 		.where = POD,
 		.at = "spec.schedulingGates",
-		.keys = {POD_GATES},
-	},
-	/* Kueue's RunWithPodSetsInfo (jobs/sparkapplication/sparkapplication_controller.go) */
-	{
-		.where = SPARK,
-		.at = "labels",
-		.keys = {POD_LABELS},
-	},
-	{
-		.where = SPARK,
-		.at = "annotations",
-		.keys = {POD_ANNOTATIONS},
-	},
-	{
-		.where = SPARK,
-		.at = "template.spec.schedulingGates",
-		.keys = {POD_GATES},
+		.spark = "template.spec.schedulingGates",
+		.keys = {SPEC_KUEUE_GROUP "/topology", SPEC_KUEUE_GROUP "/elastic-job"},
 	},
 	{
 		/* Kueue's RunWithPodSetsInfo (jobs/appwrapper/appwrapper_controller.go) */
@@ -211,9 +195,10 @@ static bool is_called(struct json_object *item, const char *key)
 	       streq(json_object_get_string(item), key);
 }
 
-static void remove_keys(struct json_object *o, const struct added *a)
+/* Remove what A describes from the map or list at PATH of O. */
+static void remove_keys(struct json_object *o, const struct added *a, const char *path)
 {
-	struct json_object *at = spec_tree_find(o, a->at);
+	struct json_object *at = spec_tree_find(o, path);
 
 	for (size_t i = 0; i < MAX_KEYS && a->keys[i]; i++) {
 		if (json_object_is_type(at, json_type_array)) {
@@ -232,7 +217,7 @@ static void remove_all(struct json_object *o, enum where where)
 {
 	for (size_t i = 0; i < array_size(table); i++)
 		if (table[i].where == where)
-			remove_keys(o, &table[i]);
+			remove_keys(o, &table[i], table[i].at);
 }
 
 static bool has(struct json_object *o, const char *at, const char *key)
@@ -246,8 +231,6 @@ static bool has(struct json_object *o, const char *at, const char *key)
 static bool fits(struct json_object *item, enum where where)
 {
 	return (where == POD && (has(item, LABELS, PODSET) || has(item, ANNOTATIONS, WORKLOAD))) ||
-	       (where == SPARK &&
-		(has(item, "labels", PODSET) || has(item, "annotations", WORKLOAD))) ||
 	       where == COMPONENT || (where == VOLUME && has(item, "", "volumeClaim"));
 }
 
@@ -273,14 +256,23 @@ static void remove_notes(struct json_object *pod, const void *data)
 	remove_in(pod, POD);
 }
 
+/* Kueue's RunWithPodSetsInfo (jobs/sparkapplication/sparkapplication_controller.go) */
+static void remove_notes_of_spark(struct json_object *part)
+{
+	if (!has(part, SPARK_LABELS, PODSET) && !has(part, SPARK_ANNOTATIONS, WORKLOAD))
+		return;
+	for (size_t i = 0; i < array_size(table); i++)
+		if (table[i].spark)
+			remove_keys(part, &table[i], table[i].spark);
+}
+
 void spec_added_remove(struct json_object *object, const struct spec_kind *kind)
 {
 	if (has(object, "metadata", "uid")) {
 		remove_all(object, LIVE);
 		for (const struct spec_member *m = kind->added; m && m->at; m++)
-			remove_keys(object, &(struct added){.at = m->at,
-							    .keys = {m->key},
-							    .value = m->value});
+			remove_keys(object, &(struct added){.keys = {m->key}, .value = m->value},
+				    m->at);
 		remove_in_list(object, "spec.components", COMPONENT);
 		remove_in_list(object, "spec.volumes", VOLUME);
 		if (has(object, "spec.selector.matchLabels", BATCH "controller-uid"))
@@ -288,6 +280,6 @@ void spec_added_remove(struct json_object *object, const struct spec_kind *kind)
 	}
 	remove_all(object, ANY);
 	spec_each_template(kind, object, remove_notes, NULL);
-	remove_in(spec_tree_find(object, "spec.driver"), SPARK);
-	remove_in(spec_tree_find(object, "spec.executor"), SPARK);
+	remove_notes_of_spark(spec_tree_find(object, "spec.driver"));
+	remove_notes_of_spark(spec_tree_find(object, "spec.executor"));
 }
