@@ -11,7 +11,7 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from files import ROOT, SOURCES, name_of  # noqa: E402
+from files import C_FILES, ROOT, name_of  # noqa: E402
 
 LIST = ROOT / "tests/golden/messages.txt"
 TOKEN = re.compile(r"""/\*.*?\*/|//[^\n]*|'(?:\\.|[^'\\])'|"((?:\\.|[^"\\])*)"|^[ \t]*\#[ \t]*include[^\n]*|\\\n|\w+|\s+|.""", re.S | re.M)
@@ -44,11 +44,10 @@ def literals(text):
 def messages():
     """Return lines of the form FILE: TEXT."""
     found = set()
-    for sources in SOURCES.values():
-        for path in sources:
-            for text in literals(ASSERTION.sub("", path.read_text())):
-                if SENTENCE.search(text) and "%s:%s" not in text:
-                    found.add(f"{name_of(path)}: {text}")
+    for path in C_FILES:
+        for text in literals(ASSERTION.sub("", path.read_text())):
+            if SENTENCE.search(text) and "%s:%s" not in text:
+                found.add(f"{name_of(path)}: {text}")
     return "".join(f"{line}\n" for line in sorted(found))
 
 
