@@ -351,7 +351,7 @@ static int file_add_reader(struct file *f, enum log_form form, bool create)
 		f->readers++;
 		f->refs++;
 	}
-	/* Open the table of lines now, because another job may have F's name later. */
+	/* Open the table of lines now, because a new file may have F's name later. */
 	if (f->key && form == LOG_STAMPED)
 		file_lines(f);
 	return 0;
@@ -439,7 +439,7 @@ void file_hold(struct file *f)
 		f->refs++;
 	}
 	merged_hold(f->merged);
-	/* Read the size now, because another job may have F's name later. */
+	/* Read the size now, because a new index may have its name later. */
 	if (file_index(f, &size) == 0)
 		file_publish(f, &size);
 	log_unref(&f->forms[LOG_PLAIN]);

@@ -56,7 +56,10 @@ void spec_build_queue(const struct spec_build *b, struct json_object *labels);
 /* Set ttlSecondsAfterFinished in SPEC, if B's options have a ttl. */
 void spec_build_ttl(const struct spec_build *b, struct json_object *spec);
 
-/* What all pods of a job share. Plain data: the kind sets texts and numbers, pod.c the rest. */
+/*
+ * What all pods of a job share. Plain data: the kind sets texts and numbers, pod.c the rest.
+ * spec_pods_clear frees all texts that are not const.
+ */
 struct spec_pods {
 	struct spec_build *build;
 	char *app_name; /* as in labels; by default, the app's name */
