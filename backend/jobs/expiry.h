@@ -48,9 +48,9 @@ struct expiry *expiry_new(const struct expiry_config *config);
 void expiry_free(struct expiry *x); /* NULL is allowed */
 
 /*
- * Remove the jobs and output that are due: in a second (expiry_soon), or when the loop runs next
- * (expiry_now). Call this after a job has finished, moved to history/, or been removed. X may be
- * NULL.
+ * Remove the jobs and output that are due. expiry_soon does this one second from now, expiry_now
+ * when the loop runs next. Call this after a job has finished, moved to history/, or been removed.
+ * X may be NULL.
  */
 void expiry_soon(struct expiry *x);
 void expiry_now(struct expiry *x);

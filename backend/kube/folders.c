@@ -420,7 +420,7 @@ static void on_drop_recorded(void *data, int err)
 
 	if (err == -ESTALE)
 		return drop_record(r);
-	/* This second write of the record follows the removal of the output. */
+	/* The output is gone. The record was written before that; now write it again. */
 	if (e && !e->full) {
 		if (err && record && !record_is_going(record))
 			records_note(record,

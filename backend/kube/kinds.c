@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A mount has a slot for each kind that SOURCE selects. Versions of a kind share a slot. Each slot
- * has its own enum world_type. A survey finds out which of these kinds the cluster serves. kxfs
- * makes a survey at the start and then every SURVEY_MS. In between, kxfs makes at most one early
- * survey, if a kind is no longer served. The states:
+ * has its own value of enum world_type. A survey finds out which of these kinds the cluster serves.
+ * kxfs makes a survey at the start and then every SURVEY_MS. In between, kxfs makes at most one
+ * early survey, if a kind is no longer served. The states:
  *
  *	state   | what is in progress              | what ends it            | next
- *	IDLE    | a timer                          | it fires; a kind is not | GROUPS
- *	        |                                  | served any more         |
- *	GROUPS  | GET of the API groups            | its reply               | PROBES; IDLE
- *	        |                                  |                         | after a failure
+ *	IDLE    | a timer                          | it fires, or a kind is  | GROUPS
+ *	        |                                  | not served any more     |
+ *	GROUPS  | GET of the API groups            | its reply, 403 or 404   | PROBES
+ *	        |                                  | another failure         | IDLE
  *	PROBES  | for each served kind that is not | the last reply          | IDLE
  *	        | shown: a request for one job     |                         |
  *
- * If the first survey fails in GROUPS, the mount fails. If the server refuses the list of API
- * groups, kxfs probes each kind. kxfs does not show a kind whose probe gets a 403 or 404. After any
- * other error kxfs shows the kind, and its watch reports the error. But a kind that was refused
- * before remains hidden.
+ * If the server refuses the list of API groups (403 or 404), kxfs probes every kind. If the first
+ * survey fails in GROUPS for another reason, the mount fails. kxfs does not show a kind whose probe
+ * gets a 403 or 404. After any other error of the probe, kxfs shows the kind, and its watch reports
+ * the error, unless an earlier probe of this kind got a 403.
  */
 #include "backend/kube/kinds.h"
 

@@ -17,9 +17,9 @@ struct watches_events {
 	/* Called when the first lists of jobs and pods have arrived. */
 	void (*listed)(void *data);
 	/*
-	 * Called once. If ERR is 0, listed() was called before, and the queues and Kueue's
-	 * Workloads are listed, or kxfs has stopped waiting for them. If ERR is a negative errno,
-	 * the first lists have failed, for the reason TEXT.
+	 * Called once. If ERR is 0, listed() was called before. Also, the queues and Kueue's
+	 * Workloads have been listed, unless kxfs has stopped waiting for them. If ERR is a
+	 * negative errno, the first lists have failed, for the reason TEXT.
 	 */
 	void (*started)(void *data, int err, const char *text);
 	/* Called after listed(), repeatedly while the server does not serve a kind of jobs. */

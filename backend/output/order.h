@@ -30,9 +30,12 @@ void *order_data(const struct order_source *s);
 /* order_open: more chunks of S may follow. order_close: no more chunks of S will follow. */
 void order_open(struct order_source *s);
 void order_close(struct order_source *s);
-/* If EXPECTED, let all other sources wait for earlier output of S. Otherwise, end the wait. */
+/*
+ * If EXPECTED, let all other sources wait for earlier output of S, for at most ORDER_EXPECT_TICKS.
+ * Otherwise, end the wait.
+ */
 void order_expect(struct order_source *s, bool expected);
-/* Like order_expect, but without a limit. READING is true while S is being read from disk. */
+/* Like order_expect, but the wait has no limit. READING is true while S is being read from disk. */
 void order_read(struct order_source *s, bool reading);
 
 /* P must follow the chunks that were fed to S before. */

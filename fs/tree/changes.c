@@ -12,7 +12,7 @@
 #include "spec/base/time.h"
 #include "spec/job/status.h"
 
-/* the most bytes to buffer for a slow reader, in addition to the size of the lines up to SYNC */
+/* the most bytes to buffer for a slow reader, not counting the first lines, which end with SYNC */
 #define CHANGES_MAX (1u << 20)
 
 #define CHANGES_TARGET ".kxfs/.live/changes"

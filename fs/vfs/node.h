@@ -61,9 +61,9 @@ struct node_class {
 	 */
 	bool costly;
 	/*
-	 * True if the attributes are read from disk. Then even a lookup returns only the type and
-	 * the inode number. The kernel does one lookup in a directory at a time. So a lookup that
-	 * waits for a hanging disk would block all other lookups in the directory.
+	 * True if the attributes are read from disk. A lookup then returns only the type and the
+	 * inode number, without reading the disk: the kernel does one lookup in a directory at a
+	 * time, so one that waits for a hanging disk would block all others.
 	 */
 	bool on_disk;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The threads that serve a session; see serve.h. When a request waits long for a disk, park's
- * thread starts another serving thread, unless one is free. A thread that has finished its request
- * exits if another one is serving.
+ * The threads that serve a session; see serve.h. When a request waits long for a disk, park.c
+ * starts another thread, unless one already waits for requests. A thread that has finished its
+ * request exits if another one waits for requests.
  *
- * Once park has answered a request, the kernel may send a FORGET or RELEASE for what the handler
- * still uses. kxfs keeps such messages until the handler has returned.
+ * park.c may answer a request while its handler still runs. Then the kernel may send a FORGET or
+ * RELEASE for what the handler still uses. kxfs keeps such messages until the handler has returned.
  */
 #include "fs/vfs/serve.h"
 

@@ -101,7 +101,7 @@ struct spec_split {
 	enum position captured; /* position of the copied value */
 	char *out;		/* the copied bytes; NUL-terminated unless empty */
 	size_t out_len, out_room;
-	/* offset in OUT at which the current member begins, with the comma before it */
+	/* offset in OUT of the current member, or of the comma before it if there is one */
 	size_t key_at;
 	/* error in the copied value, or 0. After an error, the rest of the value is not copied. */
 	int wrong;

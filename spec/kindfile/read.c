@@ -188,7 +188,7 @@ static const struct kind_state *state_of(struct kindfile_reading *r)
 	return NULL;
 }
 
-/* Return the job's phase. STATE is NULL if no row applies. */
+/* Return the job's phase. STATE is the row of the file's states that applies, or NULL. */
 static const char *phase_of(const struct kindfile_reading *r, const struct kind_state *state)
 {
 	const char *phase = value_text(&r->file->phase, r->object);

@@ -158,7 +158,7 @@ def test_record_damaged(make_kx, options, how):
 
 @pytest.mark.parametrize("how", ["foreground", "background", "parent"])
 def test_ended_while_it_starts(make_kx, how):
-    """A start ends while kxfs reads the state directory, because of Ctrl-C or because the waiting parent ends."""
+    """Ctrl-C, or the end of the parent that waits for the mount, aborts the start while kxfs reads the state directory."""
     kx = make_kx("grace=1", start=False)
     disk = Disk(kx)
     try:

@@ -131,7 +131,7 @@ def test_parts_are_not_shown(server, controllers, all_kinds):
     until_shown(kx, "set", "wrapper", "of-cron-1", "train")
     assert harness.Job(kx, "train").status()["owner"] == "TrainJob/train"
     assert harness.Job(kx, "of-cron-1").status()["owner"] == "CronJob/of-cron"
-    # The pods belong to the JobSet, although a Job has created them and the mount could show the Job.
+    # kxfs shows the pods as the JobSet's, not as those of the Job that created them, although the mount shows Jobs, too.
     controllers[st.JOBSETS].say("set")
     assert kx.read("jobs/set/state") in ("SUBMITTED\n", "PENDING\n", "CANCELLED\n")
     # kxfs does not remove a job that its owner would create again. The message names a command that deletes both.

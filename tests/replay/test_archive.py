@@ -321,8 +321,8 @@ def test_takes_nothing(room, capture, archive, server, volcano, how):
 
 
 def test_room_that_is_needed(room, capture, archive, server, volcano):
-    """If kxfs can't write to the archive and spool_limit is exceeded, kxfs removes output that is
-    not archived yet, and reports that. It first removes all other output."""
+    """If kxfs can't write to the archive and spool_limit is exceeded, kxfs first removes all output that is archived. If
+    that is not enough, it removes output that is not archived, and logs a message."""
     capture.up("spool_limit=1M")
     print_and_end(server, volcano, "large", "".join(f"line {i}\n" for i in range(200000)))
     wait_for(lambda: "large: kxfs can't write to the archive, so it removes the job's output" in capture.kx.said(), what=capture.kx.said)

@@ -502,8 +502,8 @@ def test_deleted_before_any_event(server, make_mount):
 
 @pytest.mark.concurrent
 def test_refused_for_long(server, make_mount):
-    """The server repeatedly refuses the log of an ended container while its pod exists. No file waits for the log,
-    `status` reports that output is missing, and the output arrives in the end."""
+    """The server repeatedly refuses the log of an ended container while its pod exists. No read of a file blocks
+    until the log arrives, `status` reports that output is missing, and the output arrives in the end."""
     owner, pod = others(server)
     log = server.api.log(pod, "main")
     log.append("one\n")
