@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct capture has a table of jobs by uid. Each job has a table of its followed logs by key
- * (follow.c). A job's snapshot lists its logs. Each log has the output of one run of a container.
- * The job's pods show which runs have begun and ended.
+ * struct capture has a table of jobs; the key is the uid. Each job has a table of the logs that
+ * kxfs follows; the key is the log's key (follow.c). A job's snapshot lists all logs of the job.
+ * Each log has the output of one run of a container. The job's pods show which runs have begun and
+ * which have ended.
  */
 #include "backend/kube/capture.h"
 
@@ -17,9 +18,9 @@
 #include "spec/base/mem.h"
 
 #define STREAMS_MAX 10000
-/* descriptors of each followed log: its file and, with HTTP/1.1, its connection */
+/* file descriptors of each followed log: for its file and, with HTTP/1.1, for its connection */
 #define STREAM_FDS 2
-/* descriptors for everything else: connections, files of readers, urgent logs */
+/* file descriptors for everything else: other connections, files of readers, urgent logs */
 #define OTHER_FDS 256
 
 struct captured {
@@ -27,16 +28,17 @@ struct captured {
 	UT_hash_handle hh;
 };
 
+/* Calls DONE(ARG) once, when the output of several logs has arrived. */
 struct all {
-	/* number of logs to wait for; 1 more while kxfs adds logs, to delay DONE until then */
+	/* Number of logs whose output has not arrived, plus 1 until kxfs has added all logs. */
 	size_t n;
 	loop_fn done;
 	void *arg;
 };
 
 /*
- * A reader has opened a log, but kxfs is still removing old output of the job. After the removal,
- * kxfs opens the log for this reader.
+ * A call of capture_open that waits, because kxfs is still removing old output of the job. After
+ * the removal, kxfs repeats the call.
  */
 struct capture_opening {
 	char *key; /* key of the log; NULL for the merged log */
@@ -53,8 +55,8 @@ struct capture_job {
 	struct captured *logs;
 	struct capture_opening *openings;
 	bool awaits_folder; /* true if old output must be removed before OUTPUT can be opened */
-	int reported;	    /* the last error, or 0; the same error is logged only once */
-	bool output_ended;  /* true after output_job_end, until output_job_resume */
+	int reported; /* the last error of following a log, or 0; kxfs logs the same error once */
+	bool output_ended; /* true after output_job_end, until output_job_resume */
 	UT_hash_handle hh;
 };
 
@@ -145,7 +147,7 @@ static int need_output(struct capture_job *job)
 	return 0;
 }
 
-/* Return the prefix of L's lines in the merged log, malloc'ed; NULL if the merged log lacks L. */
+/* Return the prefix of L's lines in the merged log, malloc'ed. NULL if L is not merged. */
 static char *prefix_of(const struct spec_replica *r, const struct spec_log *l)
 {
 	return *l->container ? NULL : spec_replica_log_prefix(r);
@@ -201,7 +203,7 @@ static struct follow *follow_log(struct capture *c, const struct spec_job *snaps
 	return log->follow;
 }
 
-/* Notify F, a log of job UID, if its run has ended or its pod is being deleted. */
+/* Report the state of F's run and pod to F, which is a log of job UID. */
 static void check_run(struct capture *c, const char *uid, struct follow *f)
 {
 	const struct spec_pod_view *pod = pod_of(c, uid, follow_key(f));
@@ -217,9 +219,9 @@ static void check_run(struct capture *c, const char *uid, struct follow *f)
 }
 
 /*
- * Notify followed logs whose run or job has ended, and follow the logs of runs that have begun. If
- * the job is not captured (WANTED is false), follow new logs only while a reader has the merged log
- * open. One `grep -r` must not make kxfs follow all jobs until they end.
+ * Notify the followed logs whose run or job has ended. Start to follow the logs of runs that have
+ * begun. If kxfs does not capture the job (WANTED is false), start this only while a reader has the
+ * merged log open. Otherwise one `grep -r` would make kxfs follow all jobs until they end.
  */
 static void update_logs(struct capture *c, const struct spec_job *snapshot, bool wanted,
 			bool outlived)
@@ -230,7 +232,7 @@ static void update_logs(struct capture *c, const struct spec_job *snapshot, bool
 
 	for (size_t i = 0; i < snapshot->n_replicas; i++) {
 		const struct spec_replica *r = &snapshot->replicas[i];
-		/* the last followed log of the replica's own container before log J */
+		/* the followed log before log J; only logs of the replica's own container count */
 		struct follow *before = NULL;
 
 		for (size_t j = 0; j < r->n_logs; j++) {
@@ -323,7 +325,10 @@ static struct capture_job *need_earlier(struct capture *c, const struct spec_job
 	return job;
 }
 
-/* Add the rest of log L of R on disk to the merged log, because no more output will arrive. */
+/*
+ * Add the lines of R's log L that are on disk to the merged log, unless it already has them. Call
+ * this when no more output of L will arrive.
+ */
 static void merge_rest(struct capture_job *job, const struct spec_replica *r,
 		       const struct spec_log *l)
 {
@@ -381,8 +386,8 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 				snapshot->outlived |= ended && state.outlived;
 			} else if (dropped) {
 				/*
-				 * kxfs has removed the output from the disk, so the gaps in it no
-				 * longer count. The cluster may still have the log.
+				 * kxfs has removed the output from the disk, so the known gaps no
+				 * longer matter. The cluster may still have the whole log.
 				 */
 				l->complete = false;
 				l->gap = 0;
@@ -497,7 +502,7 @@ void capture_open(struct capture *c, const struct spec_job *snapshot, const char
 			const struct spec_log *l = &r->logs[j];
 			struct follow *f;
 
-			/* The merged log has only the output of replicas' own containers. */
+			/* A log of a replica's own container has the CONTAINER "". */
 			if (key ? !streq(l->key, key) : *l->container)
 				continue;
 			f = find_log(find_job(c, snapshot->uid), l->key);

@@ -14,18 +14,19 @@ struct capture;
 
 struct capture_events {
 	/*
-	 * Prepare the output folder of job UID. Errors: see folders_claim. After -EINPROGRESS, call
-	 * capture_update when the removal of old output has ended.
+	 * Prepare the output folder of job UID, and return what folders_claim returns. After
+	 * -EINPROGRESS, the owner must call capture_update when the removal of old output has
+	 * ended.
 	 */
 	int (*claim)(void *data, const char *uid);
 	/*
-	 * Return the pod with the uid POD (N bytes) whose logs belong to job UID. Return NULL if
-	 * the cluster no longer has the pod.
+	 * Return the pod whose uid is POD (N bytes). Its logs belong to job UID. Return NULL if the
+	 * cluster no longer has the pod.
 	 */
 	const struct spec_pod_view *(*pod)(void *data, const char *uid, const char *pod, size_t n);
 	/*
-	 * Called when capture_fill would mark the snapshot of job UID differently, or when all logs
-	 * of the job have ended. Must not call functions of capture.
+	 * Called when capture_fill would mark the snapshot of job UID in another way than before,
+	 * or when all logs of the job have ended. Must not call functions of capture.
 	 */
 	void (*changed)(void *data, const char *uid);
 	void *data;
@@ -38,13 +39,13 @@ struct capture_config {
 	const char *namespace; /* borrowed */
 	/*
 	 * True if the mount has an archive. Each captured job then gets an output folder, even if
-	 * it has no output, because kxfs keeps only jobs with such a folder until they are
+	 * it has no output. Without this folder, kxfs would forget a deleted job before it is
 	 * archived.
 	 */
 	bool archives;
 	/*
-	 * Called with the server's TEXT if it denies this user access to logs, and with NULL when
-	 * it has returned a log.
+	 * Called with the server's TEXT when the server denies this user access to logs. Called
+	 * with NULL when the server returns a log again.
 	 */
 	void (*forbidden)(void *data, const char *text);
 	void *data;
@@ -58,23 +59,23 @@ void capture_stop(struct capture *c);
 void capture_free(struct capture *c);
 
 /*
- * Notify the followed logs of SNAPSHOT's job whose run has ended. If the job is captured (WANTED),
- * or a reader has the merged log open, follow the logs that have begun. OUTLIVED: see
- * follow_job_ended. Call this before SNAPSHOT is published.
+ * Notify the followed logs of SNAPSHOT's job if their run or the job has ended. If kxfs captures
+ * the job (WANTED), or if a reader has the merged log open, start to follow the logs of runs that
+ * have begun. OUTLIVED: see follow_job_ended. Call this before SNAPSHOT is published.
  */
 void capture_update(struct capture *c, const struct spec_job *snapshot, bool wanted, bool outlived);
 /*
  * Mark in SNAPSHOT which logs are complete or waiting, and where output is missing. WANTED is true
  * if the job is captured. DROPPED is true if the job's output was removed to free space. UNMERGED
- * is true if the merged log may lack lines that an earlier mount captured. In this case, if the
- * rest of a log can't be fetched, add the captured lines of this log to the merged log.
+ * is true if the merged log may lack lines that an earlier mount captured. If the rest of a log
+ * can't be fetched, capture_fill then adds the captured lines of this log to the merged log.
  */
 void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, bool dropped,
 		  bool unmerged);
 /*
- * Add the lines that an earlier mount left out of the merged log, for each log that is complete or
- * whose end is lost. If the cluster no longer has the job (GONE), add the lines of all logs, and
- * forget the job.
+ * The merged log may lack lines that an earlier mount captured. Add these lines of each log that is
+ * complete or whose end is lost. If the cluster no longer has the job (GONE), add the lines of all
+ * logs, and then forget the job.
  */
 void capture_merge_again(struct capture *c, const struct spec_job *snapshot, bool gone);
 /* True if this mount has opened the output of job UID. */
@@ -103,8 +104,8 @@ void capture_open(struct capture *c, const struct spec_job *snapshot, const char
 void capture_wait(struct capture *c, const char *uid, loop_fn done, void *arg);
 
 /*
- * Record whether the server is unreachable (AWAY). Failures then do not count as refusals. When the
- * server is back, end the pauses of all logs.
+ * Record whether the server is unreachable (AWAY). While it is, failures do not count as refusals.
+ * When the server can be reached again, end the pauses of all logs.
  */
 void capture_away(struct capture *c, bool away);
 

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The steps of the command of a job:
+ * The steps of a command. A job has at most one command.
  *
  *	step	what is in progress		what ends it			next
- *	NONE	nothing				commands_begin			ASKED
- *	ASKED	control.c reads the job, and	it was (or may be) accepted	TAKEN
- *		sends the request		it was refused			NONE
- *	TAKEN	the controller may act		the job shows an outcome	DONE
- *					30 s without an outcome		NONE, ignored
- *	DONE	kxfs publishes the outcome	it is published			NONE
+ *	NONE	no command			commands_begin is called	ASKED
+ *	ASKED	control.c reads the job, and	the server accepts the request,	TAKEN
+ *		sends the request		or kxfs gets no clear reply
+ *						the server refuses the request	NONE
+ *	TAKEN	a wait for the job's controller	the job shows the outcome	DONE
+ *						30 s without an outcome: the	NONE
+ *						job has ignored the command
+ *	DONE	kxfs publishes the outcome	the store has the new snapshot	NONE
  *
- * If the watch shows the outcome before the reply arrives, DONE follows ASKED directly. If the job
- * leaves jobs/, the command ends in any step. struct command remembers an ignored command until the
- * next one.
+ * If the watch shows the outcome before the reply arrives, DONE follows ASKED directly. In each
+ * step, the command also ends if the job leaves jobs/. If the job has ignored a command, struct
+ * command remembers this until the next command begins.
  */
 #include "backend/kube/commands.h"
 
@@ -35,11 +37,11 @@ struct command {
 	enum step step;
 	enum spec_action action;
 	unsigned ignored; /* 1 << ACTION if the job has ignored the command, otherwise 0 */
-	/* the state of the job when kxfs sent the command; until then PHASE is NULL */
+	/* the job's phase and retries when kxfs sent the request; before that, PHASE is NULL */
 	char *phase;
 	unsigned retries;
 	char *argument; /* the argument that was sent, or NULL */
-	bool unsure;	/* true if the server may not have accepted the command */
+	bool unsure;	/* true if kxfs does not know whether the server has accepted the command */
 	enum spec_control_outcome outcome;
 	struct loop_timer timer; /* runs in TAKEN; expires if the job has ignored the command */
 	command_ended_fn ended;	 /* NULL if no process waits for the result */
@@ -80,7 +82,7 @@ static void set_none(struct command *cmd)
 	cmd->outcome = SPEC_CONTROL_OPEN;
 }
 
-/* End the command. Call its callback last, since it may begin the job's next command. */
+/* End the command. Call ENDED last, because this callback may begin the job's next command. */
 static void end(struct command *cmd, enum command_end how, const char *text)
 {
 	command_ended_fn ended = cmd->ended;

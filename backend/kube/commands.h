@@ -13,7 +13,7 @@ struct commands;
 
 enum command_end {
 	COMMAND_OBEYED,
-	COMMAND_LATE,	 /* the job is now in a phase in which it ignores the action */
+	COMMAND_LATE,	 /* the job first entered a phase in which it ignores the action */
 	COMMAND_IGNORED, /* the job has shown no outcome within the time limit */
 	COMMAND_GONE,	 /* the job is no longer in jobs/ */
 };
@@ -32,12 +32,15 @@ void commands_set_changed(struct commands *cs, void (*changed)(void *data, const
 void commands_stop(struct commands *cs);
 void commands_free(struct commands *cs); /* NULL is allowed */
 
-/* --- for control.c --- */
+/* --- functions that control.c calls --- */
 
 /* Begin ACTION for job UID. Return 0, or -EBUSY if the job has a command in progress. */
 int commands_begin(struct commands *cs, const char *uid, const char *id, enum spec_action action,
 		   command_ended_fn ended, void *data);
-/* Record that kxfs is sending the request. VIEW is the state of the job before the command. */
+/*
+ * Record that kxfs is sending the request. VIEW is the state of the job before the command.
+ * ARGUMENT is the command's argument, or NULL.
+ */
 void commands_sent(struct commands *cs, const char *uid, const struct spec_job_view *view,
 		   const char *argument);
 /* Record that the server has accepted the command, or (UNSURE) may have accepted it. */
@@ -47,7 +50,7 @@ void commands_drop(struct commands *cs, const char *uid);
 /* Drop the callback of the command, because the user's process no longer waits. */
 void commands_detach(struct commands *cs, const char *uid);
 
-/* --- for publish.c --- */
+/* --- functions that publish.c calls --- */
 
 /*
  * If JOB, which will be published next, shows the outcome of its command, record the outcome and

@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Carries out the commands that users write to ctl. The server accepts even requests that the job's
- * controller then ignores, so kxfs reads the job right before it sends the request. kxfs answers
- * the write when the job shows the outcome, or after WAIT_MS. It keeps the command longer
- * (commands.h), and refuses other actions meanwhile. The job's kind makes the request
- * (spec/view/control.h).
+ * Carries out the commands that users write to ctl. The server also accepts requests that the job's
+ * controller will ignore. So kxfs first reads the job, and refuses an action that the job would
+ * ignore. kxfs answers the write when the job shows the outcome, or after WAIT_MS. After the
+ * answer, it still waits for the outcome (commands.h), and refuses other actions until then. The
+ * job's kind makes the request (spec/view/control.h).
  *
  *	step	what is in progress		what ends it			next
- *	DRAIN	the existing output of the job	it has arrived, or DRAIN_MS	READ
- *		arrives
- *	READ	a GET of the job		the job would obey it		LOOK if the action
- *										needs an object,
- *										else ASK
- *						the job would ignore it		answer: refused
- *						it fails			answer: refused; or
- *										READ, later, after
- *										a lost reply
- *	LOOK	a GET of the object that the	the object does not exist	answer: refused
- *		action needs			any other reply			ASK
- *	ASK	the request of the kind		it was accepted			WAIT
- *						it was refused			answer: refused
- *						the reply is lost		READ, later
- *						the job has changed since	READ
- *	WAIT	a timer				the outcome shows, or WAIT_MS	answer
+ *	DRAIN	a wait until the output that	all of it has arrived		READ
+ *		exists now has arrived		DRAIN_MS are over		READ
+ *	READ	a GET of the job		the job would obey		LOOK, or ASK if the
+ *										action needs no
+ *										other object
+ *						the job would ignore the action	answer: refused
+ *						the GET fails			answer: refused
+ *						the GET fails, and an earlier	READ, later
+ *						reply of ASK was lost
+ *	LOOK	a GET of the other object	the object does not exist	answer: refused
+ *						any other reply			ASK
+ *	ASK	the request of the kind		it is accepted			WAIT
+ *						it is refused			answer: refused
+ *						its reply is lost		READ, later
+ *						the job has changed since READ	READ
+ *	WAIT	a wait for the outcome		the job shows the outcome	answer
+ *						WAIT_MS are over		answer
  *
- * After a lost reply kxfs reads the job again. If the job has not obeyed, kxfs sends the request
- * once more. But if the action must not be executed twice, kxfs only waits for the outcome. If the
- * job never shows an outcome, kxfs answers that the outcome is unknown.
+ * When a reply of ASK is lost, kxfs reads the job again. If the job has not obeyed, kxfs repeats
+ * the request. But if the action must not be executed twice, kxfs only waits for the outcome. If
+ * the job shows no outcome in time, kxfs answers that the outcome is unknown.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -40,11 +41,11 @@
 #include "spec/view/control.h"
 
 #define DRAIN_MS   2000
-#define READ_MS	   6000 /* timeout of the first GET, before any request is sent */
+#define READ_MS	   6000 /* timeout of READ before the first ASK; later CALL_MS */
 #define LOOK_MS	   2000
 #define CALL_MS	   4000
-#define WAIT_MS	   5000 /* longest time until the answer if the server has accepted the request */
-#define GIVE_UP_MS 8000 /* longest time until the answer after a lost reply */
+#define WAIT_MS	   5000 /* WAIT ends this long after the write began */
+#define GIVE_UP_MS 8000 /* the same after a lost reply */
 #define REPLY_MAX  (8u << 20)
 
 struct kube_control;
@@ -58,13 +59,13 @@ struct drain {
 struct kube_control {
 	struct request r;
 	const struct kube_parts *k;
-	/* the actions of the kind when the request began; the job's kind may change */
+	/* the actions of the job's kind when the request began; the kind may change later */
 	const struct spec_control *control;
 	char *uid, *name;
 	enum spec_action action;
 	bool has_command;
 	struct spec_control_request request;
-	char *lost; /* error of a request that may have been carried out, or NULL */
+	char *lost; /* the error of a request that the server may have carried out, or NULL */
 	struct drain *drain;
 	struct loop_timer timer; /* ends DRAIN, later WAIT */
 };
@@ -145,7 +146,7 @@ static void on_waited(void *data)
 		answer(c, 0, NULL);
 }
 
-/* Answer the write at most UNTIL ms after the request began. */
+/* Set the timer so that it answers the write UNTIL ms after the request began. */
 static void answer_after(struct kube_control *c, uint64_t until)
 {
 	uint64_t age = request_age(&c->r);
@@ -206,9 +207,9 @@ static void on_asked(void *data, const struct http_reply *reply)
 	bool done = http_succeeded(reply) &&
 		    spec_object_is(reply->body, reply->len, &(struct spec_object_wanted){0});
 	/*
-	 * UNCHECKED: a webhook did not respond, so the API server did not execute the action. But a
-	 * proxy for Kubernetes may send the same Status. So don't trust this Status if the action
-	 * must not be executed twice.
+	 * True if the reply reports that a webhook did not respond. The API server then has not
+	 * executed the action. But a proxy may have sent this reply. So don't trust it if the
+	 * action must not be executed twice.
 	 */
 	bool unchecked =
 		!reply->err && spec_reply_is_unchecked(reply->status, reply->body, reply->len);
@@ -246,7 +247,7 @@ static void on_asked(void *data, const struct http_reply *reply)
 
 static void ask(struct kube_control *c);
 
-/* Send the request, unless an object that the action needs does not exist. */
+/* The reply about the object that the action needs. Send the request if this object may exist. */
 static void on_needed(void *data, const struct http_reply *reply)
 {
 	struct kube_control *c = data;
@@ -259,7 +260,7 @@ static void on_needed(void *data, const struct http_reply *reply)
 		ask(c);
 }
 
-/* If the action needs an object, GET it first. Then send the request. */
+/* Send the request. If the action needs another object, send a GET for this object before. */
 static void ask(struct kube_control *c)
 {
 	const struct http_call get = {
@@ -307,7 +308,7 @@ static int make_request(struct kube_control *c, const struct spec_control_job *j
 	return 0;
 }
 
-/* Send the request, wait, or refuse the action, depending on JOB's current state. */
+/* JOB is the state that was just read. Send the request, wait for the outcome, or refuse. */
 static void decide(struct kube_control *c, const struct spec_control_job *job)
 {
 	const struct spec_control *control = c->control;
@@ -412,8 +413,8 @@ static void on_drained(void *data)
 }
 
 /*
- * The action may delete pods. After this wait, each log has an open stream, which captures the
- * output until the pods are deleted.
+ * The action may delete pods. So first wait until kxfs has fetched the output that exists now. The
+ * streams of the followed logs capture the rest until the pods are deleted.
  */
 static void drain(struct kube_control *c)
 {

@@ -2,7 +2,8 @@
 /*
  * An event whose job is known is in two lists: the list of its job, and the list of all events with
  * a known job. An event whose job is unknown is only in the list of waiting events. A repeated
- * event moves to the end of its lists. When a list is full, each new event replaces the first one.
+ * event moves to the end of its lists. When a list is full, a new event replaces the event at the
+ * front.
  */
 #include "backend/kube/events.h"
 
@@ -113,8 +114,8 @@ static struct event *find_same(struct event *list, const struct spec_event_view 
 
 /*
  * True if V changes the `why` of its job. Compare V with the last event that is about the same
- * object and affects `why`. If V reports mounted volumes, it changes `why` only after an event that
- * a volume can't be mounted. Each start of a pod has several events about mounted volumes.
+ * object and affects `why`. An event about a mounted volume changes `why` only if the event before
+ * reported that a volume can't be mounted. So the events of a normal start of a pod change nothing.
  */
 static bool is_news(const struct event_job *job, const struct spec_event_view *v, int64_t began)
 {

@@ -8,7 +8,7 @@
 
 #include "spec/view/watched.h"
 
-/* Largest numbers of events of a job, of waiting events, and of events of all jobs together. */
+/* The largest number of events: of one job, of events that wait for a job, and of all jobs. */
 #define EVENTS_JOB_MAX	   64
 #define EVENTS_WAITING_MAX 512
 #define EVENTS_MAX	   32768
@@ -20,7 +20,8 @@ void events_free(struct events *ev); /* NULL is allowed */
 
 /*
  * Add V, an event of JOB (a uid, or NULL if the job is unknown). Take ownership of the caller's
- * reference to V. BEGAN is when the job's phase began. Return true if `why` of JOB may change.
+ * reference to V. BEGAN is the time in ns when the job's phase began. Return true if `why` of JOB
+ * may change.
  */
 bool events_put(struct events *ev, const char *job, int64_t began, struct spec_event_view *v);
 /*
@@ -31,7 +32,7 @@ typedef bool (*events_is_fn)(void *data, const char *about);
 bool events_adopt(struct events *ev, const char *job, events_is_fn is, void *data);
 void events_forget(struct events *ev, const char *job);
 
-/* The events of a job, in the order of arrival. V is malloc'ed, with new references. */
+/* The events of a job, in the order of arrival. V is a malloc'ed array of new references. */
 struct events_list {
 	struct spec_event_view **v;
 	size_t n;

@@ -5,7 +5,7 @@
  * request after the other:
  *
  *	state    request                                    next, after the reply
- *	VERSION  /version                                   SERVED; OVER if it fails
+ *	VERSION  /version                                   SERVED; OVER if the request fails
  *	SERVED   the groups that the server has             KUEUE if a kind can use Kueue's queues,
  *	                                                    else METRICS; OVER if no kind is served
  *	KUEUE    Kueue's group                              QUEUES; METRICS if Kueue is not served
@@ -14,8 +14,8 @@
  *	RIGHTS   a review of each verb that the kinds need  OVER, after the last reply
  *	OVER
  *
- * The checks run on a loop of their own. The main thread waits for the last reply or a signal
- * (process.h), and then until the loop has stopped.
+ * The checks run on a loop of their own. The main thread waits for the last reply, or for a signal
+ * (process.h), which also leads to OVER. Then it waits until the loop has stopped.
  */
 #include <errno.h>
 #include <semaphore.h>
@@ -53,7 +53,7 @@ struct examine {
 	struct loop_watch *watch; /* watches INTERRUPT until STATE is OVER */
 	sem_t done; /* posted when STATE becomes OVER, and again when all operations have ended */
 	enum state state;
-	size_t i, verb;	  /* in RIGHTS: the right and its verb that kxfs checks now */
+	size_t i, verb;	  /* in RIGHTS, kxfs now checks the verb with index VERB of RIGHTS[I] */
 	int64_t asked_at; /* when kxfs requested the version, in seconds */
 	const struct spec_kind *kinds[SPEC_MAX_KINDS]; /* the kinds that a mount would show */
 	size_t n_kinds;
@@ -106,7 +106,7 @@ static void print_refusal(const struct examine *e, const struct http_reply *repl
 
 /* --- the server: its version and its clock --- */
 
-/* Compare the server's clock, THEIRS in s (0 if unknown), with this machine's clock. */
+/* Compare THEIRS, the server's time in s (0 if unknown), with the time of this machine. */
 static void check_clock(const struct examine *e, int64_t theirs)
 {
 	int64_t now = loop_time_ns() / NS_PER_S;
@@ -347,7 +347,7 @@ static void ask(struct examine *e)
 		.path = queues ? queues : steps[e->state].path,
 		.deadline_ms = DEADLINE_MS,
 		.max_body = REPLY_MAX,
-		/* report an unreachable server immediately */
+		/* without retries of the first request, an unreachable server is reported soon */
 		.retry = e->state != VERSION,
 		.done = on_reply,
 		.data = e,

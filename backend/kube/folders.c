@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct folders has a table, by key, of the jobs that have or had output on disk. All other data
- * about a job is in its record.
+ * struct folders has a table of the jobs that have or had output on disk; the key is the job's key.
+ * All other data about a job is in its record.
  *
  * A removal of all files of a job, or only of its output, takes several steps on the disk. Each
- * entry has a queue of removals. The first one is in progress, and the others wait. Meanwhile kxfs
- * captures no output of the job.
+ * entry has a queue of removals. The first one is in progress, and the others wait. While there are
+ * removals, kxfs captures no output of the job.
  */
 #include "backend/kube/folders.h"
 
@@ -42,7 +42,7 @@ struct folder_entry {
 struct folder_removal {
 	struct folders *f;
 	char *key;
-	bool all;	 /* true if the record is removed, too */
+	bool all;	 /* true to remove the record and the output; false for only the output */
 	bool recorded;	 /* true if the record on disk shows the removal */
 	folders_fn done; /* may be NULL */
 	void *data;
@@ -55,7 +55,7 @@ struct folders {
 	loop_fn saved;
 	void *saved_data;
 	struct folder_entry *all;
-	struct loop_timer retry; /* runs while kxfs must retry to make a record */
+	struct loop_timer retry; /* runs if the creation of a record has failed */
 	bool stopping;
 };
 
@@ -221,7 +221,7 @@ void folders_bind(struct folders *f, const struct spec_job_view *view)
 
 	if (e && !*e->uid)
 		text_set(&e->uid, "%s", view->meta.uid);
-	/* held.c makes the record of a held job LIVE, when the store has the job. */
+	/* held.c makes the record of a held job LIVE later, when the store has the job. */
 	if (!head || *head->uid || head->state == RECORD_HELD)
 		return;
 	records_note(r,
@@ -385,7 +385,7 @@ static void removal_ended(void *data, int err)
 		removal_free(r, 0);
 }
 
-/* Remove the output after the record. ERR is 0 if the record was removed, or did not exist. */
+/* ERR is 0 if the record was removed, or did not exist. In this case, remove the output, too. */
 static void on_unlinked(void *data, int err)
 {
 	struct folder_removal *r = data;
@@ -420,7 +420,7 @@ static void on_drop_recorded(void *data, int err)
 
 	if (err == -ESTALE)
 		return drop_record(r);
-	/* The output is gone. The record was written before that; now write it again. */
+	/* The output is gone already. If the record still does not show this, write it later. */
 	if (e && !e->full) {
 		if (err && record && !record_is_going(record))
 			records_note(record,
@@ -546,9 +546,9 @@ static int by_key(const void *a, const void *b)
 }
 
 /*
- * Handle the output KEY, which has no usable record. If kxfs has moved the job's damaged record
- * aside, move the output aside, too. Otherwise a crash has interrupted the removal of the output,
- * so remove it later.
+ * Handle the output KEY, which has no usable record. If kxfs has moved a damaged record of this job
+ * aside, move the output aside, too. Otherwise a crash has interrupted the removal of the output.
+ * Then add KEY to STRAYS, so that kxfs removes the output later.
  */
 static void find_stray(struct folder_load *l, const char *key)
 {

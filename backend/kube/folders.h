@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The files of each job in the state directory: its record (backend/jobs/records.h) and its output.
- * A submitted job has a record from its submission on, any other job from its capture on. The files
- * are named after the job's key: the UUID of the submission or, without a submission, the job's
- * uid. I/O thread.
+ * The record of a submitted job is created at the submission. The record of any other job is
+ * created when kxfs begins to capture the job. The files are named after the job's key: the UUID of
+ * the submission or, without a submission, the job's uid. I/O thread.
  */
 #pragma once
 
@@ -47,7 +47,7 @@ struct folders_config {
 };
 
 struct folders *folders_new(const struct folders_config *config);
-/* Call each of these once, before folders_load. folders_save calls SAVED(DATA). */
+/* Call each of these two functions once, before folders_load. folders_save calls SAVED(DATA). */
 void folders_set_events(struct folders *f, const struct folders_events *events);
 void folders_set_saved(struct folders *f, loop_fn saved, void *data);
 /* Stop retrying to create records. */
@@ -55,8 +55,8 @@ void folders_stop(struct folders *f);
 void folders_free(struct folders *f); /* NULL is allowed */
 
 /*
- * Put the snapshots of all records into the store, and find the output on disk. Remove output
- * without a record. Then call FN(DATA, err).
+ * Put the snapshots of all records into the store, and find the output on disk. Remove output that
+ * has no record. Call FN(DATA, ERR) when the load has ended; ERR is 0 or a negative errno.
  */
 void folders_load(struct folders *f, void (*fn)(void *data, int err), void *data);
 
@@ -64,10 +64,11 @@ void folders_load(struct folders *f, void (*fn)(void *data, int err), void *data
 struct folder folders_of(const struct folders *f, const struct spec_job_view *view);
 struct folder folders_find(const struct folders *f, const char *key);
 /*
- * True if a submission other than KEY has chosen the name ID, but no watch has shown its job yet.
+ * True if another submission than KEY has chosen the name ID for its job, and no watch has shown
+ * this job yet.
  */
 bool folders_awaits(const struct folders *f, const char *id, const char *key);
-/* Call FN for each job that was launched. FN may remove the job's files. */
+/* Call FN for each job that has a record and was launched. FN may remove the job's files. */
 void folders_each(struct folders *f, void (*fn)(void *data, const struct folder *folder),
 		  void *data);
 /* True if JOB has, or had, output, and no removal is in progress. */

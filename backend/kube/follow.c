@@ -3,31 +3,35 @@
  * The state machine of one followed log. In the steps from OPENING to CLOSING the log has a slot.
  *
  *	step	  what is in progress		what ends it				next
- *	WAITING	  it is in the queue for slots	it gets a slot				(proceed)
- *	OPENING	  the log's writer is opened	it is open				(proceed)
- *						it can't be opened			PAUSING
- *	WRITING	  bytes are being written	all are written				(proceed)
- *	READING	  the end of the log is read	it is read				ASKING
- *						it can't be read			PAUSING
- *	ASKING	  a request			its outcome				meanings[]
- *						a deadline, once the run has ended	(proceed)
- *						too much waits for the disk		SLOWED
- *	SLOWED	  the paused request		all is written				ASKING
- *						as in ASKING				as in ASKING
- *	PAUSING	  a timer			it fires; the run ends; the pod is	(proceed)
- *						being deleted
- *	PAUSED	  a timer, and no slot, after	it fires; the server is back; a reader	WAITING
- *		  too many refusals		opens the log; the pod is being deleted
- *						the pod, or the run, is gone		LOST
- *	CLOSING	  the rest is written, and	all is written: refused too often	PAUSED
- *		  synced if complete		all of the output is in the log		COMPLETE
- *						some of it is not available		LOST
- *	COMPLETE, nothing			-
- *	LOST
- *	any	  bytes are being written	the disk fails				PAUSING
+ *	WAITING	  a wait for a slot		the log gets a slot			(proceed)
+ *	OPENING	  kxfs opens the log's writer	the writer is open			(proceed)
+ *	WRITING	  kxfs writes to the disk	all bytes are written			(proceed)
+ *	READING	  kxfs reads the end of the	the end is read				ASKING
+ *		  log from the disk
+ *	ASKING	  a request			the request ends			meanings[]
+ *						the run has ended, and the request	(proceed)
+ *						makes no progress for some time
+ *						the writer has too little space		SLOWED
+ *	SLOWED	  a paused request		all bytes are written			ASKING
+ *						any other reason that ends ASKING	as there
+ *	PAUSING	  a timer with the slot		the timer fires				(proceed)
+ *						the run ends				(proceed)
+ *						the pod is being deleted		(proceed)
+ *	PAUSED	  a timer without the slot,	the timer fires				WAITING
+ *		  after too many failures	the server can be reached again		WAITING
+ *						a reader opens the log			WAITING
+ *						the run ends				WAITING
+ *						the pod is being deleted		WAITING
+ *						the run is gone (RUN_GONE)		CLOSING
+ *	CLOSING	  kxfs writes the last bytes,	the server refused the log too often	PAUSED
+ *		  and syncs a complete log	the log has all of the output		COMPLETE
+ *						some output is not available		LOST
+ *	COMPLETE  nothing; the log has ended
+ *	LOST	  nothing; the log has ended
  *
- * (proceed) is the first of these that applies: OPENING if no writer is open; WRITING if bytes must
- * still be written; CLOSING if the run is gone; ASKING if the log is empty; else READING.
+ * If the disk fails in one of these steps, the next step is PAUSING. (proceed) is the first of
+ * these steps whose condition is true: OPENING if no writer is open; WRITING if bytes must still be
+ * written; CLOSING if the run is gone; ASKING if the log on disk is empty; otherwise READING.
  * next_kind[] selects the kind of the next request. Readers see a PAUSED log as ended, unless the
  * server can't be reached.
  *
@@ -53,23 +57,24 @@
 #define DELAY_ENDED_MS	 5000  /* the limit after the run has ended */
 #define DELAY_LEAVING_MS 1000  /* the limit while the pod is being deleted */
 #define REFUSED_MS	 2000  /* the first pause of a PAUSED log */
-#define REFUSED_MAX_MS	 45000 /* the limit of its further pauses */
+#define REFUSED_MAX_MS	 45000 /* the limit of the further pauses of a PAUSED log */
 #define REFUSED_ALL_MS	 100   /* the shortest pause is this times the number of PAUSED logs */
 /* after the end of the run, kxfs ends a stream that is silent for this long */
 #define ENDING_MS  5000
 #define LEAVING_MS 500	  /* replaces ENDING_MS while the pod is being deleted */
-#define GONE_MS	   30000  /* replaces ENDING_MS if no further request is possible */
-#define FLOW_MS	   600000 /* this long after the end of the run, kxfs ends any stream */
+#define GONE_MS	   30000  /* replaces ENDING_MS in RUN_GONE, because this stream is the last one */
+#define FLOW_MS	   600000 /* this long after the end of the run, kxfs ends every stream */
 /* If the pod disappeared this soon after the log was complete, assume that no output is missing. */
-#define LATELY_MS    5000
-#define QUIET_MS     100   /* a stream that is silent for this long has sent all existing output */
-#define QUIET_CHECKS 20	   /* after this many QUIET_MS, any stream has sent all existing output */
-#define ENDED_MS     1000  /* how long a reader waits for the end of the run after the job's end */
-#define REST_MS	     8000  /* how long a reader waits for the rest of the output of an ended run */
-#define OUTLIVED_MS  60000 /* how long kxfs follows a run after the end of its job */
+#define LATELY_MS 5000
+/* If a stream is silent for this long, kxfs assumes that all existing output has arrived. */
+#define QUIET_MS     100
+#define QUIET_CHECKS 20	   /* after this many QUIET_MS, kxfs assumes this of every stream */
+#define ENDED_MS     1000  /* after the end of the job, readers wait this long for the run's end */
+#define REST_MS	     8000  /* after the end of the run, readers wait this long for the rest */
+#define OUTLIVED_MS  60000 /* see follow_job_ended */
 /*
- * After this many failures in a row, kxfs accepts the last result. If the result is a refusal, the
- * log becomes PAUSED.
+ * After this many failures in a row, kxfs believes the last result. If it is a refusal, the log
+ * becomes PAUSED.
  */
 #define FAILURES_MAX 12
 /* kxfs believes that there is no output if this many replies in a row report it. */
@@ -81,7 +86,10 @@
 #define WINDOW	    (64u << 10) /* bytes at the end of the log that kxfs compares with a stream */
 #define WINDOW_MORE 32		/* after a failed comparison, kxfs multiplies the window by this */
 #define WINDOW_MAX  (64u << 20)
-/* Pause a stream when the writer has less space than this. A paused stream may still send lines. */
+/*
+ * Pause a stream when the writer has less space than this, in bytes. Some lines may still arrive
+ * after the pause has begun.
+ */
 #define SLACK (128u << 10)
 
 enum step {
@@ -98,26 +106,26 @@ enum step {
 	LOST,
 };
 
-/* Whether streams repeat the known end of the log. Normally they do (FITS). */
+/* The known end is the end of the log on disk. Each stream first has to repeat it. */
 enum fit {
-	FITS,
-	DOUBTED, /* the last stream did not repeat it, so the next request is a PROBE */
-	FORCED	 /* kxfs also accepts a stream that does not repeat it */
+	FITS,	 /* the normal case: kxfs accepts only a stream that repeats the known end */
+	DOUBTED, /* the last stream did not repeat the known end, so the next request is a PROBE */
+	FORCED	 /* kxfs also accepts a stream that does not repeat the known end */
 };
 
-/* The worst problem since the log was last without a problem. */
+/* The worst problem since the log last made progress. */
 enum trouble {
 	FINE,
-	TROUBLE,
-	DENIED, /* the user is not allowed to read the log */
-	DISK	/* writing to the disk fails */
+	TROUBLE, /* any problem except those below */
+	DENIED,	 /* the user is not allowed to read the log */
+	DISK	 /* writing to the disk fails */
 };
 
 /* The state of the output that readers wait for. */
 enum printed {
-	EXPECTED,
-	FETCHED, /* a request of kind FIRST has received all of it; not all of it is on disk */
-	ARRIVED	 /* on disk, or not available */
+	EXPECTED, /* some of it has not arrived */
+	FETCHED,  /* a request of kind FIRST has received all of it; not all of it is on disk */
+	ARRIVED	  /* all of it is on disk or not available */
 };
 
 /* The state of the job, according to its controller. */
@@ -127,6 +135,7 @@ enum job_end {
 	JOB_OUTLIVED /* the run has not ended a minute after the job: see follow_job_ended */
 };
 
+/* The output that a request is for. */
 enum kind {
 	STREAM,	  /* the existing output and, while the run continues, all later output */
 	FIRST,	  /* only the existing output, for a reader or after the end of the job */
@@ -156,7 +165,7 @@ struct follow {
 	void *data;
 	unsigned restart;
 	unsigned gaps, missed; /* see follow_run */
-	unsigned log_gaps;     /* gaps inside the log: those on disk, and those found later */
+	unsigned log_gaps;     /* gaps inside the log, including those from earlier mounts */
 	bool lost_end;	       /* true if output after the last byte of the log is lost */
 
 	enum step step;
@@ -192,10 +201,10 @@ struct follow {
 	enum kind kind;
 	struct podlog *podlog; /* the request in ASKING and SLOWED, otherwise NULL */
 	size_t window;	       /* bytes at the end of the log that kxfs compares with the stream */
-	uint64_t from;	       /* offset of these bytes; 0 if kxfs compares the whole log */
+	uint64_t from;	       /* offset of the WINDOW bytes; 0 if kxfs compares the whole log */
 	bool early;	       /* true if the last stream ended cleanly before the run did */
-	bool alone;    /* true if each request needs its own connection: the disk was too slow */
-	uint64_t came; /* podlog_came when the deadline was set */
+	bool alone;    /* true if the disk was too slow: each request then has its own connection */
+	uint64_t came; /* the result of podlog_came when the deadline was set */
 	unsigned lost; /* requests in a row that ended as PODLOG_SILENT */
 	struct spec_logline_past past; /* what earlier streams have shown about the log */
 };
@@ -346,7 +355,7 @@ static bool has_ended(const struct follow *f)
 	return f->run != RUN_RUNNING;
 }
 
-/* True if the run continues a minute after the end of its job, and its pod remains. */
+/* True if the run continues a minute after the end of its job, and its pod is not being deleted. */
 static bool is_outlived(const struct follow *f)
 {
 	return f->job_end == JOB_OUTLIVED && !has_ended(f) && !f->slot.leaving;
@@ -387,7 +396,7 @@ static void report(struct follow *f, enum diag_level level, const char *text)
 	diag(level, "output of %s, container %s: %s", f->pod, f->container, text);
 }
 
-/* Record a problem. If F had none before, log TEXT, but not as a warning, because kxfs retries. */
+/* Record a problem. Log TEXT if F had no problem before; not as a warning, because kxfs retries. */
 static void trouble(struct follow *f, enum trouble trouble, const char *text)
 {
 	cleanup_free char *all = text_print("%s; kxfs retries", text);
@@ -424,8 +433,8 @@ static void on_begun(void *data)
 }
 
 /*
- * Never lower GAPS: an earlier mount, or a request whose bytes were not written, may have counted
- * some of the gaps already.
+ * Update GAPS, but never lower it. It may include gaps that an earlier mount has counted. It may
+ * also include gaps from a request whose bytes were not written.
  */
 static void count_gaps(struct follow *f)
 {
@@ -461,8 +470,9 @@ static void pause_shortly(struct follow *f)
 }
 
 /*
- * Pause before the next request, after N pauses in a row. The pause grows with N, up to MAX ms, or
- * less if the run has ended. ASKED is the server's Retry-After in ms, or 0.
+ * Pause before the next request. N is the number of pauses in a row before this one. The pause
+ * grows with N, up to MAX ms. After the end of the run the limit is lower. ASKED is the server's
+ * Retry-After in ms, or 0.
  */
 static void pause_after(struct follow *f, unsigned n, unsigned max, unsigned asked)
 {
@@ -487,8 +497,9 @@ static void set_deadline(struct follow *f)
 }
 
 /*
- * True if the request must continue: it makes progress, or the next request would have to wait for
- * the disk anyway. False if the run ended FLOW_MS ago or earlier.
+ * True if the request may continue after its deadline. It may if it makes progress, or if another
+ * request would have to wait for the disk anyway. But no request may continue later than FLOW_MS
+ * after the end of the run.
  */
 static bool makes_progress(const struct follow *f)
 {
@@ -762,7 +773,7 @@ static void on_failed(struct follow *f, int err)
 	f->disk_err = err;
 	f->all_ms = 0; /* kxfs must request the unwritten bytes again */
 	stop(f);
-	/* If the run has just ended, readers wait for the rest of the output. */
+	/* Don't call the readers back while they wait for the rest of an ended run's output. */
 	if (!has_ended(f) || !loop_timer_is_set(&f->quiet_timer))
 		arrived(f);
 	pause_after(f, f->failed++, DELAY_DISK_MS, 0);
@@ -801,8 +812,9 @@ static void on_written(void *data, int err)
 
 /*
  * A stream has ended cleanly, although kxfs does not know that the run has ended. If the stream was
- * open for long, immediately request a second stream. While the container runs, the kubelet keeps
- * this stream open. If it ends quickly, the run has ended, and the log has all output.
+ * open for long, immediately request a second stream. If the container still runs, the kubelet
+ * keeps the second stream open. If the second stream ends quickly, the run has ended, and the log
+ * has all output.
  */
 static void ended_early(struct follow *f, uint64_t open_ms)
 {
@@ -821,7 +833,7 @@ static void ended_early(struct follow *f, uint64_t open_ms)
 
 static void got_all(struct follow *f, const struct podlog_result *r)
 {
-	/* After any other request the log may lack output that was printed during the request. */
+	/* A request of another kind does not return output that is printed during the request. */
 	if (f->kind == STREAM && (has_ended(f) || f->slot.leaving))
 		f->all_ms = loop_now_ms();
 	if (f->kind == FIRST && f->printed == EXPECTED)
@@ -912,9 +924,9 @@ static void got_other(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * The stream has ended within the output on disk, or the reply to a PROBE is an error message.
- * Retry. After FAILURES_MAX failures, assume that no more output exists. If the request is a PROBE,
- * assume instead that the log on disk does not belong to the previous run.
+ * The stream has ended before the end of the output on disk, or the reply to a PROBE is an error
+ * message. Retry. After FAILURES_MAX failures, assume that no more output exists. If the request is
+ * a PROBE, assume instead that the log on disk does not belong to the previous run.
  */
 static void got_less(struct follow *f, const struct podlog_result *r)
 {
@@ -999,12 +1011,12 @@ static void on_done(void *data, const struct podlog_result *r)
 
 	f->podlog = NULL;
 	f->came_ms = r->more ? loop_now_ms() : f->came_ms;
-	if (r->forbidden) { /* before readers are called, so that they find the refusal */
+	if (r->forbidden) { /* do this before arrived(), so that readers find the refusal */
 		set_forbidden(f, r->text);
 		trouble(f, DENIED, r->text);
 	}
 	loop_timer_stop(&f->timer);
-	/* Set FIT back to FITS, because the container may run again before the next request. */
+	/* Forget DOUBTED and FORCED: the container may be started again before the next request. */
 	if (r->more || (r->outcome != PODLOG_OTHER && r->outcome != PODLOG_AGAIN))
 		f->fit = FITS;
 	if (r->more) {
@@ -1121,7 +1133,7 @@ static void proceed(struct follow *f)
 	}
 }
 
-/* --- life --- */
+/* --- creation and the functions for callers --- */
 
 struct follow *follow_new(struct follow_context *context, const struct follow_run *run)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Copies the output of one run of a container from the API server to a log on disk. While the log
- * has a slot, it sends one request after the other (backend/client/podlog.h). Each request
+ * has a slot, kxfs sends one request after the other (backend/client/podlog.h). Each request
  * continues after the last byte on disk, so a broken connection neither loses nor duplicates a
  * byte. kxfs pauses a stream that is faster than the disk. If the stream can't be paused, kxfs ends
- * the request, and sends it again later. I/O thread.
+ * the request, and sends a new one later. I/O thread.
  */
 #pragma once
 
@@ -50,7 +50,7 @@ unsigned run_missed_before(const struct spec_replica *r, size_t i);
  *
  * A log is urgent if its run has ended or its pod is being deleted, because its output may soon be
  * gone. Urgent logs are first in the queue. They may use SLOTS_URGENT extra slots, because programs
- * that run for days may use all normal slots. One thread uses slots, but any thread may read N.
+ * that run for days may use all normal slots. I/O thread, but any thread may read slots.n.
  */
 #define SLOTS_URGENT  64 /* extra slots for urgent logs */
 #define SLOTS_FIRST   8
@@ -109,8 +109,8 @@ struct follow_context {
 	 */
 	void (*changed)(void *data);
 	/*
-	 * Called with the server's TEXT if it denies this user access to logs, and with NULL when
-	 * it has returned a log. May be NULL.
+	 * Called with the server's TEXT when the server denies this user access to a log. Called
+	 * with NULL when the server returns a log. May be NULL.
 	 */
 	void (*forbidden)(void *data, const char *text);
 	void *data;    /* the argument of FORBIDDEN */
@@ -125,9 +125,9 @@ struct follow_run {
 	unsigned restart;		   /* number of runs of this container before this run */
 	bool reruns; /* true if the kubelet restarts ended containers of this pod */
 	/*
-	 * True if kxfs follows the log only for a reader. The first request then returns only the
-	 * existing output. Otherwise the first request is a stream. Its bytes up to the first
-	 * silence count as existing output.
+	 * True if kxfs follows the log only for a reader. The first request is then only for the
+	 * existing output. If FIRST is false, the first request is a stream. The output that
+	 * arrives before the stream is first silent then counts as existing output.
 	 */
 	bool first;
 	unsigned gaps;	 /* number of known gaps in the output of this run */
@@ -149,9 +149,10 @@ void follow_ended(struct follow *f, enum run_end end);
 void follow_leaving(struct follow *f);
 /*
  * Record whether the job has finished (OVER). This call may precede follow_ended, because job and
- * pod events come from different watches. OUTLIVED is true if pods of this kind may outlive the
- * job, as those of a RayJob's cluster do. A minute after the job's end, kxfs then fetches the
- * existing output and ends the log, unless the pod is being deleted.
+ * pod events come from different watches. OUTLIVED is true if pods may outlive jobs of this kind,
+ * for example the pods of a RayJob's cluster. If OUTLIVED is true, and the run continues a minute
+ * after the job's end, kxfs fetches the existing output, and ends the log. But if the pod is being
+ * deleted, kxfs follows the log until the run ends.
  */
 void follow_job_ended(struct follow *f, bool over, bool outlived);
 /* If F is PAUSED, end the pause. OPENED is true if a reader waits for the log's output. */
@@ -163,24 +164,25 @@ void follow_resume(struct follow *f, bool opened);
 void follow_precedes(struct follow *f);
 /*
  * Call DONE(ARG) once all output that was printed before this call is on disk or known to be lost.
- * If the run has ended, this means all of its output, up to a time limit.
+ * If the run has ended, this means all of its output. But call DONE at the latest after a time
+ * limit.
  */
 void follow_wait(struct follow *f, loop_fn done, void *arg);
 
 /*
- * True if more output is expected soon: the run has ended, and its end was reported, or its last
- * byte arrived, in the last few seconds. If EARLY is true, expect output even if the end of the run
- * was not reported. Always false if the log has ended, if the server refuses it, or if it can't be
- * written.
+ * True if more output is expected soon. This is so for a few seconds after the end of the run was
+ * reported, and after each byte that arrives later. If EARLY is true, it is also so before the end
+ * of the run was reported. Always false if the log has ended, if the server refuses it, or if it
+ * can't be written to disk.
  */
 bool follow_is_fetching(const struct follow *f, bool early);
 
 const char *follow_key(const struct follow *f); /* valid as long as F */
 
 struct follow_state {
-	bool over;
+	bool over;     /* kxfs has ended the log */
 	bool complete; /* OVER, and no output is missing except at the GAPS */
-	bool outlived; /* OVER, but the run continued a minute after the job */
+	bool outlived; /* OVER, but the run had not ended a minute after the job */
 	bool refused;  /* paused after a refusal; readers see the log as ended */
 	bool waiting;  /* true if the log waits for a slot, the server or the disk */
 	int disk;      /* the negative errno if writing fails; 0 if it works */

@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mount has a slot for each kind that SOURCE selects. Versions of a kind share a slot. Each slot
- * has its own value of enum world_type. A survey finds out which of these kinds the cluster serves.
- * kxfs makes a survey at the start and then every SURVEY_MS. In between, kxfs makes at most one
- * early survey, if a kind is no longer served. The states:
+ * A mount has a slot for each kind that it may show: the kinds that SOURCE selects. All versions of
+ * a kind share a slot. Each slot has its own value of enum world_type. A survey finds out which of
+ * these kinds the cluster serves. kxfs makes a survey at the start and then every SURVEY_MS. When a
+ * watch reports that a kind is no longer served, kxfs makes an early survey, but at most one
+ * between two regular surveys. The states:
  *
  *	state   | what is in progress              | what ends it            | next
- *	IDLE    | a timer                          | it fires, or a kind is  | GROUPS
- *	        |                                  | not served any more     |
- *	GROUPS  | GET of the API groups            | its reply, 403 or 404   | PROBES
+ *	IDLE    | a timer                          | the timer fires         | GROUPS
+ *	        |                                  | a kind is not served    | GROUPS
+ *	        |                                  | any more                |
+ *	GROUPS  | GET of the API groups            | a list of groups        | PROBES
+ *	        |                                  | a 403 or 404            | PROBES
  *	        |                                  | another failure         | IDLE
  *	PROBES  | for each served kind that is not | the last reply          | IDLE
  *	        | shown: a request for one job     |                         |
  *
  * If the server refuses the list of API groups (403 or 404), kxfs probes every kind. If the first
  * survey fails in GROUPS for another reason, the mount fails. kxfs does not show a kind whose probe
- * gets a 403 or 404. After any other error of the probe, kxfs shows the kind, and its watch reports
- * the error, unless an earlier probe of this kind got a 403.
+ * gets a 403 or 404. After any other error of the probe, kxfs shows the kind, so that the watch of
+ * the kind reports the error. But if an earlier probe of this kind got a 403, kxfs does not show
+ * it.
  */
 #include "backend/kube/kinds.h"
 
@@ -102,10 +106,7 @@ static void surveyed(struct kinds *k)
 	loop_timer_set(&k->timer, SURVEY_MS);
 	if (k->found && k->survey == CHANGED)
 		watches_switch(k->access.watches);
-	/*
-	 * If a kind is no longer served, publish.c now moves its jobs from an earlier mount to
-	 * history/, or removes them.
-	 */
+	/* publish.c then settles the jobs of kinds that are no longer served (publish_listed). */
 	if (k->found && k->survey != SAME)
 		k->events.changed(k->events.data);
 	if (k->found)

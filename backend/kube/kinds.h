@@ -13,7 +13,7 @@ struct kinds;
 struct kinds_events {
 	/* Called once. If ERR is negative, the mount shows no kind, for the reason TEXT. */
 	void (*found)(void *data, int err, const char *text);
-	/* Called when the served kinds have changed later. The watches know about this already. */
+	/* Called when the served kinds have changed later, and the watches have been switched. */
 	void (*changed)(void *data);
 	void *data;
 };

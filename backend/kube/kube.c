@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Kubernetes implementation: jobs of one or of all kinds, in one namespace. The files:
+ * The backend for Kubernetes: jobs of one kind or of all kinds, in one namespace. The files:
  *
  *	kinds     finds out which kinds of jobs the cluster serves
  *	watches   watches of jobs, pods, groups, events and queues; they fill the world
@@ -16,9 +16,9 @@
  *	kube      (this file) creates and owns all these objects, and implements backend_ops
  *	examine   checks a cluster for kxfs doctor, without using the others
  *
- * World, capture, folders and commands do not use each other; only publish uses them together.
- * Each has its own data about a job, found by the job's uid. They report events by callbacks, which
- * only queue the job in publish. All these objects belong to the I/O thread. Work on the pool uses
+ * World, capture, folders and commands do not use each other; publish connects them. Each of them
+ * has its own data about a job, found by the job's uid. They report events by callbacks, which only
+ * queue the job in publish. All these objects belong to the I/O thread. Work on the pool uses
  * copies. Other threads read the store, and call the functions marked "any thread".
  *
  * At the start kube.c finds the kinds, reads the records, waits for the first lists of jobs and
@@ -85,7 +85,7 @@ static void on_logs_forbidden(void *data, const char *text)
 		       "kxfs can open only logs that it has already captured", text);
 }
 
-/* --- making --- */
+/* --- creation --- */
 
 int kube_connection(const struct backend_config *config, struct spec_connection *ret,
 		    char **ret_text)
@@ -108,7 +108,7 @@ const char *kube_own_queue(const struct backend_config *config)
 	return "";
 }
 
-/* The key becomes a file name, so it has a hash of the server's address. */
+/* The key becomes a file name, so it has a hash instead of the server's address. */
 static int kube_key(const struct backend_config *config, char **ret, char **ret_text)
 {
 	struct spec_connection c cleanup(spec_connection_clear) = {0};
@@ -136,7 +136,7 @@ static int check_options(const struct kube *k, const struct spec_kind *const *ki
 		bool has = false;
 
 		for (size_t m = 0; m <= n; m++) {
-			/* the last round: no kind has the option, so report the first kind */
+			/* the last round: no kind has the option, so the first kind rejects it */
 			const struct spec_kind *kind = kinds[m < n ? m : 0];
 			cleanup_free char *text = NULL;
 			int err;

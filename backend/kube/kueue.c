@@ -13,9 +13,9 @@
  *	        | be installed later         |                           |
  *
  * Positions: after a user has read a position in a LocalQueue, that queue is wanted for WANTED_MS.
- * kxfs requests the positions of one wanted queue after the other, and of the same queue at most
- * once in ASK_MS. Kueue itself serves the visibility API, which has the positions. So Kueue may be
- * down if the API server replies 502, 503 or 504.
+ * kxfs requests the positions of one wanted queue after the other. It requests those of the same
+ * queue at most once in ASK_MS. The visibility API, which has the positions, is served by Kueue
+ * itself. So if the API server replies 502, 503 or 504, Kueue may be down.
  */
 #include "backend/kube/kueue.h"
 
@@ -34,7 +34,7 @@
 #define QUEUES_MAX    64	 /* the largest number of wanted queues */
 #define ASK_MS	      5000
 #define WANTED_MS     30000
-#define AGAIN_MS      60000  /* the pause after a failure, except those below */
+#define AGAIN_MS      60000  /* the pause after a failure that is not listed below */
 #define AWAY_MS	      15000  /* the pause if the API server can't reach Kueue */
 #define ABSENT_MS     600000 /* the pause if the cluster has no Kueue */
 #define FORBIDDEN_MS  300000 /* the pause after a 403 */
@@ -301,7 +301,7 @@ void kueue_wanted(struct kueue *k, const char *name)
 		loop_post(k->access.loop, next_queue, k);
 }
 
-/* --- life --- */
+/* --- creation and end --- */
 
 struct kueue *kueue_new(const struct watches_access *access)
 {

@@ -1,26 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A job may change many times in one round of the loop, so kxfs queues a changed job, and publishes
- * it once. A round publishes for at most PUBLISH_MS. kxfs publishes no job before the first lists
- * have arrived, since a job without its pods would look changed.
+ * To publish a job is to put a new snapshot of it into the store. A job may change many times in
+ * one round of the loop, so kxfs queues a changed job, and publishes it once. In each round, kxfs
+ * publishes for at most PUBLISH_MS. kxfs publishes no job before the first lists have arrived,
+ * since the snapshot of a job without its pods would be wrong.
  *
  * Job and pod events come from different watches. If the end of a job arrives first, kxfs waits
  * SPEC_SETTLE_NS for events of the job's pods, or longer while watches fail. Then kxfs publishes
  * the job again, so that readers of `wait` get its final state even if the reason is unknown.
  *
- * The states of a job (struct publish_shown). A job that becomes UNLISTED again chooses a new id.
+ * The states of a job (struct publish_shown):
  *
- *   state     meaning                        what ends it                                  next
- *   UNLISTED  this mount has not shown it;   its pods are listed                           SHOWN
- *             its pods may be unlisted       its object is gone                            GONE
- *   SHOWN     it is in jobs/                 its object is gone (handled in the next       GONE
- *                                            round before other jobs, to free its id)
- *                                            the server has accepted our DELETE            LEFT
- *   LEFT      it is not in jobs/, only in    its object is gone                            GONE
- *             history/ if there is output;   a list that was requested later has it, not   UNLISTED
- *             the cluster may still have it  marked as deleted
- *   GONE      it has no object; its pods may the object is back (labels, etcd restored)    UNLISTED
- *             run, and its output be written no pod is left and its output is on disk      (freed)
+ *   UNLISTED  This mount has not shown the job yet, because its pods may not be listed.
+ *   SHOWN     The job is in jobs/.
+ *   LEFT      The server has accepted a DELETE, but the cluster may still have the job's object.
+ *   GONE      The cluster has no object of the job. It may still have the job's pods, and kxfs may
+ *             still write their output.
+ *
+ *   state     what ends it                                                                 next
+ *   UNLISTED  the job's pods are listed                                                    SHOWN
+ *             the object is deleted                                                        GONE
+ *   SHOWN     the object is deleted                                                        GONE
+ *             the server accepts a DELETE from kxfs                                        LEFT
+ *   LEFT      the object is deleted                                                        GONE
+ *             a list that began after the DELETE has the object, not marked as deleted     UNLISTED
+ *   GONE      the object exists again: its labels match again, or etcd was restored        UNLISTED
+ *             no pod is left, and all output is on disk                                    (freed)
+ *
+ * A job in LEFT or GONE is not in jobs/. It is in history/ if it has output. A job that becomes
+ * UNLISTED again chooses a new id.
  */
 #include "backend/kube/publish.h"
 
@@ -51,7 +59,7 @@ enum shown_wait {
 	WAIT_OUTPUT, /* again when no more output is expected */
 };
 
-/* Whether kxfs has read the last words of a job (spec/job/status.h) from a log. */
+/* Progress of reading the last words of a job (spec/job/status.h) from a log. */
 enum words_state { WORDS_UNREAD, WORDS_READING, WORDS_READ, WORDS_SILENT /* the log is empty */ };
 
 /* bits of publish_shown.counted: which counters of struct publish include the job */
@@ -87,7 +95,7 @@ struct publish {
 	bool begun;
 	bool posted;
 	bool stopping;
-	int64_t stale_since; /* in ns: since when all jobs are unconfirmed; 0 if not all are */
+	int64_t stale_since; /* in ns: since when all jobs are unconfirmed; 0 if some are not */
 	int64_t stale[WORLD_N_TYPES]; /* the same for the jobs of each type */
 	uint64_t confirmed;	      /* loop_now_ms() when jobs were last confirmed again */
 	struct loop_timer waiting;    /* publishes the jobs whose WAIT is not WAIT_NOT */
@@ -128,7 +136,7 @@ static bool has_left(const struct publish_shown *s)
 	return s->state == LEFT || s->state == GONE;
 }
 
-/* Count S in the counters of the mask IN, and in no others. */
+/* Count S in the counters that IN has (IN_RUNNING, IN_CAPTURED), and no longer in the others. */
 static void count(struct publish_shown *s, unsigned in)
 {
 	struct publish *p = s->p;
@@ -174,9 +182,10 @@ static bool is_taken(const struct publish *p, const struct world_job *job)
 }
 
 /*
- * Return the id of JOB, the job of S: normally the name of the object. If a job of another kind has
- * this id already, the new job gets NAME~KIND, and keeps it: the next mount finds the id in the
- * snapshot on disk. If several jobs are listed together, the oldest chooses first.
+ * Return the id of JOB, the job of S. Normally this is the name of the object. If a job of another
+ * kind already has this id, JOB gets the id NAME~KIND. It keeps this id, because the next mount
+ * finds it in the snapshot on disk. If several jobs are listed together, the oldest job chooses its
+ * id first.
  */
 static const char *need_id(const struct publish *p, struct publish_shown *s,
 			   const struct world_job *job)
@@ -227,8 +236,8 @@ static bool pods_are_late(const struct publish *p, const struct publish_shown *s
 	if (stale_since(p, job) || world_awaits_pods(p->config.world, job->kind))
 		return true;
 	/*
-	 * The end of JOB is not published yet. Events of its pods may be late if JOB already has a
-	 * snapshot, or if kxfs has just seen JOB for the first time. Otherwise JOB had ended before
+	 * The end of JOB is not published yet. Events of its pods may still arrive if JOB already
+	 * has a snapshot, or if kxfs first saw JOB a short time ago. Otherwise JOB had ended before
 	 * this mount, and the first lists had all its pods.
 	 */
 	if (!s->ended)
@@ -248,16 +257,17 @@ static void on_words(void *data, const char *words)
 	enqueue(s->p, s);
 }
 
-/* True if the end of S is so new that events of its pods may still arrive. */
+/* True if S has not ended, or has ended so recently that events of its pods may still arrive. */
 static bool is_early(const struct publish_shown *s)
 {
 	return !s->ended || loop_now_ms() - s->ended < LATE_MS;
 }
 
 /*
- * If the pods of a failed job show no last words, read them from the log of the replica that failed
- * first, once the log is final. JOB is the new snapshot of S. CAPTURED is true if kxfs captures the
- * logs of JOB. While the last words are expected soon, mark JOB as unexplained.
+ * If the pods of a failed job show no last words, read the last words from the log of the replica
+ * that failed first. Wait until this log is complete, or its end is lost. JOB is the new snapshot
+ * of S. CAPTURED is true if kxfs captures the logs of JOB. While the last words are expected soon,
+ * mark JOB as unexplained.
  */
 static void find_last_words(struct publish *p, struct publish_shown *s, struct spec_job *job,
 			    bool captured)
@@ -352,7 +362,7 @@ static struct spec_job *snapshot_of(struct publish *p, struct publish_shown *s,
 	ctx.events = events.v;
 	ctx.n_events = events.n;
 	snapshot = spec_view_job(job->view, pods, n, &ctx);
-	/* the object may lack the UUID of the submission, or have the UUID of another submission */
+	/* use the record's UUID, because the object may have none or that of another submission */
 	if (ctx.own)
 		spec_set(&snapshot->submission, folder.key);
 	snapshot->object = spec_text_ref(job->object);
@@ -369,9 +379,9 @@ static struct spec_job *snapshot_of(struct publish *p, struct publish_shown *s,
 /* --- lists that have not arrived --- */
 
 /*
- * True if the first list of JOB's kind has not arrived, or if the user may not list this kind. If
- * JOB is NULL, true if this applies to any kind. kxfs shows the other kinds meanwhile, and leaves
- * the jobs of such a kind on disk unchanged.
+ * True if the first list of JOB's kind has not arrived, or if the user has no right to list this
+ * kind. If JOB is NULL, return true if any kind is in this state. kxfs then shows the other kinds,
+ * and does not change what it has on disk about jobs of the unlisted kind.
  */
 static bool is_unlisted(const struct publish *p, const struct spec_job *job)
 {
@@ -409,7 +419,7 @@ static void on_waited(void *data)
 		loop_timer_set(&p->waiting, AWAIT_MS);
 }
 
-/* If S has ended, and more output or events of its pods may arrive, publish S again later. */
+/* Publish S again later, if S has ended, but more output or events of its pods may arrive. */
 static void await_pods(struct publish *p, struct publish_shown *s, const struct spec_job *snapshot)
 {
 	bool ended = spec_job_has_ended(snapshot);
@@ -425,8 +435,8 @@ static void await_pods(struct publish *p, struct publish_shown *s, const struct 
 	pods |= snapshot->fetching && !snapshot->behind;
 	s->wait = pods ? WAIT_PODS : snapshot->fetching ? WAIT_OUTPUT : WAIT_NOT;
 	/*
-	 * While no job is confirmed, late pods need no timer: kxfs publishes all jobs again when
-	 * they are confirmed.
+	 * While no job is confirmed, kxfs needs no timer to wait for late pods, because it will
+	 * publish all jobs when they are confirmed.
 	 */
 	if ((snapshot->fetching || (pods && !p->stale_since)) && !loop_timer_is_set(&p->waiting) &&
 	    !p->stopping)
@@ -541,7 +551,7 @@ static void show(struct publish *p, struct publish_shown *s, const struct world_
 	count(s, has_left(s) || !spec_job_any(snapshot, SPEC_RUNNING)
 			 ? 0
 			 : IN_RUNNING | (captured ? IN_CAPTURED : 0));
-	/* Save the end even without output: the cluster may lack the job at the next start. */
+	/* Also save the end of a job without output: at the next start, the job may be deleted. */
 	kept = has_left(s) || capture_has(c->capture, job->uid) ||
 	       (before && before->history != snapshot->history) ||
 	       (before && before->state != snapshot->state &&
@@ -553,9 +563,9 @@ static void show(struct publish *p, struct publish_shown *s, const struct world_
 }
 
 /*
- * If the end and the deletion of JOB have arrived together, publish the end, so that `wait` and
- * held jobs get the result. JOB has no output, so the caller then removes it from the store. If JOB
- * was deleted before its end, do nothing. Readers then report CANCELLED.
+ * If kxfs receives the end and the deletion of JOB together, publish the end, so that readers of
+ * `wait` and held jobs get the result. If JOB was deleted before its end, do nothing. Readers then
+ * report CANCELLED. JOB has no output, so the caller removes it from the store afterwards.
  */
 static void show_end(struct publish *p, struct publish_shown *s, const struct world_job *job)
 {
@@ -815,7 +825,7 @@ static void begin_folder(void *data, const struct folder *folder)
 	settle_folder(p, folder);
 }
 
-/* The older job comes first, so that it chooses its id first. */
+/* Sort jobs by age, so that the oldest job chooses its id first. */
 static int by_age(const struct publish_shown *x, const struct publish_shown *y)
 {
 	const struct world_job *a = world_find(x->p->config.world, x->uid);
@@ -846,7 +856,7 @@ void publish_begin(struct publish *p)
 		reconcile(p, s);
 }
 
-/* Call settle_folder for an unconfirmed job of an earlier mount. A late list has arrived. */
+/* Called when a late list has arrived. If a job of an earlier mount is unconfirmed, settle it. */
 static void settle_late(void *data, const struct folder *folder)
 {
 	struct publish *p = data;
@@ -869,7 +879,7 @@ void publish_listed(struct publish *p)
 	folders_each(p->config.folders, settle_late, p);
 }
 
-/* --- events of the other parts --- */
+/* --- events of other modules --- */
 
 static void on_changed(void *data, const struct world_job *job)
 {
@@ -878,7 +888,7 @@ static void on_changed(void *data, const struct world_job *job)
 	/* true if a deleted job is back: its labels match again, or etcd was restored */
 	bool again = s->state == GONE && !job->gone;
 
-	/* A list that was requested after the DELETE has the job, not marked as deleted. */
+	/* A list that began after the DELETE has the job, and not marked as deleted. */
 	if (s->state == LEFT && !job->gone && job->view && !job->view->meta.deleted &&
 	    job->round > s->round) {
 		diag(DIAG_WARNING,

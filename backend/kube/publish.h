@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Publishes each job that has changed in the world, once per round of the loop. This object checks
- * the outcome of the job's command, notifies capture, puts the new snapshot into the store, and
- * saves it if the job has files. When no module needs the job any more, it makes all modules forget
- * the job. I/O thread only.
+ * Publishes each job that has changed in the world, but at most once in a round of the loop. To
+ * publish a job, this object checks the outcome of the job's command, notifies capture, and puts
+ * the new snapshot into the store. If the job has files, it also saves the snapshot on disk. When
+ * no module needs a job any more, this object makes all modules forget it. I/O thread only.
  */
 #pragma once
 
@@ -35,7 +35,7 @@ struct publish_config {
 	void *data;
 };
 
-/* WORLD, FOLDERS, CAPTURE and COMMANDS report their events to the new object. */
+/* The world, folders, capture and commands of CONFIG report their events to the new object. */
 struct publish *publish_new(const struct publish_config *config);
 /*
  * Publish all jobs. Settle the jobs of an earlier mount: those that the cluster no longer has move
@@ -47,11 +47,11 @@ void publish_free(struct publish *p); /* NULL is allowed */
 
 /* True if the snapshot of job UID is up to date. */
 bool publish_has_shown(const struct publish *p, const char *uid);
-/* Publish job UID again soon, because its snapshot would be different now. */
+/* Publish job UID again soon. Call this when a new snapshot of the job would be different. */
 void publish_again(void *publish, const char *uid);
 /*
- * Publish JOB again soon, because its usage has changed. If nothing else has changed, save the
- * snapshot at most once a minute.
+ * Publish JOB again soon. Call this when its resource usage has changed. If only the usage has
+ * changed, kxfs saves the snapshot at most once a minute.
  */
 void publish_sampled(void *publish, const struct world_job *job);
 /*

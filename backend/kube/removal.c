@@ -23,7 +23,7 @@
 
 #define DELETE_MS 25000
 #define REPLY_MAX (8u << 20) /* the reply may be the whole object */
-/* The largest number of retries after unclear replies, which may come from a proxy. */
+/* The largest number of retries after unclear replies. A proxy may have sent such replies. */
 #define SERVER_TRIES 4
 
 /* --- removals from jobs/ --- */
@@ -100,9 +100,9 @@ static void send_delete(struct request *r)
 static const struct request_ops cancel_ops = {.send = send_delete, .free = cancel_free};
 
 /*
- * If the owner of JOB would create JOB again after a DELETE, return a text that explains this,
- * malloc'ed. For example, a TrainJob creates its JobSet again. Otherwise return NULL. Include a
- * command only if the owner's name is valid, because users may paste it into a shell.
+ * Some owners create a deleted job again. For example, a TrainJob creates its JobSet again. If JOB
+ * has such an owner, return a text that explains this, malloc'ed. Otherwise return NULL. The text
+ * has a command only if the owner's name is valid, because users may paste it into a shell.
  */
 static char *find_owner(const struct kube_parts *k, const struct world_job *job)
 {
@@ -217,7 +217,7 @@ static void begin(struct removals *all, const struct spec_job *job, bool whole,
 		folders_remove(all->folders, spec_job_key(job), on_removed, r);
 	else
 		folders_drop_output(all->folders, spec_job_key(job), on_removed, r);
-	/* publish forgets the job now if it was kept only for this output */
+	/* publish.c then forgets the job if kxfs kept it only because of this output */
 	publish_again(all->publish, job->uid);
 }
 
@@ -234,8 +234,8 @@ void kube_forget(struct backend *b, struct backend_request *rq)
 /* --- removals because of age or size --- */
 
 /*
- * While the mount is ending, each log must be complete, or its end must be lost. The next mount may
- * fetch the rest of any other log.
+ * While the mount is ending, a job is settled only if each of its logs is complete, or has lost its
+ * end. The next mount may fetch the rest of any other log.
  */
 bool kube_is_settled(struct backend *b, const struct spec_job *job)
 {

@@ -3,18 +3,21 @@
  * The state machine of samples:
  *
  *	state   | what is in progress       | what ends it               | next
- *	IDLE    | nothing                   | a job runs, and a reader   | PAUSED before NOT_BEFORE;
- *	        |                           | or a capture wants samples | else ASKING, or LISTING
- *	        |                           |                            | if VERSION is known
- *	PAUSED  | a timer, until NOT_BEFORE | it fires                   | IDLE
+ *	IDLE    | nothing                   | samples are wanted:        |
+ *	        |                           | - before NOT_BEFORE        | PAUSED
+ *	        |                           | - VERSION is unknown       | ASKING
+ *	        |                           | - otherwise                | LISTING
+ *	PAUSED  | a timer, until NOT_BEFORE | the timer fires            | IDLE
  *	ASKING  | GET of the API's group    | the group is served        | LISTING
- *	        |                           | it is not; a failure       | IDLE
- *	LISTING | LIST of PodMetrics        | its reply                  | IDLE
+ *	        |                           | it is not served           | IDLE
+ *	        |                           | the GET fails              | IDLE
+ *	LISTING | LIST of PodMetrics        | the reply arrives          | IDLE
  *
- * NOT_BEFORE is EVERY_MS after a list, and normally AGAIN_MS after a failure. After the first two
- * failures since a successful list, NOT_BEFORE is only EVERY_MS, because a metrics-server that is
+ * samples.h describes when samples are wanted. After a successful list, NOT_BEFORE is EVERY_MS
+ * later. After a failure, NOT_BEFORE is normally AGAIN_MS later. But after each of the first two
+ * failures since a successful list, it is only EVERY_MS later, because a metrics-server that is
  * being replaced soon answers again. This does not apply to 403 and 404. While the API server can't
- * be reached, NOT_BEFORE is EVERY_MS after a failure, and the failure does not count.
+ * be reached, a failure does not count, and NOT_BEFORE is EVERY_MS later.
  */
 #include "backend/kube/samples.h"
 
@@ -50,7 +53,7 @@ struct samples {
 	bool stopped;
 	struct lock lock;   /* protects all members below it */
 	uint64_t read;	    /* loop_now_ms() when a user last read samples; 0 if never */
-	const char *source; /* VERSION if the last list succeeded, otherwise NULL */
+	const char *source; /* the VERSION that the samples are from; NULL if there are none */
 	char *failed; /* why there are no samples; NULL if there are samples, or after a 403 */
 };
 
@@ -76,7 +79,10 @@ static void pause_for(struct samples *l, uint64_t ms)
 	request_next(l);
 }
 
-/* Record the result of the last list: VERSION, or the reason TEXT of a failure. */
+/*
+ * Record a result: a list of VERSION has succeeded, or requests fail for the reason TEXT (VERSION
+ * is NULL). FORBIDDEN is true if the failure is a 403.
+ */
 static void set_source(struct samples *l, const char *version, const char *text, bool forbidden)
 {
 	watches_refuse(l->access.watches, REFUSED_SAMPLES, "list", resource,
@@ -231,12 +237,12 @@ void samples_wanted(struct samples *l)
 		was_read = is_read(l);
 		l->read = max_of(loop_now_ms(), (uint64_t)1);
 	}
-	/* after an earlier read, the next request is planned already */
+	/* if a user has read samples recently, the next request is planned already */
 	if (!was_read)
 		loop_post(l->access.loop, request_next, l);
 }
 
-/* --- life --- */
+/* --- creation and end --- */
 
 struct samples *samples_new(const struct watches_access *access, samples_fn sampled, void *data)
 {

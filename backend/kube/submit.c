@@ -4,44 +4,45 @@
  * writes a record of the job in the state SUBMITTING (backend/jobs/records.h), and sends the
  * manifest. A held job has a record already.
  *
- * kxfs launches a job exactly once. After a lost reply kxfs sends the same name again. If the name
- * is taken then, the UUID of the existing object shows whether it is the job of this submission.
- * Only a clear reply of the API server itself counts. kxfs treats any other reply (a page or a 503
- * from a proxy, success without the object) as lost. After a lost reply, a refusal is final only
- * when the server has shown which job has the name, since the submitted job may itself have used up
- * the quota. kxfs puts the job into the store before it answers the request.
+ * kxfs launches a job exactly once. After a lost reply kxfs sends the same manifest again, with the
+ * same name. If the name is then taken, the UUID of the existing object shows whether it is the
+ * job of this submission. Only a clear reply of the API server itself counts. kxfs treats any other
+ * reply (a page or a 503 from a proxy, success without the object) as lost. A refusal after a lost
+ * reply may be a consequence of the first POST: the launched job may have used up the quota. So
+ * this refusal is final only when the server has shown which job has the name. kxfs puts the job
+ * into the store before it answers the request.
  *
  *	step	what is in progress		what ends it			next
- *	PREPARE	the pool makes the manifest	its name is free		RECORD
- *						another job of this mount has
- *						this name			PREPARE
+ *	PREPARE	the pool makes the manifest	the job's name is free		RECORD
+ *						a job of this mount has the	PREPARE, with
+ *						name				another name
  *						the document is wrong		answer: refused
- *	RECORD	the record becomes SUBMITTING,	it is on disk			POST
- *		or gets another name		an error			answer: refused
- *	POST	a POST, or a pause before one	created				answer: launched
- *						refused				answer: refused
- *						the name is taken, or an
- *						earlier POST may have
- *						succeeded			HOLDER
- *						no reply			POST, later; or
- *										HOLDER, if the job
- *										may be gone by then
- *	HOLDER	a GET of the job that has the	it is ours			answer: launched
- *		name, or a pause before one	another job has it, and the
- *						document gives the name		PREPARE
- *						no job has it any more		POST, later
- *						another job has it, or the
- *						POST was refused		answer: refused
- *						as before, but a POST may
- *						still arrive, or the job may
- *						be gone; or the GET does not
- *						show which job has the name	answer: unclear
- *	RENDER	the pool writes the manifest	it is written			answer: dry run
+ *	RECORD	kxfs writes the record:		the record is on disk		POST
+ *		SUBMITTING, and the name	an error			answer: refused
+ *	POST	a POST, or a pause before it	the job was created		answer: launched
+ *						the server refuses the POST	answer: refused
+ *						the server refuses the POST,	HOLDER
+ *						but an earlier POST may have
+ *						launched the job
+ *						the name is taken		HOLDER
+ *						no clear reply			POST, later
+ *						no clear reply, and the job's	HOLDER
+ *						ttl may be over
+ *	HOLDER	a GET of the job that has the	it is the submitted job		answer: launched
+ *		name, or a pause before it	it is another job, and the	PREPARE, with
+ *						document gives the name		another name
+ *						no job has the name any more	POST, later
+ *						the POST was refused		answer: refused
+ *						a POST may still arrive		answer: unclear
+ *						the job may have been launched	answer: unclear
+ *						and deleted since then
+ *						the reply is unclear		answer: unclear
+ *	RENDER	the pool writes the manifest	the text is written		answer: dry run
  *		of a dry run as YAML
  *
- * A dry run goes from PREPARE to a POST without effect, and to RENDER. In PREPARE, RECORD and
- * RENDER the submission belongs to the pool. After the answer, held.c decides whether the record
- * remains.
+ * A dry run goes from PREPARE to a POST without effect, and then to RENDER. In PREPARE, RECORD and
+ * RENDER only the pool may use the submission. After the answer, held.c decides whether kxfs keeps
+ * the record.
  */
 #include <errno.h>
 
@@ -56,10 +57,10 @@
 #define POST_MS	     25000
 #define REPLY_MAX    (8u << 20)
 #define SHOWN_MS     5000 /* after this time without a reply, kxfs shows the job as SUBMITTED */
-#define SERVER_TRIES 4	  /* how often kxfs repeats a POST after internal errors of the server */
+#define SERVER_TRIES 4	  /* largest number of retries after internal errors of the server */
 #define NAME_TRIES   16	  /* largest number of names to try */
 
-/* What the POSTs so far may have done. Each value includes those above it. */
+/* What the POSTs so far may have done. Each value includes what the values above it mean. */
 enum tried {
 	TRIED_NOTHING,	  /* no POST has had an effect */
 	TRIED_LOST,	  /* a POST whose reply was lost may have succeeded */
@@ -81,8 +82,8 @@ struct kube_submit {
 	struct loop_timer shown;
 	enum tried tried;
 	/*
-	 * True if kxfs must send a GET (HOLDER) next. If the job was launched and is already gone,
-	 * another POST would launch it a second time.
+	 * True if kxfs must send a GET (HOLDER) next, not a POST. The job may have been launched
+	 * and deleted already, and a POST would then launch it a second time.
 	 */
 	bool asks;
 	unsigned names;	 /* number of names that were taken */
@@ -106,7 +107,8 @@ static void submit_free(struct request *r)
 	struct kube_submit *s = submit_of(r);
 
 	loop_timer_stop(&s->shown);
-	if (!s->held && s->record && !s->concluded) /* requests_stop has answered the request */
+	/* CONCLUDED is false if requests_stop has answered the request */
+	if (!s->held && s->record && !s->concluded)
 		held_answered(s->k->b->held, s->record,
 			      &(struct held_answer){.err = s->r.unclear ? -EINPROGRESS : -ECANCELED,
 						    .heard = true});
@@ -260,7 +262,7 @@ static void send_again(struct kube_submit *s, const struct http_reply *reply, co
 		give_up(s, -ETIMEDOUT, why);
 }
 
-/* Which job has the name, as the reply to a GET shows: ours, another, none, or unclear. */
+/* Which job has the name, according to the reply to a GET. OURS is the submitted job. */
 enum holder { HOLDER_OURS, HOLDER_OTHER, HOLDER_NONE, HOLDER_UNCLEAR };
 
 /* False if the option no_annotations has left the UUID of the submission out of the manifest. */
@@ -281,7 +283,7 @@ static enum holder holder_of(const struct kube_submit *s, const struct http_repl
 		return HOLDER_UNCLEAR;
 	if (spec_object_is_submission(reply->body, reply->len, s->uuid))
 		return HOLDER_OURS;
-	/* without a UUID, our object can't be distinguished */
+	/* without a UUID, kxfs can't recognize the submitted job */
 	return has_uuid(s) ? HOLDER_OTHER : HOLDER_UNCLEAR;
 }
 
@@ -414,7 +416,7 @@ static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 		return;
 	}
 	text_set(&s->text, "%s: %s\n", s->r.rq->file, text);
-	/* After an earlier POST without a clear reply, a refusal may be a proxy's Status. */
+	/* An earlier POST may have launched the job. So this refusal is not final yet. */
 	s->r.unclear = s->tried || again;
 	if (s->r.unclear)
 		ask_holder(s);
@@ -422,7 +424,7 @@ static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 		refuse(s, s->err);
 }
 
-/* True if REPLY has the object that was sent. A proxy's page may also have a success status. */
+/* True if REPLY has the sent object. A page from a proxy may also have a status of success. */
 static bool is_created(const struct kube_submit *s, const struct http_reply *reply)
 {
 	const struct spec_object_wanted wanted = {
@@ -592,8 +594,9 @@ static void prepared(void *data)
 static const struct request_ops submit_ops = {.send = post, .free = submit_free};
 
 /*
- * Keep only the kind NAME, which the dry run of the held job has chosen: an earlier POST may have
- * created a job of this kind. Return false if the mount does not show this kind now.
+ * Keep only the kind NAME, which the dry run of the held job has chosen. Another kind is not
+ * allowed, because an earlier POST may have created a job of kind NAME. Return false if the mount
+ * does not show this kind now.
  */
 static bool keep_kind(struct kube_submit *s, const char *name)
 {

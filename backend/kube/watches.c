@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A table of watches, with a row for each type of object. Optional watches start after the first
- * lists. The watch of events starts only when the watch of groups works or has failed, because only
- * few events can wait for their groups. If the server refuses the watch of all queues, kxfs watches
- * only the queue of the mount's own jobs. The file is long because most of its functions change
- * rows of the table.
+ * lists. The watch of events starts only when the watch of groups works or has failed. Otherwise
+ * too many events would wait until their groups are known. If the server refuses the watch of all
+ * queues, kxfs watches only the queue of the mount's own jobs. The file is long because most of its
+ * functions change rows of the table.
  */
 #include "backend/kube/watches.h"
 
@@ -21,7 +21,7 @@
 #include "spec/base/time.h"
 #include "spec/kinds/right.h"
 
-/* Objects in the first page of a list. A pod of a large job has hundreds of KiB. */
+/* Number of objects in the first page of a list. A pod of a large job has hundreds of KiB. */
 #define PAGE_JOBS  100
 #define PAGE_PODS  50
 #define PAGE_OTHER 500
@@ -83,7 +83,7 @@ struct watches {
 	const char *kueue; /* the version of Kueue's API; NULL if Kueue was not found */
 	bool finding;	   /* true if the start must wait until watches_start_kueue is called */
 	struct loop_timer ready; /* runs in PHASE_LISTED */
-	struct lock lock;	 /* protects the members that other threads read */
+	struct lock lock;	 /* protects STALE_SINCE to REFUSALS, and KNOWN and TEXT of ALL */
 	int64_t stale_since;
 	char *stale_text; /* why the jobs are not confirmed; NULL if they are confirmed */
 	struct refusal refusals[N_REFUSED];
@@ -290,7 +290,7 @@ static void optional_state(struct watched *x, bool first, bool lost)
 
 	if (lost)
 		world_forget_type(w->config.world, x->type);
-	/* `why` shows some reasons only while the objects of this type are known. */
+	/* The file `why` shows some reasons only while the objects of this type are known. */
 	if (first || lost)
 		world_waiting_changed(w->config.world);
 	if (x->type == WORLD_QUEUES) {
@@ -376,7 +376,7 @@ static void on_state(void *data, int err, const char *text)
 	set_status(x, status, text);
 	if (cost_of(x->w, x->type))
 		return optional_state(x, first, lost);
-	/* an error ends the start, unless X has its first list, or another kind's watch works */
+	/* the start fails, unless X breaks after its first list, or another kind's watch works */
 	breaks = world_has_listed(w->config.world, x->type) && err == -EAGAIN;
 	others = world_is_of_jobs(x->type) && !failing_jobs(w);
 	if (w->phase == PHASE_LISTING && err && !breaks && !others) {
@@ -388,14 +388,14 @@ static void on_state(void *data, int err, const char *text)
 	if (w->phase == PHASE_LISTING || w->phase == PHASE_FAILED)
 		return;
 	check_confirmed(w);
-	/* Jobs of other kinds may have waited for this list, because it can contain their parts. */
+	/* Jobs of other kinds may have waited for parts in this list, which now has failed. */
 	if (world_is_of_jobs(x->type) && err && !world_has_listed(w->config.world, x->type))
 		publish_listed(w->config.publish);
 	if (world_is_of_jobs(x->type) && err == -EOPNOTSUPP)
 		return w->config.events.unserved(w->config.events.data);
 }
 
-/* --- life --- */
+/* --- start, changes and end --- */
 
 /* Return the API version of TYPE. NULL if it is unknown, or if no shown kind needs TYPE. */
 static const char *api_version(const struct watches *w, enum world_type type)
@@ -645,7 +645,7 @@ void watches_free(struct watches *w)
 	free(w);
 }
 
-/* --- for other parts --- */
+/* --- functions for other modules --- */
 
 const struct world_job *watches_reply(struct watches *w, const struct spec_kind *kind,
 				      const char *json, size_t len)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All watches of a mount. They put the objects that they receive into the world. The watches of
- * pods and of at least one kind of jobs are required: the start waits for their first lists, and
- * their errors show whether the jobs are confirmed, that is, known to be current. The other watches
- * (pod groups, events, queues) are optional. I/O thread, unless noted otherwise.
+ * pods and of at least one kind of jobs are required. The start of the mount waits for their first
+ * lists. While they fail, the jobs are not confirmed: kxfs does not know whether it shows their
+ * current state. The other watches (pod groups, events, queues) are optional. I/O thread, unless
+ * noted otherwise.
  */
 #pragma once
 
@@ -58,7 +59,7 @@ void watches_await_kueue(struct watches *w);
 void watches_start_kueue(struct watches *w, const char *version);
 /* Watch the jobs and pods of the kinds that the world has now, because the kinds have changed. */
 void watches_switch(struct watches *w);
-/* Stop watching the jobs of TYPE, and forget these jobs. The caller then calls watches_switch. */
+/* Stop watching the jobs of TYPE, and forget them. The caller must then call watches_switch. */
 void watches_drop(struct watches *w, enum world_type type);
 /* Let failing watches retry now, because the server has answered another request. */
 void watches_retry_now(void *watches);

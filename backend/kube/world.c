@@ -5,13 +5,13 @@
  *
  * Lists are numbered (rounds), and each object has the number of the last list that contained it.
  * When a list ends, the world removes objects with an older number. The world keeps at most
- * SPEC_MAX_LISTED objects of a type, and passes over additional objects. If there is space later,
- * the world adds such an object when it changes or is listed again.
+ * SPEC_MAX_LISTED objects of a type. It passes over (ignores) additional objects. If there is space
+ * later, the world adds such an object when it changes or is listed again.
  *
  * Queues and groups change only the reason why a job waits. A queue changes whenever a pod of its
- * jobs starts, so the world reports the jobs that wait in a changed queue only at the next tick.
- * The tick also reports a waiting job when the job, or its group, has been known for
- * SPEC_SETTLE_NS, because `why` may then report that something is missing.
+ * jobs starts. So when a queue has changed, the world reports the jobs that wait in it only when
+ * the timer TICK fires. TICK also reports a waiting job when the job, or its group, has been known
+ * for SPEC_SETTLE_NS, because `why` may then report that something is missing.
  *
  * The file is long because the tables depend on each other: pods, objects and events may arrive
  * before their jobs.
@@ -30,16 +30,16 @@
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 
-#define PASSED_MAX 1000 /* kxfs remembers at most this many of the objects that it passes over */
-#define GONE_MAX   4096 /* kxfs keeps this many deleted pods of a job; they show how runs ended */
+#define PASSED_MAX 1000 /* the largest size of world.passed */
+#define GONE_MAX   4096 /* the largest number of deleted pods of a job; they show how runs ended */
 #define TICK_MS	   5000
 #define MAX_LINKS  4 /* the largest number of parts between a pod and its job */
-/* kxfs keeps this many deleted parts, because their pods may still arrive or change */
+/* the largest number of deleted parts, which kxfs keeps because their pods may still change */
 #define PAST_MAX 10000
 
 struct pod {
 	struct spec_pod_view *view;
-	char *json; /* while the pod's job is unknown, to parse the pod again; otherwise NULL */
+	char *json; /* VIEW's JSON, to parse it again when the job becomes known; otherwise NULL */
 	struct job *job;
 	unsigned round;
 	struct pod *prev, *next; /* in the list of the job's pods */
@@ -55,11 +55,11 @@ struct job {
 	size_t n_gone;
 	size_t n_open;	   /* number of pods in PODS whose job is not known yet */
 	unsigned position; /* the job's position in its Kueue queue; 0 if unknown */
-	bool waits;	   /* true if the job was last published as not started yet */
+	bool waits;	   /* true if the last snapshot shows that the job waits for its start */
 	bool waited;	   /* true if SPEC_SETTLE_NS has passed since the job was first seen */
 	/*
-	 * If J.uid is the uid of an unknown part: the uid of the job that has the logs of PODS, as
-	 * the caller of world_pod has reported. Otherwise NULL.
+	 * Normally NULL. J.uid may be the uid of an unknown part of a job. LOG_JOB is then the uid
+	 * of the job to which the logs of PODS belong. The caller of world_pod has passed this uid.
 	 */
 	char *log_job;
 	UT_hash_handle hh; /* by uid */
@@ -85,9 +85,9 @@ struct type_ops {
 	enum world_type table; /* index in objects[]; some types share a table */
 	bool by_name;	       /* true if the key is the name; false if it is the uid */
 	bool owned;	       /* true if the world ignores objects without a controller */
-	/* True if jobs show a difference between NOW and OLD. NULL to report every change. */
+	/* True if a job may show a difference between OLD and NOW. NULL if every change counts. */
 	bool (*differs)(struct world *w, struct object *now, const struct object *old);
-	/* Report the jobs that change. OLD is NULL for a new object, NOW for a deleted one. */
+	/* Report the jobs that change. OLD is NULL for a new object, NOW after a deletion. */
 	void (*report)(struct world *w, struct object *now, const struct object *old);
 };
 
@@ -130,8 +130,8 @@ struct world {
 	bool queue_gone;
 	struct lock lock; /* protects OBJECTS; only the I/O thread changes OBJECTS */
 	/*
-	 * By type: true if kxfs has logged, since the last list began, that the world has too many
-	 * objects of the type.
+	 * The index is the type. True if kxfs has logged, since the last list of this type began,
+	 * that the world has too many objects of this type.
 	 */
 	bool full[WORLD_N_TYPES];
 	size_t n_live;	     /* number of jobs in the cluster */
@@ -189,7 +189,7 @@ static bool is_listing(const struct world *w, enum world_type type)
 /* If W has too many objects of TYPE, pass over the new object in JSON, and return true. */
 static bool is_full(struct world *w, enum world_type type, const char *json, size_t len, bool gone)
 {
-	/* deleted objects remain until a list ends */
+	/* during a list, deleted objects of earlier lists remain, so allow more */
 	size_t most = is_listing(w, type) ? 2 * SPEC_MAX_LISTED : SPEC_MAX_LISTED;
 
 	if (n_kept(w, type) < most)
@@ -217,8 +217,8 @@ static struct object *find_owned(const struct world *w, enum world_type type, co
 /* --- owners --- */
 
 /*
- * True if a shown job of another kind owns VIEW. Set *RET_LINK to true if VIEW's pods belong to
- * that job, otherwise to false.
+ * True if a job of another shown kind owns VIEW. Set *RET_LINK to true if VIEW's pods belong to
+ * this other job, otherwise to false.
  */
 static bool is_part(const struct world *w, enum world_type type, const struct spec_job_view *view,
 		    bool *ret_link)
@@ -236,8 +236,8 @@ static bool is_part(const struct world *w, enum world_type type, const struct sp
 }
 
 /*
- * Return the uid of the owner of UID. If UID is a pod, return the uid of its job. Return NULL if
- * the owner is unknown.
+ * Return the uid of the owner of the object UID. For a pod, return the uid of its job. Return NULL
+ * if the object is unknown.
  */
 static const char *next_of(const struct world *w, const char *uid)
 {
@@ -307,7 +307,7 @@ static bool is_about(void *data, const char *about)
 	return job_about(job->w, about) == job;
 }
 
-/* Move waiting events to JOB. Call this when kxfs has found another object of JOB. */
+/* Move the waiting events about JOB to JOB. Call this when kxfs has found another object of JOB. */
 static void adopt_events(struct job *job)
 {
 	if (events_adopt(job->w->events, job->j.uid, is_about, job))
@@ -345,7 +345,10 @@ static void job_first_seen(struct job *job, const struct spec_job_view *view)
 	tick_later(w);
 }
 
-/* Put VIEW, parsed from JSON, into the table, and own it. Return NULL if VIEW is ignored. */
+/*
+ * Put VIEW, which was parsed from JSON, into the table. Take ownership of VIEW. Return NULL if the
+ * world ignores VIEW.
+ */
 static struct job *take_job(struct world *w, enum world_type type, struct spec_job_view *view,
 			    const char *json, size_t len)
 {
@@ -663,7 +666,10 @@ static void object_free(struct object *object)
 	free(object);
 }
 
-/* If a job has two objects of a type, w->owned has only the newer one, because it will remain. */
+/*
+ * If a job has two objects of a type, w->owned has only the object that has arrived later. The
+ * cluster will soon delete the other one.
+ */
 static void enter_table(struct world *w, struct object *object)
 {
 	struct object **table = &w->objects[object->type->table],
@@ -757,7 +763,10 @@ static void objects_listed(struct world *w, enum world_type type)
 
 /* --- the types of other objects --- */
 
-/* Return when kxfs first saw OBJECT, in ns. For an object of the first list: its creation time. */
+/*
+ * Return the time in ns when kxfs first saw OBJECT. If the first list contains OBJECT, return its
+ * creation time.
+ */
 static int64_t first_seen(const struct world *w, const struct object *object)
 {
 	return world_has_listed(w, type_of(object)) ? loop_time_ns() : object->meta->created;
@@ -779,7 +788,7 @@ static void owned_report(struct world *w, struct object *now, const struct objec
 	const char *owner = (now ? now : old)->meta->owner_uid;
 	struct job *job = find_job(w, owner);
 
-	/* OWNER may be an object that kxfs does not show but that owns jobs, such as a TrainJob */
+	/* OWNER may own jobs, but be no job that kxfs shows, for example a TrainJob */
 	for (struct job *other = job ? NULL : w->jobs; other; other = other->hh.next)
 		if (other->j.view && streq(other->j.view->meta.owner_uid, owner))
 			changed(other);
@@ -950,7 +959,7 @@ static void unpass(struct world *w, struct passed *passed)
 	free(passed);
 }
 
-/* Keep the known version of an object whose new version can't be read. If GONE, remove it. */
+/* An object's new version can't be read. Keep the known version. If GONE, remove the object. */
 static void keep_known(struct world *w, enum world_type type, const char *uid, const char *name,
 		       bool gone)
 {
@@ -1097,9 +1106,12 @@ void world_forget_type(struct world *w, enum world_type type)
 	w->listing[type] = UNLISTED;
 }
 
-/* --- changes with time --- */
+/* --- the timer TICK --- */
 
-/* Report jobs that have waited for SPEC_SETTLE_NS. Return true if more jobs will be due later. */
+/*
+ * Report waiting jobs if they, or their groups, have been known for SPEC_SETTLE_NS. Return true if
+ * more jobs must be reported later.
+ */
 static bool report_settled(struct world *w)
 {
 	int64_t before = loop_time_ns() - SPEC_SETTLE_NS;
@@ -1269,7 +1281,7 @@ size_t world_n_pods(const struct world *w)
 	return atomic_load(&w->n_pods);
 }
 
-/* --- life --- */
+/* --- creation and end --- */
 
 void world_forget(const struct world_job *j)
 {

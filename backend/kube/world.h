@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A cache of the cluster's objects: jobs, their pods, pod groups, events, queues, and Kueue's
- * Workloads. The world joins these objects, in whatever order they arrive. A pod, a group or a
- * Workload belongs to the job that owns it, directly or through other objects, the parts of the
- * job. An event belongs to the job of the object that it is about. The world reports which jobs
- * have changed. I/O thread, unless noted otherwise.
+ * Workloads. The world finds out which objects belong to which job, in whatever order they arrive.
+ * A pod, a group or a Workload belongs to the job that owns it. The job owns it directly, or owns
+ * other objects in between, which are called parts of the job. An event belongs to the job of the
+ * object that it is about. The world reports which jobs have changed. I/O thread, unless noted
+ * otherwise.
  */
 #pragma once
 
@@ -41,9 +42,9 @@ static inline bool world_is_of_jobs(enum world_type type)
 }
 
 /*
- * The entry of a job. It exists from the time when the job's object or one of its pods is first
- * seen until world_forget is called. Until then it keeps deleted pods, too, because their last
- * state shows how they ended. Only world.c writes the members.
+ * The entry of a job. The world creates it when the job's object, or one of the job's pods, first
+ * arrives. The entry exists until world_forget is called. It also keeps deleted pods, because their
+ * last state shows how they ended. Only world.c writes the members.
  */
 struct world_job {
 	char *uid;
@@ -55,7 +56,7 @@ struct world_job {
 	bool gone;		  /* true if the job's object was deleted */
 	unsigned round;		  /* the value of world_rounds when the job's object last arrived */
 	size_t n_pods;		  /* number of the job's pods in the cluster */
-	/* in ns: when kxfs first saw the job; its creation time, if the first list had the job */
+	/* in ns: the creation time if the first list had the job, else when kxfs first saw it */
 	int64_t since;
 };
 
@@ -66,13 +67,14 @@ struct world *world_new(struct loop *loop);
 /* Call this once, before any object arrives. */
 void world_set_changed(struct world *w, world_changed_fn fn, void *data);
 /*
- * Set the kind of the jobs of TYPE, or NULL. Call this before objects of TYPE arrive. After adding
- * a kind, relist all jobs, because some of them may be parts of jobs of the new kind.
+ * Make KIND the kind of the jobs of TYPE. If KIND is NULL, TYPE then has no jobs. Call this before
+ * objects of TYPE arrive. After adding a kind, relist all jobs, because some of them may be parts
+ * of jobs of the new kind.
  */
 void world_set_kind(struct world *w, enum world_type type, const struct spec_kind *kind);
-/* Record the kind of TYPE that the user has no right to list, or NULL. */
+/* Record that the user has no right to list KIND, the kind of TYPE. NULL ends this record. */
 void world_set_refused(struct world *w, enum world_type type, const struct spec_kind *kind);
-/* True if the user has no right to list the kind NAME. NULL stands for any of the kinds. */
+/* True if the user has no right to list the kind NAME. If NAME is NULL, true if any kind is so. */
 bool world_is_refused(const struct world *w, const char *name);
 /* Return the kind of the jobs of TYPE, or NULL. Any thread. */
 const struct spec_kind *world_kind(const struct world *w, enum world_type type);
@@ -93,8 +95,8 @@ enum world_type world_feed(const struct world *w, const struct spec_part *part);
 /* True if pods of KIND's jobs may be missing, because a part of these jobs can't be listed. */
 bool world_hides_pods(const struct world *w, const struct spec_kind *kind);
 /*
- * True if pods of KIND's jobs may be missing, because the first list of pods or of a part has not
- * arrived. If KIND is NULL, consider only the list of pods.
+ * True if pods of KIND's jobs may be missing, because the first list of pods, or the first list of
+ * a part, has not arrived. If KIND is NULL, check only the list of pods.
  */
 bool world_awaits_pods(const struct world *w, const struct spec_kind *kind);
 void world_stop(struct world *w);
@@ -102,13 +104,13 @@ void world_free(struct world *w); /* NULL is allowed */
 
 /* --- lists and objects --- */
 
-/* Begin a list of TYPE. world_list_ends treats objects that have not arrived by then as deleted. */
+/* Begin a list of TYPE. Objects that do not arrive before world_list_ends count as deleted. */
 void world_list_begins(struct world *w, enum world_type type);
 /* Add or update the object in JSON. If GONE, the object was deleted; JSON is its last version. */
 void world_object(struct world *w, enum world_type type, const char *json, size_t len, bool gone);
 /*
- * Pass over the object in JSON. WRONG is the reason, as in spec_split_fn, or another errno. The
- * world keeps the last readable version of the object until GONE is true.
+ * Ignore JSON, a version of an object. WRONG is the reason, as in spec_split_fn, or another errno.
+ * The world keeps the last readable version of the object. If GONE is true, it removes the object.
  */
 void world_pass_over(struct world *w, enum world_type type, const char *json, size_t len, bool gone,
 		     int wrong);
@@ -155,17 +157,17 @@ void world_each(struct world *w, void (*fn)(void *data, const struct world_job *
 /* Return JOB's pods, also deleted ones, in a malloc'ed array. The views are borrowed. */
 const struct spec_pod_view **world_pods(const struct world_job *job, size_t *ret_n);
 /*
- * Return the pod with the uid UID (N bytes). This or an earlier mount has seen it as a pod of JOB.
- * Return NULL if the cluster no longer has the pod, or if the pod belongs to another job now. If
- * the parts between the pod and JOB are unknown, the world reports JOB from now on when the pod
- * changes.
+ * Return the pod whose uid is UID (N bytes). JOB is the uid of the job to which the pod belongs
+ * according to this or an earlier mount. Return NULL if the cluster no longer has the pod, or if
+ * the pod belongs to another job now. If the parts between the pod and JOB are unknown, the world
+ * from now on also reports JOB when the pod changes.
  */
 const struct spec_pod_view *world_pod(struct world *w, const char *job, const char *uid, size_t n);
 /* Return the pod group of JOB, or NULL. */
 const struct spec_group_view *world_group(const struct world *w, const struct world_job *job);
 /* Return the facts about JOB that come from Kueue, except those about the ClusterQueue. */
 struct spec_kueue_facts world_kueue(const struct world *w, const struct world_job *job);
-/* Set the positions of the jobs in LocalQueue NAME. Jobs that are not in V have no position. */
+/* Set the positions of the jobs in LocalQueue NAME. Jobs that V does not list have no position. */
 void world_set_positions(struct world *w, const char *name, const struct spec_queue_position *v,
 			 size_t n);
 /* Facts about Kueue that any job may show. */
@@ -177,8 +179,9 @@ enum world_kueue {
 /* Record whether FACT is true now. Initially no fact is true. */
 void world_set_kueue(struct world *w, enum world_kueue fact, bool now);
 /*
- * Record whether JOB was published as not started yet (WAITS). If so, the world also reports JOB
- * when its queue changes, or when JOB or its group has been known for SPEC_SETTLE_NS.
+ * Record whether JOB waits for its start according to its published snapshot (WAITS). While it
+ * waits, the world also reports JOB when its queue changes, and when JOB, or its group, has been
+ * known for SPEC_SETTLE_NS.
  */
 void world_set_waiting(const struct world_job *job, bool waits);
 /* Report each waiting job, because a fact about all queues or groups has changed. */
