@@ -28,7 +28,7 @@ struct captured {
 	UT_hash_handle hh;
 };
 
-/* Calls DONE(ARG) once, when the output of several logs has arrived. */
+/* A wait for the output of several logs. When it has ended, DONE(ARG) is called once. */
 struct all {
 	/* Number of logs whose output has not arrived, plus 1 until kxfs has added all logs. */
 	size_t n;
@@ -147,7 +147,7 @@ static int need_output(struct capture_job *job)
 	return 0;
 }
 
-/* Return the prefix of L's lines in the merged log, malloc'ed. NULL if L is not merged. */
+/* Return the prefix of L's lines in the merged log, malloc'ed, or NULL if that log omits L. */
 static char *prefix_of(const struct spec_replica *r, const struct spec_log *l)
 {
 	return *l->container ? NULL : spec_replica_log_prefix(r);
@@ -220,8 +220,8 @@ static void check_run(struct capture *c, const char *uid, struct follow *f)
 
 /*
  * Notify the followed logs whose run or job has ended. Start to follow the logs of runs that have
- * begun. If kxfs does not capture the job (WANTED is false), start this only while a reader has the
- * merged log open. Otherwise one `grep -r` would make kxfs follow all jobs until they end.
+ * begun. If kxfs does not capture the job (WANTED is false), follow new logs only while a reader
+ * has the merged log open. Otherwise one `grep -r` would make kxfs follow all jobs until they end.
  */
 static void update_logs(struct capture *c, const struct spec_job *snapshot, bool wanted,
 			bool outlived)
@@ -232,7 +232,7 @@ static void update_logs(struct capture *c, const struct spec_job *snapshot, bool
 
 	for (size_t i = 0; i < snapshot->n_replicas; i++) {
 		const struct spec_replica *r = &snapshot->replicas[i];
-		/* the followed log before log J; only logs of the replica's own container count */
+		/* the last followed log before log J, among those of the replica's own container */
 		struct follow *before = NULL;
 
 		for (size_t j = 0; j < r->n_logs; j++) {

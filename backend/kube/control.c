@@ -3,8 +3,8 @@
  * Carries out the commands that users write to ctl. The server also accepts requests that the job's
  * controller will ignore. So kxfs first reads the job, and refuses an action that the job would
  * ignore. kxfs answers the write when the job shows the outcome, or after WAIT_MS. After the
- * answer, it still waits for the outcome (commands.h), and refuses other actions until then. The
- * job's kind makes the request (spec/view/control.h).
+ * answer, kxfs continues to wait for the outcome (commands.h), and refuses other actions until
+ * then. The job's kind makes the request (spec/view/control.h).
  *
  *	step	what is in progress		what ends it			next
  *	DRAIN	a wait until the output that	all of it has arrived		READ
@@ -14,18 +14,18 @@
  *										other object
  *						the job would ignore the action	answer: refused
  *						the GET fails			answer: refused
- *						the GET fails, and an earlier	READ, later
- *						reply of ASK was lost
+ *						the GET fails, after the reply	READ, later
+ *						to ASK was lost
  *	LOOK	a GET of the other object	the object does not exist	answer: refused
  *						any other reply			ASK
- *	ASK	the request of the kind		it is accepted			WAIT
- *						it is refused			answer: refused
- *						its reply is lost		READ, later
+ *	ASK	the request that the kind made	the server accepts it		WAIT
+ *						the server refuses it		answer: refused
+ *						the reply is lost		READ, later
  *						the job has changed since READ	READ
  *	WAIT	a wait for the outcome		the job shows the outcome	answer
  *						WAIT_MS are over		answer
  *
- * When a reply of ASK is lost, kxfs reads the job again. If the job has not obeyed, kxfs repeats
+ * If the reply to ASK is lost, kxfs reads the job again. If the job has not obeyed, kxfs repeats
  * the request. But if the action must not be executed twice, kxfs only waits for the outcome. If
  * the job shows no outcome in time, kxfs answers that the outcome is unknown.
  */
@@ -41,7 +41,7 @@
 #include "spec/view/control.h"
 
 #define DRAIN_MS   2000
-#define READ_MS	   6000 /* timeout of READ before the first ASK; later CALL_MS */
+#define READ_MS	   6000 /* timeout of READ; after the first ASK it is CALL_MS */
 #define LOOK_MS	   2000
 #define CALL_MS	   4000
 #define WAIT_MS	   5000 /* WAIT ends this long after the write began */
@@ -208,8 +208,8 @@ static void on_asked(void *data, const struct http_reply *reply)
 		    spec_object_is(reply->body, reply->len, &(struct spec_object_wanted){0});
 	/*
 	 * True if the reply reports that a webhook did not respond. The API server then has not
-	 * executed the action. But a proxy may have sent this reply. So don't trust it if the
-	 * action must not be executed twice.
+	 * executed the action. But a proxy may have sent this reply. So don't trust this reply if
+	 * the action must not be executed twice.
 	 */
 	bool unchecked =
 		!reply->err && spec_reply_is_unchecked(reply->status, reply->body, reply->len);
@@ -260,7 +260,7 @@ static void on_needed(void *data, const struct http_reply *reply)
 		ask(c);
 }
 
-/* Send the request. If the action needs another object, send a GET for this object before. */
+/* If the action needs another object, send a GET of this object. Otherwise send the request. */
 static void ask(struct kube_control *c)
 {
 	const struct http_call get = {

@@ -115,7 +115,8 @@ static struct event *find_same(struct event *list, const struct spec_event_view 
 /*
  * True if V changes the `why` of its job. Compare V with the last event that is about the same
  * object and affects `why`. An event about a mounted volume changes `why` only if the event before
- * reported that a volume can't be mounted. So the events of a normal start of a pod change nothing.
+ * reported that a volume can't be mounted. A normal start of a pod has several such events, which
+ * therefore change nothing.
  */
 static bool is_news(const struct event_job *job, const struct spec_event_view *v, int64_t began)
 {

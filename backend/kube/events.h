@@ -8,7 +8,7 @@
 
 #include "spec/view/watched.h"
 
-/* The largest number of events: of one job, of events that wait for a job, and of all jobs. */
+/* The largest numbers of events: those of one job, those without a known job, those of all jobs. */
 #define EVENTS_JOB_MAX	   64
 #define EVENTS_WAITING_MAX 512
 #define EVENTS_MAX	   32768

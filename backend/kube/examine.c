@@ -347,7 +347,7 @@ static void ask(struct examine *e)
 		.path = queues ? queues : steps[e->state].path,
 		.deadline_ms = DEADLINE_MS,
 		.max_body = REPLY_MAX,
-		/* without retries of the first request, an unreachable server is reported soon */
+		/* don't retry the first request, to report an unreachable server soon */
 		.retry = e->state != VERSION,
 		.done = on_reply,
 		.data = e,

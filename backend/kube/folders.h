@@ -64,7 +64,7 @@ void folders_load(struct folders *f, void (*fn)(void *data, int err), void *data
 struct folder folders_of(const struct folders *f, const struct spec_job_view *view);
 struct folder folders_find(const struct folders *f, const char *key);
 /*
- * True if another submission than KEY has chosen the name ID for its job, and no watch has shown
+ * True if a submission other than KEY has chosen the name ID for its job, and no watch has shown
  * this job yet.
  */
 bool folders_awaits(const struct folders *f, const char *id, const char *key);

@@ -13,27 +13,29 @@
  *						makes no progress for some time
  *						the writer has too little space		SLOWED
  *	SLOWED	  a paused request		all bytes are written			ASKING
- *						any other reason that ends ASKING	as there
- *	PAUSING	  a timer with the slot		the timer fires				(proceed)
+ *						the request ends			meanings[]
+ *						no progress, as in ASKING		(proceed)
+ *	PAUSING	  a timer			the timer fires				(proceed)
  *						the run ends				(proceed)
  *						the pod is being deleted		(proceed)
- *	PAUSED	  a timer without the slot,	the timer fires				WAITING
+ *	PAUSED	  a timer; the log has no slot,	the timer fires				WAITING
  *		  after too many failures	the server can be reached again		WAITING
  *						a reader opens the log			WAITING
  *						the run ends				WAITING
  *						the pod is being deleted		WAITING
  *						the run is gone (RUN_GONE)		CLOSING
- *	CLOSING	  kxfs writes the last bytes,	the server refused the log too often	PAUSED
- *		  and syncs a complete log	the log has all of the output		COMPLETE
- *						some output is not available		LOST
+ *	CLOSING	  kxfs writes the last bytes,	all is written; the log is complete	COMPLETE
+ *		  and syncs a complete log	all is written; some output is lost	LOST
+ *						all is written; too many refusals	PAUSED
  *	COMPLETE  nothing; the log has ended
  *	LOST	  nothing; the log has ended
  *
  * If the disk fails in one of these steps, the next step is PAUSING. (proceed) is the first of
  * these steps whose condition is true: OPENING if no writer is open; WRITING if bytes must still be
  * written; CLOSING if the run is gone; ASKING if the log on disk is empty; otherwise READING.
- * next_kind[] selects the kind of the next request. Readers see a PAUSED log as ended, unless the
- * server can't be reached.
+ * next_kind[] selects the kind of the next request. meanings[] has a function for each outcome of a
+ * request, which selects the next step. Readers see a PAUSED log as ended, unless the server can't
+ * be reached.
  *
  * The file is long because all its sections except the first two change the step.
  */
@@ -396,7 +398,7 @@ static void report(struct follow *f, enum diag_level level, const char *text)
 	diag(level, "output of %s, container %s: %s", f->pod, f->container, text);
 }
 
-/* Record a problem. Log TEXT if F had no problem before; not as a warning, because kxfs retries. */
+/* Record a problem. If F had none before, log TEXT as information, because kxfs retries. */
 static void trouble(struct follow *f, enum trouble trouble, const char *text)
 {
 	cleanup_free char *all = text_print("%s; kxfs retries", text);
@@ -833,7 +835,7 @@ static void ended_early(struct follow *f, uint64_t open_ms)
 
 static void got_all(struct follow *f, const struct podlog_result *r)
 {
-	/* A request of another kind does not return output that is printed during the request. */
+	/* Only a STREAM also returns the output that is printed during the request. */
 	if (f->kind == STREAM && (has_ended(f) || f->slot.leaving))
 		f->all_ms = loop_now_ms();
 	if (f->kind == FIRST && f->printed == EXPECTED)

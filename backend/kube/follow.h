@@ -164,16 +164,15 @@ void follow_resume(struct follow *f, bool opened);
 void follow_precedes(struct follow *f);
 /*
  * Call DONE(ARG) once all output that was printed before this call is on disk or known to be lost.
- * If the run has ended, this means all of its output. But call DONE at the latest after a time
- * limit.
+ * If the run has ended, this means all of its output. After a time limit, call DONE in any case.
  */
 void follow_wait(struct follow *f, loop_fn done, void *arg);
 
 /*
- * True if more output is expected soon. This is so for a few seconds after the end of the run was
- * reported, and after each byte that arrives later. If EARLY is true, it is also so before the end
- * of the run was reported. Always false if the log has ended, if the server refuses it, or if it
- * can't be written to disk.
+ * True if more output is expected soon. Output is expected for a few seconds after the end of the
+ * run was reported, and after each byte that arrives later. If EARLY is true, output is expected at
+ * any time. Always false if the log has ended, if the server refuses it, or if it can't be written
+ * to disk.
  */
 bool follow_is_fetching(const struct follow *f, bool early);
 

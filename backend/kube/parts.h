@@ -55,11 +55,11 @@ void kube_forget(struct backend *b, struct backend_request *rq);
 /* Create the object that removes old jobs. FOLDERS then notifies it of each saved snapshot. */
 struct removals *removals_new(struct backend *b, struct folders *folders, struct capture *capture,
 			      struct publish *publish);
-/* Soon, remove the jobs that are too old or too large. Call this when all jobs are known. */
+/* Check soon whether age or size requires removals. Call this when all jobs are known. */
 void removals_soon(void *removals);
 /* See backend_ops. */
 bool kube_is_settled(struct backend *b, const struct spec_job *job);
-/* Age or size must not cause removals from now on. Users can still remove jobs. */
+/* From now on, don't remove jobs because of their age or size. Users can still remove jobs. */
 void removals_stop(struct removals *r);
 void removals_free(struct removals *r); /* NULL is allowed */
 

@@ -95,7 +95,7 @@ struct publish {
 	bool begun;
 	bool posted;
 	bool stopping;
-	int64_t stale_since; /* in ns: since when all jobs are unconfirmed; 0 if some are not */
+	int64_t stale_since; /* in ns: since when no job is confirmed; 0 if some jobs are */
 	int64_t stale[WORLD_N_TYPES]; /* the same for the jobs of each type */
 	uint64_t confirmed;	      /* loop_now_ms() when jobs were last confirmed again */
 	struct loop_timer waiting;    /* publishes the jobs whose WAIT is not WAIT_NOT */

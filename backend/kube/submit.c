@@ -31,6 +31,7 @@
  *	HOLDER	a GET of the job that has the	it is the submitted job		answer: launched
  *		name, or a pause before it	it is another job, and the	PREPARE, with
  *						document gives the name		another name
+ *						it is another job, otherwise	answer: refused
  *						no job has the name any more	POST, later
  *						the POST was refused		answer: refused
  *						a POST may still arrive		answer: unclear
@@ -60,7 +61,7 @@
 #define SERVER_TRIES 4	  /* largest number of retries after internal errors of the server */
 #define NAME_TRIES   16	  /* largest number of names to try */
 
-/* What the POSTs so far may have done. Each value includes what the values above it mean. */
+/* What the POSTs so far may have done. With each later value, more cases are possible. */
 enum tried {
 	TRIED_NOTHING,	  /* no POST has had an effect */
 	TRIED_LOST,	  /* a POST whose reply was lost may have succeeded */

@@ -388,7 +388,7 @@ static void on_state(void *data, int err, const char *text)
 	if (w->phase == PHASE_LISTING || w->phase == PHASE_FAILED)
 		return;
 	check_confirmed(w);
-	/* Jobs of other kinds may have waited for parts in this list, which now has failed. */
+	/* This list has failed. Jobs of other kinds may wait for parts in it, so publish them. */
 	if (world_is_of_jobs(x->type) && err && !world_has_listed(w->config.world, x->type))
 		publish_listed(w->config.publish);
 	if (world_is_of_jobs(x->type) && err == -EOPNOTSUPP)

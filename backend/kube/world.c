@@ -10,8 +10,8 @@
  *
  * Queues and groups change only the reason why a job waits. A queue changes whenever a pod of its
  * jobs starts. So when a queue has changed, the world reports the jobs that wait in it only when
- * the timer TICK fires. TICK also reports a waiting job when the job, or its group, has been known
- * for SPEC_SETTLE_NS, because `why` may then report that something is missing.
+ * the timer TICK fires. Then it also reports each waiting job that has been known for
+ * SPEC_SETTLE_NS, or whose group has, because `why` may now report that something is missing.
  *
  * The file is long because the tables depend on each other: pods, objects and events may arrive
  * before their jobs.
@@ -788,7 +788,7 @@ static void owned_report(struct world *w, struct object *now, const struct objec
 	const char *owner = (now ? now : old)->meta->owner_uid;
 	struct job *job = find_job(w, owner);
 
-	/* OWNER may own jobs, but be no job that kxfs shows, for example a TrainJob */
+	/* OWNER may be an object that kxfs does not show. For example, a TrainJob owns a JobSet. */
 	for (struct job *other = job ? NULL : w->jobs; other; other = other->hh.next)
 		if (other->j.view && streq(other->j.view->meta.owner_uid, owner))
 			changed(other);
@@ -959,7 +959,7 @@ static void unpass(struct world *w, struct passed *passed)
 	free(passed);
 }
 
-/* An object's new version can't be read. Keep the known version. If GONE, remove the object. */
+/* The new version of an object can't be read. Keep the old version, or, if GONE, remove it. */
 static void keep_known(struct world *w, enum world_type type, const char *uid, const char *name,
 		       bool gone)
 {

@@ -72,9 +72,9 @@ void world_set_changed(struct world *w, world_changed_fn fn, void *data);
  * of jobs of the new kind.
  */
 void world_set_kind(struct world *w, enum world_type type, const struct spec_kind *kind);
-/* Record that the user has no right to list KIND, the kind of TYPE. NULL ends this record. */
+/* Record that the user has no right to list KIND, the kind of TYPE. If KIND is NULL, clear this. */
 void world_set_refused(struct world *w, enum world_type type, const struct spec_kind *kind);
-/* True if the user has no right to list the kind NAME. If NAME is NULL, true if any kind is so. */
+/* True if the user has no right to list the kind NAME (or some kind, if NAME is NULL). */
 bool world_is_refused(const struct world *w, const char *name);
 /* Return the kind of the jobs of TYPE, or NULL. Any thread. */
 const struct spec_kind *world_kind(const struct world *w, enum world_type type);
