@@ -55,7 +55,7 @@ struct capture *capture_new(const struct capture_config *config);
 /* Call this once, before any job is published. */
 void capture_set_events(struct capture *c, const struct capture_events *events);
 void capture_stop(struct capture *c);
-/* Call capture_stop first if any log was followed. C may be NULL. */
+/* If kxfs has followed any log, call capture_stop first. C may be NULL. */
 void capture_free(struct capture *c);
 
 /*

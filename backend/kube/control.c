@@ -316,7 +316,7 @@ static void decide(struct kube_control *c, const struct spec_control_job *job)
 	int err;
 
 	if (c->request.body) {
-		/* The reply was lost. If JOB shows the outcome, publish_again answers the write. */
+		/* The request was sent. If it had an effect, publish_again answers the write. */
 		if (commands_check(c->k->commands, c->uid, control, job))
 			return publish_again(c->k->publish, c->uid);
 		return is_once(c) ? read_later(c, 0) : ask(c);

@@ -405,8 +405,8 @@ static void await(struct examine *e)
 }
 
 /*
- * Run the loop until all operations have ended. Return false if a disk operation hangs. Then E must
- * not be freed, because the operation may still use E.
+ * Run the loop until all operations have ended. Return false if a disk operation hangs. In this
+ * case E must not be freed, because the operation may still use E.
  */
 static bool run(struct examine *e)
 {

@@ -98,8 +98,8 @@ static bool is_going(const struct folder_entry *e)
 /* --- the record of a job --- */
 
 /*
- * True if VIEW is the job of the submission R. Compare the UUIDs of the submissions. If VIEW has
- * none (option no_annotations), compare the names, but only if R's name has a random suffix.
+ * True if VIEW is the job of the submission R. Compare the UUIDs of the submissions. If VIEW has no
+ * UUID (option no_annotations), compare the names, but only if R's name has a random suffix.
  */
 static bool is_submission(const struct record *r, const struct spec_job_view *view)
 {

@@ -86,7 +86,7 @@ int folders_claim(struct folders *f, const struct spec_job_view *view);
 
 /*
  * Write the snapshot of job UID from the store to the job's record, immediately (NOW) or soon. If
- * the job has output but no record, make a record first. If it has neither, write nothing.
+ * the job has output but no record, make a record first. Without output and record, write nothing.
  */
 void folders_save(struct folders *f, const char *uid, bool now);
 /*

@@ -60,7 +60,8 @@
 #define DELAY_LEAVING_MS 1000  /* the limit while the pod is being deleted */
 #define REFUSED_MS	 2000  /* the first pause of a PAUSED log */
 #define REFUSED_MAX_MS	 45000 /* the limit of the further pauses of a PAUSED log */
-#define REFUSED_ALL_MS	 100   /* the shortest pause is this times the number of PAUSED logs */
+/* The pause of a PAUSED log is at least this, multiplied by the number of PAUSED logs. */
+#define REFUSED_ALL_MS 100
 /* after the end of the run, kxfs ends a stream that is silent for this long */
 #define ENDING_MS  5000
 #define LEAVING_MS 500	  /* replaces ENDING_MS while the pod is being deleted */
@@ -204,7 +205,8 @@ struct follow {
 	struct podlog *podlog; /* the request in ASKING and SLOWED, otherwise NULL */
 	size_t window;	       /* bytes at the end of the log that kxfs compares with the stream */
 	uint64_t from;	       /* offset of the WINDOW bytes; 0 if kxfs compares the whole log */
-	bool early;	       /* true if the last stream ended cleanly before the run did */
+	/* true if the last stream ended cleanly before kxfs knew that the run has ended */
+	bool early;
 	bool alone;    /* true if the disk was too slow: each request then has its own connection */
 	uint64_t came; /* the result of podlog_came when the deadline was set */
 	unsigned lost; /* requests in a row that ended as PODLOG_SILENT */
@@ -259,7 +261,7 @@ bool run_has_begun(const struct run *run)
 enum run_end run_end(const struct run *run)
 {
 	if (run->restart + 1 < run->container->restarts)
-		/* The kubelet keeps the log of only one earlier run, which is the last one. */
+		/* The kubelet keeps only the logs of the newest run and of the run before it. */
 		return RUN_GONE;
 	if (run->restart < run->container->restarts)
 		return RUN_PREVIOUS;

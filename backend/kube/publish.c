@@ -544,7 +544,7 @@ static void show(struct publish *p, struct publish_shown *s, const struct world_
 			  snapshot->state == SPEC_PENDING || snapshot->state == SPEC_SUBMITTED);
 	captured = !has_left(s) && is_wanted(p, snapshot);
 	/*
-	 * Only jobs of kinds that kxfs can't build may have pods that outlive them. For all other
+	 * Pods may outlive their job only if kxfs can't submit jobs of its kind. For all other
 	 * kinds, the controller ends the pods with the job.
 	 */
 	capture_update(c->capture, snapshot, captured && !folder.dropped, !job->kind->build);
@@ -629,7 +629,7 @@ static bool lacks_pods(const struct publish *p, const struct publish_shown *s,
 	return before || !job->view || !world_hides_pods(w, job->kind);
 }
 
-/* Make all modules forget S, unless one still needs it. JOB is the job of S, or NULL. */
+/* Make all modules forget S, unless a module still needs S. JOB is the job of S, or NULL. */
 static void forget(struct publish *p, struct publish_shown *s, const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
@@ -764,7 +764,7 @@ void publish_leave(struct publish *p, const char *uid)
 
 /* --- the start --- */
 
-/* Keep a job of an earlier mount, move it to history/, or remove it. */
+/* Settle a job of an earlier mount: keep it, move it to history/, or remove it. */
 static void settle_folder(void *data, const struct folder *folder)
 {
 	struct publish *p = data;

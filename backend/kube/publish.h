@@ -55,8 +55,8 @@ void publish_again(void *publish, const char *uid);
  */
 void publish_sampled(void *publish, const struct world_job *job);
 /*
- * Record since when the jobs of TYPE are not confirmed, in ns, or that they are confirmed (SINCE is
- * 0). WORLD_N_TYPES means all jobs.
+ * Record whether the jobs of TYPE are confirmed. SINCE is 0 if they are. Otherwise it is the time
+ * in ns since when they are not. If TYPE is WORLD_N_TYPES, this is about all jobs.
  */
 void publish_set_stale(struct publish *p, enum world_type type, int64_t since);
 /*

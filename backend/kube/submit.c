@@ -38,12 +38,11 @@
  *						the job may have been launched	answer: unclear
  *						and deleted since then
  *						the reply is unclear		answer: unclear
- *	RENDER	the pool writes the manifest	the text is written		answer: dry run
- *		of a dry run as YAML
+ *	RENDER	the pool makes the YAML text	the text is complete		answer: dry run
  *
  * A dry run goes from PREPARE to a POST without effect, and then to RENDER. In PREPARE, RECORD and
- * RENDER only the pool may use the submission. After the answer, held.c decides whether kxfs keeps
- * the record.
+ * RENDER only the pool may use the submission. After the answer, held.c decides whether the record
+ * remains.
  */
 #include <errno.h>
 
@@ -388,8 +387,8 @@ static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 	s->err = http_refusal(reply, &asked, &text);
 	if (s->err == -EEXIST && !unknown) {
 		/*
-		 * An earlier POST of this call may have created the object. Without a UUID, kxfs
-		 * can't find out.
+		 * The HTTP client has repeated this POST. Its first attempt may have created the
+		 * object. Without a UUID, kxfs can't find out.
 		 */
 		if (again && !has_uuid(s))
 			tried(s, TRIED_LOST);

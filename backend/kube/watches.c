@@ -493,7 +493,7 @@ static void start(struct watches *w, enum world_type type)
 	x->watch = watch_new(&config);
 }
 
-/* True if the watch of a shown kind returns all objects of PART. */
+/* True if the watch of a shown kind returns all objects of the resource PART. */
 static bool is_fed(const struct watches *w, const struct spec_part *part)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];

@@ -73,8 +73,8 @@ void watches_free(struct watches *w); /* NULL is allowed */
 const struct world_job *watches_reply(struct watches *w, const struct spec_kind *kind,
 				      const char *json, size_t len);
 /*
- * Return why the watches of jobs and pods can't reach the server, malloc'ed, or NULL. Make failing
- * watches retry immediately, because the caller needs the server.
+ * Return why the watches of jobs and pods can't reach the server, malloc'ed; NULL if they can. Make
+ * failing watches retry immediately, because the caller needs the server.
  */
 char *watches_offline(struct watches *w);
 

@@ -258,8 +258,8 @@ static const char *next_of(const struct world *w, const char *uid)
 }
 
 /*
- * Return the uid of the job to which the object UID belongs. If the job is unknown, return the uid
- * of the last known owner. If there are too many owners, or they form a circle, return UID.
+ * Return the uid of the job to which the object UID belongs. If an owner between them is unknown,
+ * return the uid of this owner. If there are too many owners, or they form a circle, return UID.
  */
 static const char *resolve(const struct world *w, const char *uid)
 {
