@@ -47,7 +47,8 @@ struct http_reply {
 	bool sent;
 	/*
 	 * The call was retried after a 429 or 503. Unless the call may be repeated (GET, HARMLESS),
-	 * the earlier attempt certainly had no effect.
+	 * the reply showed that the earlier attempt had no effect. But a proxy may have passed on
+	 * the request before it sent such a reply.
 	 */
 	bool again;
 	unsigned wait_ms; /* Retry-After, at most 60 s; 0 if none */
