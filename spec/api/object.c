@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads one object of a cluster, or one event of a watch. An object in an event may be a megabyte
- * long, so spec_event_parse only copies its text, which the caller parses.
+ * Reads one object of a cluster, or one event of a watch. The object in an event may be a megabyte
+ * long. To avoid parsing it twice, spec_event_parse only copies its text for the caller to parse.
  */
 #include "spec/api/object.h"
 
