@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small helpers for every file: cleanup at the end of a scope (rule E3), transfer of ownership, a
- * few macros.
+ * Small helpers for every file: cleanup at the end of a scope (rule E3), transfer of ownership, and
+ * a few macros.
  *
- * All parts of spec/ use this folder: text and memory (mem.h), errors of a document (error.h), JSON
- * to write (tree.h), to parse (value.h) and to search (span.h), and conversions. All functions are
- * pure, and may be called on any thread. The caller owns returned values.
+ * All parts of spec/ use this folder. mem.h has functions for text and memory, and error.h for the
+ * errors of a document. tree.h writes JSON, value.h parses it, and span.h searches it. All
+ * functions are pure, and may be called on any thread. The caller owns returned values.
  */
 #pragma once
 
@@ -51,7 +51,7 @@ static inline void base_fclose(FILE **f)
 #define cleanup_fd   cleanup(base_close_fd)
 #define cleanup_file cleanup(base_fclose)
 
-/* Return P, and set P to NULL, so that P's cleanup does nothing. */
+/* Return the value of the variable P, and set P to NULL, so that P's cleanup does nothing. */
 #define take_ptr(p)                                                                                \
 	({                                                                                         \
 		__typeof__(p) *take_from_ = &(p);                                                  \
