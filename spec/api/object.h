@@ -43,7 +43,7 @@ char *spec_object_name(const char *json, size_t len, const char *key);
  */
 struct spec_listed_run {
 	char *uid;    /* of the pod, malloc'ed */
-	int restarts; /* of the container; -1 if the pod's status has no number */
+	int restarts; /* number of restarts; -1 if the pod's status does not have it */
 	bool between; /* this run has ended, and the kubelet will restart the container */
 };
 
@@ -76,9 +76,7 @@ enum spec_event_type {
 struct spec_event {
 	enum spec_event_type type;
 	char *resource_version; /* of the object; "" only in an ERROR event */
-	/*
-	 * of the Status in an ERROR event: 410, 504, ...; 0 in other events, or if it has no code
-	 */
+	/* the code of the Status in an ERROR event (410, 504, ...); 0 if there is no code */
 	int code;
 	/* JSON, NUL-terminated; in an ERROR event, a Status */
 	char *object;

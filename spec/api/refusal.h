@@ -42,8 +42,8 @@ int spec_reply_errno(int status, const char *body, size_t len, const struct spec
 /*
  * True if this failed reply proves that the request had no effect. A Status from the API server
  * usually proves it. Any other reply may be from a proxy that forwarded the request, but lost the
- * server's reply. The exceptions are 401, 413 and 429: a proxy that sends one of these has not
- * forwarded the request.
+ * server's reply. The exceptions are 401, 413 and 429, because a proxy that sends one of these has
+ * not forwarded the request, and the API server's plain text for an API that it does not serve.
  */
 bool spec_reply_did_nothing(int status, const char *body, size_t len);
 /*

@@ -285,7 +285,7 @@ static enum position member(const struct spec_split *s, enum position in)
 		       : s->ignored && key_is(s, "status") ? STATUS
 							   : WHOLE;
 	case METADATA:
-		/* It records which client set which field. */
+		/* kxfs does not need managedFields: it only shows which client set which field. */
 		return key_is(s, "managedFields") ? DROPPED : WHOLE;
 	default:
 		for (const char *const *key = s->ignored; *key; key++)

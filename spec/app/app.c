@@ -460,8 +460,8 @@ struct checker {
 };
 
 /*
- * Return the normal form of NAME, which kxfs uses in the names of jobs and pods. If this is empty,
- * add an error and return NULL.
+ * Return the normal form of NAME, which kxfs uses in the names of jobs and pods. If the normal form
+ * is empty, add an error and return NULL.
  */
 static char *norm(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		  const char *name)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads the AppDef, which a user or TorchX has written. Fields, types and defaults are those of
- * TorchX 0.7.0, plus the retry policy ROLE, which later versions added. Each error has a line, a
- * column and a path. docs/appdef.5 is the manual.
+ * TorchX 0.7.0, plus the retry policy ROLE, which later versions added. Unknown fields, duplicate
+ * keys, wrong types and missing required fields are errors, with a line, a column and a path.
+ * docs/appdef.5 is the manual.
  *
  * app_document.c makes a YAML tree from a file. app.c, app_value.c, mount.c and named_resource.c
  * read a spec_app from the tree, and app_json.c writes it. run_options.h reads run options, and

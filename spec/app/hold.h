@@ -26,8 +26,11 @@ struct spec_held_after {
 	/* the job's id; until kxfs has found the job, perhaps the name of a file in submit/ */
 	char *id;
 	char *uid, *submission;
-	unsigned wait; /* enum spec_wait: OPEN until the job has ended; NEVER for another result */
-	char *end;     /* if WAIT is NEVER: how the job ended, such as "failed"; else "" */
+	/*
+	 * enum spec_wait: OPEN until the job has ended; then MET, or NEVER if its result is not HOW
+	 */
+	unsigned wait;
+	char *end; /* if WAIT is NEVER: how the job ended, such as "failed"; else "" */
 };
 
 /* Plain data. */

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Call FN(&variable) when the variable's scope ends. The variable may be NULL. */
+/* Call FN(&variable) when the variable's scope ends, even if the variable is NULL. */
 #define cleanup(fn)	       __attribute__((cleanup(fn)))
 #define printf_like(fmt, args) __attribute__((format(printf, fmt, args)))
 #define must_check	       __attribute__((warn_unused_result))
@@ -40,7 +40,9 @@ static inline void base_fclose(FILE **f)
 		fclose(*f);
 }
 
-/* Define NAME for cleanup() of variables of TYPE. END must accept NULL. */
+/*
+ * Define a function NAME for cleanup() of variables of TYPE. It calls END, which must accept NULL.
+ */
 #define define_cleanup(name, type, end)                                                            \
 	static inline void name(type *variable)                                                    \
 	{                                                                                          \
@@ -90,13 +92,13 @@ static inline int take_fd(int *fd)
 		max_a_ > max_b_ ? max_a_ : max_b_;                                                 \
 	})
 
-/* NULL equals only NULL. */
+/* True if A and B are equal texts, or both NULL. */
 static inline bool streq(const char *a, const char *b)
 {
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* NULL ends WORDS. */
+/* True if TEXT equals one of WORDS, an array that ends with NULL. */
 static inline bool streq_any(const char *text, const char *const *words)
 {
 	while (*words && !streq(text, *words))

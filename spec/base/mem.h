@@ -10,14 +10,14 @@
 
 #define returns_memory __attribute__((malloc, returns_nonnull, warn_unused_result))
 
-/* If SIZE is 0, allocate one byte. */
+/* Return zeroed memory. If SIZE is 0, allocate one byte. */
 returns_memory void *mem_zero(size_t size);
 returns_memory void *mem_zero_n(size_t n, size_t size);
 /* Like realloc, for N elements of SIZE bytes. P may be NULL. Added bytes are not initialized. */
 __attribute__((returns_nonnull, warn_unused_result)) void *mem_grow(void *p, size_t n, size_t size);
 /*
- * Make space for one more element in P, an array of N elements. P is NULL if N is 0, and must not
- * be from another allocator function. The capacity doubles whenever N is a power of two, so the
+ * Make space for one more element in P, an array of N elements. P is NULL if N is 0. Only this
+ * function may have allocated P. The capacity doubles whenever N is a power of two, so the
  * caller need not store it.
  */
 __attribute__((returns_nonnull, warn_unused_result)) void *mem_more(void *p, size_t n, size_t size);

@@ -75,7 +75,7 @@ int spec_action_parse(const char *text, char **ret)
 			continue;
 		if (!actions[i].argument)
 			return *rest ? -EINVAL : i;
-		/* The argument becomes the value of a label. */
+		/* kxfs writes the argument into a label, so it must be a valid label value. */
 		if (!spec_name_is_object(rest) || strlen(rest) > SPEC_MAX_NAME)
 			return -EINVAL;
 		*ret = text_copy(rest);

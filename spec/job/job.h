@@ -4,6 +4,7 @@
  * published struct spec_job never changes: kxfs makes a new snapshot instead (rule T3). The
  * reference count is atomic, so any thread may own references. Times are ns since 1970; 0 means
  * unknown or none. Strings of a published job are not NULL unless noted; "" means empty or unknown.
+ * A member that is marked "not on disk" is not written to the state directory.
  */
 #pragma once
 
@@ -108,7 +109,7 @@ struct spec_log {
 	uint64_t gap;  /* number of places where output is, or may be, missing */
 };
 
-/* A replica's reasons: the replica restarts because the whole job restarts. */
+/* The reason of a replica that restarts because the whole job restarts. */
 #define SPEC_REASON_RESTARTING "Restarting"
 /* The node does not report the replica's state. */
 #define SPEC_REASON_NODE_LOST "NodeLost"
@@ -205,7 +206,7 @@ struct spec_job {
 	enum spec_state state;
 	int priority;		 /* of the job's Workload; SPEC_NO_PRIORITY if unknown */
 	unsigned queue_position; /* 1 is next; 0 if unknown */
-	unsigned evictions;	 /* by Kueue */
+	unsigned evictions;	 /* number of evictions by Kueue */
 	unsigned retries;
 	unsigned max_retries;
 	/* seconds that each attempt of a replica may run; 0 if unlimited, or if replicas differ */

@@ -11,7 +11,7 @@
 struct line {
 	const char *p;
 	size_t n;
-	bool cut; /* P is not the beginning of the line, which is missing */
+	bool cut; /* the beginning of the line, before P, is missing */
 };
 
 struct lines {

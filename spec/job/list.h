@@ -16,9 +16,9 @@ struct spec_list *spec_list_new(enum spec_list_form form);
 void spec_list_free(struct spec_list *list);
 
 /*
- * Return the text for the N snapshots JOBS at the time NOW, with a new reference. If kxfs can't
- * reach the cluster, STALE_SINCE is the time since when; otherwise it is 0. Times are in ns. If no
- * job changes, the text remains valid until *RET_UNTIL.
+ * Return the text for the N snapshots JOBS at the time NOW, with a new reference. STALE_SINCE is
+ * the time since which kxfs can't reach the cluster; it is 0 if kxfs can reach it. Times are in ns.
+ * If no job changes, the text remains valid until *RET_UNTIL.
  *
  * In the table, a field is one word of printable ASCII; "-" if it is empty. Other characters become
  * "?". A field that is too long is cut, and ends in "...".

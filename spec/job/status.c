@@ -8,9 +8,9 @@
 #include "spec/job/job_tree.h"
 #include "spec/yaml/yaml.h"
 
-/* Block style is for the job, its list of roles, a role, and its list of replicas. */
+/* In status, four levels are in block style: job, list of roles, role, and list of replicas. */
 #define STATUS_BLOCK_DEPTH 4
-/* Block style is only for the root, so related numbers are on one line. */
+/* In usage, only the root is in block style, so related numbers are on one line. */
 #define USAGE_BLOCK_DEPTH 1
 
 const char *spec_status_state(enum spec_state state)

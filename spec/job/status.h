@@ -43,8 +43,8 @@ void spec_status_ctl(const struct spec_job *job, unsigned allowed, char **ret, s
 /*
  * Return a line of `changes`: TIME, ID, STATE and REASON, separated by tabs, and a newline. Fields
  * are escaped. GONE is true if the job was removed and is not in history/; JOB is then its last
- * snapshot. If the job is GONE or in history/, the REASON is "Removed". If it was not finished
- * before it was GONE, the STATE is "CANCELLED".
+ * snapshot. If the job is GONE or in history/, the REASON is "Removed". If the job was removed
+ * before its end, the STATE is "CANCELLED".
  */
 char *spec_status_change(const struct spec_job *job, bool gone, int64_t time);
 

@@ -115,7 +115,7 @@ static void put_start_hint(FILE *out, const char *role, const char *message)
 		fputs(" are longer than the system allows: put long values into a file.", out);
 		return;
 	}
-	/* Such a message is about the output or the helper process of a local replica. */
+	/* "its ...": the message is about the output or the helper process of a local replica. */
 	if (strncmp(message, "its ", strlen("its ")) == 0) {
 		fputs(" The program did not cause this: fix the problem, then submit the file "
 		      "again.",
@@ -569,7 +569,7 @@ static void why_unfinished(FILE *out, const struct spec_job *job, unsigned allow
 
 	failed = spec_job_first_failed(job, &n_failed);
 	/*
-	 * Print the reason why the job waits now first: the failure may be from an earlier attempt.
+	 * Begin with the reason why the job waits now: the failure may be from an earlier attempt.
 	 */
 	if (caused)
 		put_cause(out, job, allowed);

@@ -20,10 +20,10 @@
 #define SPEC_HEAD_LINE	   74
 #define SPEC_HEAD_LETTER   11
 #define SPEC_MAX_HEAD	   (64u << 20)
-#define SPEC_MAX_KEY	   50 /* bytes of a key */
+#define SPEC_MAX_KEY	   50 /* bytes of spec_head.key */
 #define SPEC_HEAD_MANIFEST (15u << 20)
 
-/* backend/jobs/records.c has the table of transitions. */
+/* The states of a record. backend/jobs/records.c describes them and their transitions. */
 enum record_state { RECORD_HELD, RECORD_SUBMITTING, RECORD_LIVE, RECORD_HISTORY, RECORD_NEVER };
 
 enum record_part { RECORD_HOLD, RECORD_PLAN, RECORD_SNAPSHOT, RECORD_N_PARTS };
@@ -57,8 +57,8 @@ struct spec_head {
 	unsigned user, group;
 	bool owned; /* true if USER and GROUP submitted the job, false if the mounting user did */
 	bool own;   /* the job was submitted through this state directory */
-	/* The rest is the job's state. */
-	bool held;	/* if STATE is SUBMITTING: the job was HELD before */
+	/* The following members are the state of the job. */
+	bool held;	/* STATE is SUBMITTING, and the job was HELD before the launch */
 	bool unlinked;	/* the link to the job, submit/NAME.job, no longer exists */
 	bool dropped;	/* kxfs removed the output to free space */
 	bool over;	/* the job has ended, and the part `snapshot` has its result */

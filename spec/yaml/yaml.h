@@ -127,7 +127,7 @@ int spec_yaml_to_object(const struct spec_yaml *node, struct json_object **ret,
 
 /*
  * Write VALUE as YAML text. A map or list at a level greater than FLOW_DEPTH is on one line; the
- * root has level 1. If FLOW_DEPTH is 0, no level is on one line. *RET is malloc'ed and
+ * root has level 1. If FLOW_DEPTH is 0, this applies to no map or list. *RET is malloc'ed and
  * NUL-terminated.
  */
 void spec_yaml_emit(struct json_object *value, unsigned flow_depth, char **ret, size_t *ret_len);
