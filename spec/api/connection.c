@@ -222,9 +222,7 @@ static void read_pem(struct connection_reader *r, const char *key, char **ret)
 	*ret = pem;
 }
 
-/*
- * Return the list in the field KEY; NULL if it is absent. WHAT names the items in an error message.
- */
+/* Return the list in the field KEY; NULL if absent. WHAT names its items in an error message. */
 static const struct spec_yaml *read_list(struct connection_reader *r, const char *key,
 					 const char *what)
 {

@@ -112,10 +112,7 @@ struct spec_app_rules {
 	 */
 	struct spec_scheduler known[SPEC_MAX_SCHEDULERS];
 	size_t n_known;
-	/*
-	 * If set, the document must name this scheduler or none. If NULL, it may name any known
-	 * scheduler.
-	 */
+	/* The document must name this scheduler or none; if NULL, it may name any known one. */
 	const char *scheduler;
 };
 

@@ -55,10 +55,7 @@ void app_read_map(struct app_reader *r, const struct app_path *path, const struc
 bool app_is(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 	    enum spec_yaml_type type, const char *hint);
 
-/*
- * These functions can be the LOAD of an app_field. MEMBER points to a char *, unless stated
- * otherwise.
- */
+/* Functions for an app_field's LOAD. MEMBER points to a char *, unless stated otherwise. */
 void app_read_text(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   void *member);
 /* Read a text that is not empty. */
@@ -91,10 +88,7 @@ void *app_add(void *v, size_t *n, size_t size);
 
 void spec_mount_clear(struct spec_mount *m);
 
-/*
- * Append the mounts in NODE, a map or a string, to ROLE. After an error, an appended mount may be
- * incomplete.
- */
+/* Append the mounts in NODE, a map or a string, to ROLE. An error may leave a mount incomplete. */
 void app_read_mount(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		    struct spec_role *role);
 

@@ -26,9 +26,7 @@ struct spec_held_after {
 	/* the job's id; until kxfs has found the job, perhaps the name of a file in submit/ */
 	char *id;
 	char *uid, *submission;
-	/*
-	 * enum spec_wait: OPEN until the job has ended; then MET, or NEVER if its result is not HOW
-	 */
+	/* enum spec_wait. OPEN: the job has not ended. MET: its result is HOW. NEVER: it is not. */
 	unsigned wait;
 	char *end; /* if WAIT is NEVER: how the job ended, such as "failed"; else "" */
 };

@@ -28,7 +28,5 @@ const char *spec_amounts_get(const struct spec_amounts *a, const char *flavor, c
 
 /* Return the value in base units (cores, bytes, devices); negative if TEXT is not an amount. */
 double spec_amount_value(const char *text);
-/*
- * Print VALUE, an amount of the resource NAME in base units, as users write it: "2.4", "1.5 GiB".
- */
+/* Print VALUE, an amount of the resource NAME in base units, for users: "2.4", "1.5 GiB". */
 void spec_amount_print(FILE *out, const char *name, double value);

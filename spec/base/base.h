@@ -40,9 +40,7 @@ static inline void base_fclose(FILE **f)
 		fclose(*f);
 }
 
-/*
- * Define a function NAME for cleanup() of variables of TYPE. It calls END, which must accept NULL.
- */
+/* Define NAME for cleanup() of variables of TYPE. NAME calls END, which must accept NULL. */
 #define define_cleanup(name, type, end)                                                            \
 	static inline void name(type *variable)                                                    \
 	{                                                                                          \

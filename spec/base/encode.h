@@ -11,16 +11,10 @@
 char *spec_base64_decode(const char *text, size_t len, size_t *ret_len);
 char *spec_base64_encode(const void *data, size_t len);
 
-/*
- * Return TEXT for use in a URL, malloc'ed: percent-encode all characters except letters, digits and
- * "-._~".
- */
+/* Percent-encode TEXT for a URL, except letters, digits and "-._~". Return it malloc'ed. */
 char *spec_url_escape(const char *text);
 
-/*
- * Write the digest in lower-case hexadecimal. kxfs implements SHA-256 because none of its libraries
- * does.
- */
+/* Write the digest in lower-case hexadecimal. No library that kxfs uses has this function. */
 void spec_sha256(const void *data, size_t len, char ret[65]);
 
 #define SPEC_FNV1A_INIT UINT64_C(14695981039346656037)

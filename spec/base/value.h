@@ -49,9 +49,7 @@ int spec_value_parse_map(const char *json, size_t len, struct spec_value **ret);
 #define READ_MAX_WORD	 255  /* bytes of a name, a reason or a phase */
 #define READ_MAX_MESSAGE 2048 /* bytes of a message */
 
-/*
- * Return the last member KEY of O; NULL if O has no such member, or is not a map. O may be NULL.
- */
+/* Return the last member KEY of O; NULL if there is none, or if O is not a map. O may be NULL. */
 const struct spec_value *spec_read_member(const struct spec_value *o, const char *key);
 /* Like spec_read_member, but return NULL if the value has another type than map (or list). */
 const struct spec_value *spec_read_map(const struct spec_value *o, const char *key);
@@ -64,10 +62,7 @@ int spec_read_int(const struct spec_value *o, const char *key, int none);
 const char *spec_read_word(const struct spec_value *o, const char *key);
 bool spec_read_flag(const struct spec_value *o, const char *key, bool none);
 bool spec_read_bool(const struct spec_value *o, const char *key);
-/*
- * Return the time in ns since 1970, rounded down to a second; 0 if it is absent, invalid or out of
- * range.
- */
+/* Return the time in ns since 1970, rounded down to a second; 0 if absent or not valid. */
 int64_t spec_read_time(const struct spec_value *o, const char *key);
 
 /* LIST is a list, a map or NULL. Return its I-th item or member, or NULL. */

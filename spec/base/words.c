@@ -116,10 +116,7 @@ struct spec_words spec_words_unschedulable(const char *message)
 	const char *preemption = strstr(message, " preemption: ");
 	const char *end = strstr(message, ". ");
 
-	/*
-	 * The first sentence has the cause. The scheduler's plugins may add others about
-	 * preemption.
-	 */
+	/* The first sentence has the cause. Plugins add sentences about preemption. */
 	return preemption && end && end < preemption
 		       ? (struct spec_words){message, (size_t)(end + 1 - message)}
 		       : to_end(message);

@@ -156,9 +156,7 @@ void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *from)
 	};
 	size_t at = r->n_logs;
 
-	/*
-	 * Put the log after older logs of its container. The logs of the main container come first.
-	 */
+	/* Put the log after older logs of its container. The main container's logs come first. */
 	while (at > 0 && !streq(r->logs[at - 1].container, container))
 		at--;
 	if (at == 0 && *container)
@@ -351,9 +349,7 @@ struct spec_job *spec_job_copy(const struct spec_job *from)
 {
 	struct spec_job *job = spec_job_new(from->n_roles, from->n_replicas);
 	struct spec_replica *replicas = job->replicas;
-	/*
-	 * Copy SILENT and all members after it, but not REFS, which other threads may be changing.
-	 */
+	/* Copy SILENT and all later members, but not REFS: other threads may be changing it. */
 	const size_t head = offsetof(struct spec_job, silent);
 
 	memcpy((char *)job + head, (const char *)from + head, sizeof(*job) - head);

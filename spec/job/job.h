@@ -322,9 +322,7 @@ static inline void spec_job_unrefp(void *p)
 }
 #define cleanup_job cleanup(spec_job_unrefp)
 
-/*
- * Return the name of JOB's files on disk: SUBMISSION if JOB is OWN and has a submission, else UID.
- */
+/* Return the name of JOB's files on disk: SUBMISSION if it is set and OWN is true, else UID. */
 const char *spec_job_key(const struct spec_job *job);
 /* True if JOB's state is final. False for a suspended job, which may resume. */
 bool spec_job_has_ended(const struct spec_job *job);

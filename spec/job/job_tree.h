@@ -12,9 +12,7 @@ enum spec_snapshot_form {
 };
 
 struct json_object *spec_snapshot_tree(const struct spec_job *job, enum spec_snapshot_form form);
-/*
- * Set *RET to the job in the tree ROOT, which has FORM. The job is not packed. Return 0 or -EINVAL.
- */
+/* Set *RET to the job in the tree ROOT, which has FORM. Do not pack it. Return 0 or -EINVAL. */
 int spec_snapshot_of(const struct spec_value *root, enum spec_snapshot_form form,
 		     struct spec_job **ret);
 

@@ -568,9 +568,7 @@ static void why_unfinished(FILE *out, const struct spec_job *job, unsigned allow
 	size_t n_failed;
 
 	failed = spec_job_first_failed(job, &n_failed);
-	/*
-	 * Begin with the reason why the job waits now: the failure may be from an earlier attempt.
-	 */
+	/* Begin with why the job waits now: the failure may be from an earlier attempt. */
 	if (caused)
 		put_cause(out, job, allowed);
 	if (failed) {

@@ -32,10 +32,7 @@ int spec_held_read(const char *text, size_t len, const struct spec_held_place *p
 
 /* Return the unmet conditions of H as JSON text for the part `hold` of a record, malloc'ed. */
 char *spec_held_part(const struct spec_held *h);
-/*
- * Parse PART, a text of spec_held_part; if it is NULL, there are no conditions. Return 0 or
- * -EINVAL.
- */
+/* Parse PART, a text of spec_held_part. NULL means no conditions. Return 0 or -EINVAL. */
 int spec_held_parse(const char *part, struct spec_held **ret);
 
 bool spec_held_means(const struct spec_held_after *after, const struct spec_job *job);

@@ -48,10 +48,7 @@ struct spec_record {
 	char *work_dir;
 	unsigned goal; /* enum spec_goal */
 	bool again;    /* kxfs must restart all replicas as soon as none of them runs */
-	/*
-	 * Jobs that wait for a slot (slots.h) are ordered by this number. 0 if the job does not
-	 * wait.
-	 */
+	/* Jobs wait for a slot (slots.h) in the order of this number; 0 if JOB does not wait. */
 	int64_t queue_number;
 	/* the AppDef; NULL if it is not read yet, or not valid (see FAULT) */
 	struct spec_app *app;
@@ -78,9 +75,7 @@ char *spec_record_plan(const struct spec_record *r);
  * -EINVAL if a part is invalid, or if SNAPSHOT is NULL.
  */
 int spec_record_parse(const char *snapshot, const char *plan, struct spec_record **ret);
-/*
- * Read the document TEXT into APP of R. On error, set FAULT. HOME is as in struct spec_app_rules.
- */
+/* Read the document TEXT into R->app, or set R->fault. HOME is as in struct spec_app_rules. */
 void spec_record_read_app(struct spec_record *r, const char *text, size_t len, const char *home);
 /* Set *RET to the text of manifest.yaml. FILE is the name of the submitted file. */
 void spec_record_yaml(const struct spec_record *r, const char *file, char **ret, size_t *ret_len);

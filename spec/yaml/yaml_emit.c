@@ -261,9 +261,7 @@ static void put_flow(struct emitter *em, struct json_object *value)
 	}
 }
 
-/*
- * True if VALUE is a map or list that is written in block style: one line for each member or item.
- */
+/* True if VALUE is a map or list to write in block style: a line for each member or item. */
 static bool is_block(const struct emitter *em, struct json_object *value, unsigned level)
 {
 	if (em->flow_depth && level > em->flow_depth)

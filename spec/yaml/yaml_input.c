@@ -122,9 +122,7 @@ static bool needs_adapting(const char *text, size_t len)
 	return false;
 }
 
-/*
- * Write the first character or escape of the JSON text S to OUT, as YAML. Return its length in S.
- */
+/* Write the first character or escape of the JSON text S to OUT, as YAML. Return its length. */
 static size_t adapt(const char *s, const char *end, FILE *out)
 {
 	uint32_t c = 0;
@@ -138,10 +136,7 @@ static size_t adapt(const char *s, const char *end, FILE *out)
 		return 12;
 	}
 	if (*s == '\\' && s + 1 < end) {
-		/*
-		 * Copy both bytes: if the second one is also a backslash, it does not begin an
-		 * escape.
-		 */
+		/* Copy both bytes: a second backslash does not begin an escape. */
 		fwrite(s, 1, 2, out);
 		return 2;
 	}
@@ -169,10 +164,7 @@ char *yaml_input_from_json(const char *text, size_t *len)
 
 	if (s == end || (*s != '{' && *s != '['))
 		return NULL;
-	/*
-	 * Check that TEXT is valid JSON: only then is every backslash in a string, as adapt()
-	 * requires.
-	 */
+	/* Check that TEXT is JSON: then every backslash is in a string, as adapt() requires. */
 	if (!needs_adapting(text, *len) || spec_value_parse(text, *len, &json) < 0)
 		return NULL;
 	out = text_stream(&ret, len);

@@ -339,9 +339,7 @@ static struct json_object *scalar_of(const struct spec_yaml *node, struct spec_e
 	case SPEC_YAML_BOOL:
 		return spec_tree_bool(s.truth);
 	case SPEC_YAML_INT:
-		/*
-		 * Write a number above INT64_MAX as a double, because JSON parsers read it as one.
-		 */
+		/* Write a number above INT64_MAX as a double: JSON parsers read it as one. */
 		if (!s.negative && s.whole > INT64_MAX)
 			return spec_tree_double((double)s.whole);
 		return spec_tree_int((int64_t)(s.negative ? -s.whole : s.whole));
