@@ -34,7 +34,7 @@ static void clear_list(char **v, size_t n)
 
 #define TEXT(name) offsetof(struct spec_connection, name)
 
-/* Offsets of the texts, which are "" by default. */
+/* The offsets of all string members, except exec.command. By default, these strings are "". */
 static const size_t texts[] = {TEXT(context),
 			       TEXT(namespace),
 			       TEXT(server),
@@ -135,7 +135,7 @@ static const struct spec_yaml *field(const struct connection_reader *r, const ch
 	return v && !spec_yaml_is_null(v) ? v : NULL;
 }
 
-/* Set *RET to the text of V, or "". Error messages call the field KEY. */
+/* Set *RET to the text of V; "" if V is NULL, null or not valid text. Errors name the field KEY. */
 static void set_text(struct connection_reader *r, const struct spec_yaml *v, const char *key,
 		     char **ret)
 {
@@ -222,7 +222,7 @@ static void read_pem(struct connection_reader *r, const char *key, char **ret)
 	*ret = pem;
 }
 
-/* Return the list in the field KEY, or NULL. Report an error if the field is not a list of WHAT. */
+/* Return the list in the field KEY; NULL if absent. WHAT names its items in an error message. */
 static const struct spec_yaml *read_list(struct connection_reader *r, const char *key,
 					 const char *what)
 {
@@ -236,7 +236,10 @@ static const struct spec_yaml *read_list(struct connection_reader *r, const char
 typedef void (*set_fn)(struct connection_reader *r, const struct spec_yaml *v, const char *key,
 		       char **ret);
 
-/* Call SET for each item of the list KEY. Error messages call the items WHAT, and one item ITEM. */
+/*
+ * Set *RET to an array of the texts in the list KEY. SET reads one item. In error messages, WHAT
+ * names the items of the list ("names"), and ITEM names a single item ("a group").
+ */
 static void read_texts(struct connection_reader *r, const char *key, const char *what, set_fn set,
 		       const char *item, char ***ret, size_t *ret_n)
 {
@@ -462,8 +465,8 @@ static int find_context(const struct spec_kubeconfig *k, const char *name,
 }
 
 /*
- * Find the cluster or user (KIND) that R names. Return false if R names none, or an unknown one,
- * which is reported as an error.
+ * Find the cluster or user (KIND) that the context R names. Return false if the context does not
+ * name one. Also return false, and report an error, if the name is not in the kubeconfig.
  */
 static bool find_named(const struct spec_kubeconfig *k, struct connection_reader *r,
 		       const char *kind, struct kubeconfig_entry *ret)

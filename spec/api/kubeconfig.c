@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stores the contents of kubeconfig files, and searches them in their order. Of several entries
+ * Stores the contents of kubeconfig files, and searches the files in order. Of several entries
  * with the same name, kxfs uses the first one, as kubectl does.
  */
 #include <errno.h>
@@ -76,7 +76,10 @@ static bool needs_quotes(const char *text, size_t len, const struct spec_error *
 		text = memchr(text, '\n', (size_t)(end - text));
 		text = text ? text + 1 : NULL;
 	}
-	/* The column counts characters, but text before a value is nearly always ASCII. */
+	/*
+	 * The column counts characters, but is used as an offset in bytes: the text before a value
+	 * is nearly always ASCII. If it is not, only the hint about quotes may be wrong.
+	 */
 	return text && x->column > 0 && x->column <= (size_t)(end - text) &&
 	       strchr("*&!", text[x->column - 1]);
 }

@@ -11,9 +11,9 @@
 
 struct spec_kubeconfig;
 
-/* COMMAND is NULL if the user has no plugin. */
+/* How to run the user's exec credential plugin. COMMAND is NULL if the user has no plugin. */
 struct spec_exec {
-	char *command; /* absolute, or a name without "/" that is searched in PATH */
+	char *command; /* an absolute path, or a name to be searched in PATH */
 	char **args;
 	size_t n_args;
 	struct spec_pair *env;
@@ -25,9 +25,9 @@ struct spec_exec {
 };
 
 /*
- * A server and the credentials for it. Only exec.command may be NULL; other strings may be "".
- * Paths are absolute. Texts for HTTP headers have no control characters. SERVER and PROXY_URL are
- * URLs with a known scheme.
+ * A server and the credentials for it. Strings are "" if not set; only exec.command may be NULL.
+ * Paths are absolute. Strings that kxfs sends in HTTP headers (TOKEN, AS, ...) have no control
+ * characters. SERVER and PROXY_URL are URLs with a known scheme.
  */
 struct spec_connection {
 	char *context;
@@ -69,14 +69,15 @@ int spec_kubeconfig_merge(struct spec_kubeconfig *k, const char *file, const cha
 
 /*
  * Set *RET to the connection of CONTEXT ("": the current context). Return 0 or the errno of E,
- * which must be empty before. Only the first error is added to E. Its text contains the remedy, its
- * path names the file and the line. The caller must clear *RET even after an error.
+ * which must be empty. Only the first error is added to E. The error's text contains the remedy,
+ * and its path names the file and the line. The caller must clear *RET even after an error.
  */
 int spec_kubeconfig_connect(const struct spec_kubeconfig *k, const char *context,
 			    struct spec_connection *ret, struct spec_errors *e);
 
 /*
- * Return "CONTEXT/NAMESPACE" for each context, ending with NULL. The caller frees array and texts.
+ * Return an array of "CONTEXT/NAMESPACE", one text for each context, ending with NULL. The caller
+ * frees the array and the texts.
  */
 char **spec_kubeconfig_contexts(const struct spec_kubeconfig *k);
 
@@ -88,20 +89,22 @@ int spec_kubeconfig_in_cluster(const char *host, const char *port, const char *n
 			       struct spec_connection *ret);
 
 /*
- * Return KUBERNETES_EXEC_INFO for C's plugin, malloc'ed. CA_PEM: the contents of CA_FILE, or NULL.
+ * Return the value of KUBERNETES_EXEC_INFO for C's plugin, malloc'ed. CA_PEM has the contents of
+ * C's CA_FILE, or is NULL.
  */
 char *spec_exec_info(const struct spec_connection *c, const char *ca_pem);
 
+/* The credential that a plugin has returned. */
 struct spec_credential {
-	char *token;		  /* or "" */
+	char *token;		  /* "" if not set */
 	char *cert_pem, *key_pem; /* both or neither are set */
 	int64_t expires;	  /* ns since 1970; 0 if the credential does not expire */
 };
 
 void spec_credential_clear(struct spec_credential *c);
 /*
- * Parse the output of a plugin, which must have API_VERSION. Return 0 or the errno of E. The caller
- * must clear *RET even after an error.
+ * Parse the output of a plugin. Its apiVersion must be API_VERSION. Return 0 or the errno of E. The
+ * caller must clear *RET even after an error.
  */
 int spec_exec_reply(const char *text, size_t len, const char *api_version,
 		    struct spec_credential *ret, struct spec_errors *e);

@@ -9,14 +9,17 @@
 struct kubeconfig_entry {
 	const char *file;	      /* an absolute path */
 	const struct spec_yaml *item; /* {name: NAME, KIND: BODY} */
-	const struct spec_yaml *body; /* NULL if the map is empty */
+	const struct spec_yaml *body; /* NULL if the entry has no map for KIND */
 };
 
 /* Find the entry NAME of KIND ("context", "cluster" or "user"). Return false if there is none. */
 bool kubeconfig_find(const struct spec_kubeconfig *k, const char *kind, const char *name,
 		     struct kubeconfig_entry *ret);
 
-/* Return the name of the current context and the file that names it, or NULL. */
+/*
+ * Return the node with the name of the current context, and set *RET_FILE to the file that has it.
+ * Return NULL if no file names a current context.
+ */
 const struct spec_yaml *kubeconfig_current(const struct spec_kubeconfig *k, const char **ret_file);
 
 /* Return the distinct names of all contexts, ending with NULL. The caller frees only the array. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads one object of a cluster, or one event of a watch. An object in an event may be a megabyte
- * long, so spec_event_parse only copies its text, which the caller parses.
+ * Reads one object of a cluster, or one event of a watch. The object in an event may be a megabyte
+ * long. So spec_event_parse does not parse the object. It copies the text, and the caller parses
+ * it.
  */
 #include "spec/api/object.h"
 

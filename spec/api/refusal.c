@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Explains failed replies to users. A server, a webhook or a proxy may have sent the reply. If kxfs
- * does not know the refusal, it quotes the reply's message, cleaned and shortened.
+ * has no text of its own for a reply, it quotes the reply's message, cleaned and shortened.
  */
 #include "spec/api/refusal.h"
 
@@ -20,9 +20,9 @@ struct reply {
 	int status;
 	const struct spec_asked *asked;
 	const struct spec_value *object; /* NULL if the body is not a JSON object */
-	char *message;			 /* or "" */
+	char *message;			 /* "" if the reply has none */
 	const char *reason;
-	FILE *out; /* the text for people */
+	FILE *out; /* the message for the user is written to this stream */
 };
 
 /* --- reading --- */
@@ -32,7 +32,7 @@ static bool has(const struct reply *r, const char *part)
 	return strstr(r->message, part) != NULL;
 }
 
-/* Find the text between FROM and TO, or from FROM to the end of the message if TO is "". */
+/* Find the text between FROM and TO in the message. If TO is "", the text ends with the message. */
 static bool between(const struct reply *r, const char *from, const char *to, const char **ret,
 		    int *n)
 {
@@ -90,7 +90,7 @@ static char *read_message(const struct spec_value *o, const char *body, size_t l
 
 /* --- writing --- */
 
-/* Write the text for people. Return ERR. */
+/* Write the message for the user. Return ERR. */
 printf_like(3, 4) static int put(struct reply *r, int err, const char *fmt, ...)
 {
 	va_list ap;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes the JSON texts of reviews, and parses the replies. */
+/* Makes the requests of review.h as JSON, and parses the replies. */
 #include "spec/api/review.h"
 
 #include <errno.h>

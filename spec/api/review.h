@@ -10,12 +10,12 @@
 #define SPEC_REVIEW_PATH "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 /*
- * Ask whether the user may VERB the RESOURCE ("pods/log") of GROUP in NAMESPACE; "" stands for the
- * whole cluster. Return JSON, malloc'ed.
+ * Return a request as JSON, malloc'ed. It asks whether the user may VERB the RESOURCE ("pods/log")
+ * of GROUP in NAMESPACE; "" stands for the whole cluster.
  */
 char *spec_review_ask(const char *group, const char *resource, const char *verb,
 		      const char *namespace);
-/* Return 0, or -EINVAL if the reply is malformed. */
+/* Parse the reply. Return 0, or -EINVAL if the reply is malformed. */
 int spec_review_reply(const char *json, size_t len, bool *ret_allowed);
 
 /*

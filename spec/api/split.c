@@ -1,30 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A state machine that reads the bytes in one pass. The state is the syntax that is expected next.
+ * A state machine that reads the bytes in one pass. The state determines which input may come next.
  * A stack of levels has the maps and lists that contain the current byte. COPYING shows whether the
  * current byte is copied to the output.
  *
- *   state         what comes next                    and then
+ *   state         expected input                     next state
  *   TOP           the "{" of a document              KEY_OR_END
- *   KEY_OR_END    a key, or "}"                      STRING (of a key), or as after a value
- *   KEY           a key                              STRING (of a key)
+ *   KEY           the first quote of a key           STRING
+ *   KEY_OR_END    the first quote of a key           STRING
+ *                 "}"                                (after a value)
  *   COLON         ":"                                VALUE
- *   VALUE         a value                            STRING, LITERAL, WITHIN, KEY_OR_END or
- *                                                    VALUE_OR_END
- *   VALUE_OR_END  a value, or "]"                    the same, or as after a value
- *   STRING        bytes of a string, a quote         COLON after a key, else as after a value
- *   ESCAPE        the byte behind a backslash        STRING
- *   LITERAL       a number, true, false, null        as after a value
- *   WITHIN        a value in brackets that is kept   as after a value
- *                 or dropped as a whole
- *   NEXT          "," or the bracket that closes     KEY or VALUE, or as after a value
- *   DONE          white space after a LIST           (anything else is an error)
+ *   VALUE         the first quote of a string        STRING
+ *                 a number, true, false or null      LITERAL
+ *                 the first bracket of a value that  WITHIN
+ *                 is kept or dropped as a whole
+ *                 the "{" of another map             KEY_OR_END
+ *                 the "[" of another list            VALUE_OR_END
+ *   VALUE_OR_END  a value                            as in the state VALUE
+ *                 "]"                                (after a value)
+ *   STRING        the last quote of a key            COLON
+ *                 the last quote of a string         (after a value)
+ *                 a backslash                        ESCAPE
+ *                 any other byte of the string       STRING
+ *   ESCAPE        the byte after a backslash         STRING
+ *   LITERAL       the rest of a number or a word     (after a value)
+ *   WITHIN        the rest of the value              (after a value)
+ *   NEXT          ","                                KEY in a map, VALUE in a list
+ *                 "}" or "]"                         (after a value)
+ *   DONE          white space                        DONE
  *
- * After a value, the next state is NEXT within a level, else DONE in a LIST and TOP in a watch.
+ * After a value within a map or list, the next state is NEXT. After the outermost map, the next
+ * state is DONE for a LIST. In a watch, it is TOP, because another event may follow.
  *
- * The splitter reads a level member by member only if it keeps some members and drops others. Most
+ * The splitter reads a map or list member by member only if it must look into some members. Most
  * bytes are in values that are kept or dropped as a whole (WITHIN), where only brackets and quotes
- * matter. The rest of an object with an error is skipped in the same way.
+ * matter. If an object is too large or too deep, the splitter still scans the rest of it, but does
+ * not copy it.
  */
 #include "spec/api/split.h"
 
@@ -57,7 +68,7 @@ enum state {
 };
 
 enum position {
-	WHOLE,	 /* a value that is kept or skipped as a whole */
+	WHOLE,	 /* a value whose members do not matter here */
 	DROPPED, /* in an object: a member that is not kept */
 	LIST,
 	LIST_METADATA,
@@ -65,7 +76,7 @@ enum position {
 	EVENT,
 	OBJECT,
 	METADATA, /* of an object */
-	STATUS,	  /* of an object, if members of it are ignored */
+	STATUS,	  /* of an object, if the caller ignores members of the status */
 };
 
 struct level {
@@ -74,7 +85,7 @@ struct level {
 	enum position position;
 };
 
-/* DROPPING: within a dropped member of the object that is being copied. */
+/* DROPPING: the splitter copies an object, but the current byte is in a member that it drops. */
 enum copying { COPY_NOTHING, COPYING, DROPPING };
 
 struct spec_split {
@@ -87,17 +98,17 @@ struct spec_split {
 	enum state state;
 	struct level levels[MAX_LEVELS];
 	unsigned depth;
-	struct spec_nest nest; /* in the state WITHIN */
+	struct spec_nest nest; /* only used in the state WITHIN */
 	bool in_key;
 	char key[MAX_KEY];
 	size_t key_len; /* greater than MAX_KEY if KEY is incomplete */
 
 	enum copying copying;
-	const char *run; /* input that is still to be copied to OUT */
+	const char *run; /* input bytes that flush() will copy to OUT */
 	size_t run_len;
 	const char *comma;	/* the comma before the current member, in the input */
 	enum position value;	/* position of the current value */
-	unsigned captured_at;	/* value of DEPTH outside the copied value */
+	unsigned captured_at;	/* the DEPTH at which the copied value began */
 	enum position captured; /* position of the copied value */
 	char *out;		/* the copied bytes; NUL-terminated unless empty */
 	size_t out_len, out_room;
@@ -192,7 +203,10 @@ static int take_metadata(struct spec_split *s)
 	return 0;
 }
 
-/* Deliver name, uid and resourceVersion of an object with an error, as far as OUT has them. */
+/*
+ * Deliver an object that is too large or too deep: only its name, uid and resourceVersion, and only
+ * those of them that OUT has.
+ */
 static int deliver_short(struct spec_split *s)
 {
 	static const char *const keys[] = {"name", "uid", "resourceVersion"};
@@ -271,7 +285,7 @@ static enum position member(const struct spec_split *s, enum position in)
 		       : s->ignored && key_is(s, "status") ? STATUS
 							   : WHOLE;
 	case METADATA:
-		/* It records which client set which field. */
+		/* kxfs does not need managedFields: it only shows which client set which field. */
 		return key_is(s, "managedFields") ? DROPPED : WHOLE;
 	default:
 		for (const char *const *key = s->ignored; *key; key++)
@@ -281,7 +295,10 @@ static enum position member(const struct spec_split *s, enum position in)
 	}
 }
 
-/* A value is complete. If it was a map or a list, its level was already removed from the stack. */
+/*
+ * Continue after the end of a value. If the value is a map or a list, the caller has already
+ * removed its level from the stack.
+ */
 static int value_done(struct spec_split *s)
 {
 	s->state = NEXT;
@@ -334,7 +351,7 @@ static bool is_literal(char c)
 	       c == '-' || c == '+' || c == '.';
 }
 
-/* True if a value that begins with C is valid in a LIST at POSITION. */
+/* True if the value at POSITION may begin with C. In a LIST, some values must be maps or lists. */
 static bool fits(struct spec_split *s, char c, enum position position)
 {
 	if (position == ITEMS) {
@@ -469,7 +486,10 @@ static int escaped_byte(struct spec_split *s, const char **p)
 
 	if ((unsigned char)*at < 0x20)
 		return -EINVAL;
-	/* No key that is dropped has an escape, so give this key a length that none of them has. */
+	/*
+	 * Members whose keys have escapes are always kept. So give this key a length that is
+	 * unequal to that of any key to drop.
+	 */
 	s->key_len = s->in_key ? MAX_KEY + 1 : s->key_len;
 	s->state = STRING;
 	copy(s, at, 1);
@@ -489,7 +509,7 @@ static int literal_bytes(struct spec_split *s, const char **p, const char *end)
 
 static int nested_bytes(struct spec_split *s, const char **p, const char *end)
 {
-	/* Limit the depth only of values that are delivered, because a parser will read them. */
+	/* Limit the depth of values that are delivered, because a parser will read these values. */
 	const size_t max = s->copying == COPYING && !s->wrong ? MAX_LEVELS - s->depth : SIZE_MAX;
 	const char *from = *p;
 

@@ -4,9 +4,9 @@
  * members before it stores an object.
  *
  * Any user of the cluster can create a very large object. If an object exceeds SPEC_MAX_WATCHED
- * bytes or a depth of 2 * SPEC_MAX_DEPTH, without its dropped members, the splitter skips the rest
- * of it and continues with the next one. In values that are kept or dropped as a whole, the
- * splitter checks only that brackets and quotes match. A splitter belongs to one thread.
+ * bytes or a depth of 2 * SPEC_MAX_DEPTH, the splitter skips the rest of the object and continues
+ * with the next object. Dropped members do not count. In values that are kept or dropped as a
+ * whole, the splitter checks only that brackets and quotes match. A splitter belongs to one thread.
  */
 #pragma once
 
@@ -22,10 +22,11 @@ enum spec_split_form {
 };
 
 /*
- * Called for each object or event, as JSON, NUL-terminated and borrowed. WRONG is 0, -EFBIG if the
- * object is too large, or -ELOOP if it is nested too deeply. After such an error, JSON has only the
- * name, uid and resourceVersion, as far as they come before the error. spec_split_feed returns the
- * negative errno of this function, which must not feed or free the splitter.
+ * The splitter calls this for each object or event. JSON is NUL-terminated and borrowed. WRONG is
+ * 0; -EFBIG if the object is too large; -ELOOP if it is nested too deeply. After such an error,
+ * JSON has only those of name, uid and resourceVersion that arrived before the error. Return 0, or
+ * a negative errno that spec_split_feed then returns. The callback must not feed or free the
+ * splitter.
  */
 typedef int (*spec_split_fn)(void *data, const char *json, size_t len, int wrong);
 
@@ -39,9 +40,9 @@ struct spec_split *spec_split_new(enum spec_split_form form, const char *const *
 void spec_split_free(struct spec_split *s); /* NULL is allowed */
 
 /*
- * Feed the next bytes of the body, cut anywhere. Return 0; -EINVAL if the body is malformed, or if
- * a list's metadata is too large or too deep; or the error of FN. After an error, every further
- * call returns this error.
+ * Feed the next N bytes of the body. Chunks may end at any byte. Return 0; -EINVAL if the body is
+ * malformed, or if a list's metadata is too large or too deep; or the error of FN. After an error,
+ * every further call returns this error.
  */
 int spec_split_feed(struct spec_split *s, const char *bytes, size_t n);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the AppDef and its roles. What a cluster would refuse later, kxfs refuses now. */
+/* Reads the AppDef and its roles. Reports errors that a cluster would report only later. */
 #include "spec/app/app.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 	{                                                                                          \
 		.name = key, .required = must, .load = reader, .offset = at                        \
 	}
-/* A field that TorchX writes as null if it is not set. */
+/* An optional field. TorchX writes null if the field is not set. */
 #define NULLABLE(key, reader, at)                                                                  \
 	{                                                                                          \
 		.name = key, .nullable = true, .load = reader, .offset = at                        \
@@ -118,7 +118,10 @@ static void read_args(struct app_reader *r, const struct app_path *path,
 	}
 }
 
-/* Names must be valid for execve, and the API server accepts only printable ASCII in them. */
+/*
+ * Read a map of environment variables. execve does not allow a "=" in their names, and the API
+ * server accepts only printable ASCII.
+ */
 static void read_env(struct app_reader *r, const struct app_path *path,
 		     const struct spec_yaml *node, void *member)
 {
@@ -149,7 +152,7 @@ static void read_env(struct app_reader *r, const struct app_path *path,
 	}
 }
 
-/* Read a map of names to whole numbers from MIN to MAX. */
+/* Read a map from names to whole numbers, each between MIN and MAX. */
 static void read_counts(struct app_reader *r, const struct app_path *path,
 			const struct spec_yaml *node, int64_t min, int64_t max,
 			struct spec_counts *counts)
@@ -169,7 +172,7 @@ static void read_counts(struct app_reader *r, const struct app_path *path,
 	}
 }
 
-/* Return why Kubernetes refuses NAME as the name of a port, or NULL. */
+/* Return why Kubernetes would refuse NAME as the name of a port; NULL if it would accept NAME. */
 static const char *port_name_error(const char *name)
 {
 	size_t len = strlen(name);
@@ -293,7 +296,7 @@ static void read_mounts(struct app_reader *r, const struct app_path *path,
 
 /* --- fields that kxfs does not support --- */
 
-/* True if NODE is empty, or the empty workspace {projects: {}}. */
+/* True if NODE is an empty text, map or list, or the empty workspace {projects: {}}. */
 static bool is_empty(const struct spec_yaml *node)
 {
 	const struct spec_yaml *projects = node->n == 2 ? spec_yaml_get(node, "projects") : NULL;
@@ -448,15 +451,18 @@ struct checker {
 	struct app_reader *r;
 	const struct spec_app *app;
 	const struct spec_yaml *root;
-	const struct spec_scheduler *scheduler; /* its rules for names apply */
+	const struct spec_scheduler *scheduler; /* AppDefs must obey its rules for names */
 	struct lh_table *tasks;			/* normalized role name -> index + 1 */
 	size_t app_len;				/* length of the normalized app name */
 	/* length of the longest pod name; 0 if the scheduler shortens names */
 	size_t pod_len;
-	size_t pod_role; /* the role with the longest pod name */
+	size_t pod_role; /* index of the role with the longest pod name */
 };
 
-/* Return NAME as it appears in names of jobs and pods, or add an error and return NULL. */
+/*
+ * Return the normal form of NAME, which kxfs uses in the names of jobs and pods. If the normal form
+ * is empty, add an error and return NULL.
+ */
 static char *norm(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		  const char *name)
 {
@@ -472,8 +478,8 @@ static char *norm(struct app_reader *r, const struct app_path *path, const struc
 }
 
 /*
- * Take ownership of NAME, the normalized name of role I. Add an error if another role has the same
- * name, since tasks need different names.
+ * Take ownership of NAME, the normal form of the name of role I. Each task of a job needs a
+ * different name, so add an error if NAME is also the normal form of an earlier role's name.
  */
 static void check_task(struct checker *c, const struct app_path *path, const struct spec_yaml *node,
 		       size_t i, char *name)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads the AppDef, which a user or TorchX has written. Fields, types and defaults are those of
- * TorchX 0.7.0, plus the retry policy ROLE of later versions. An unknown field, a duplicate key, a
- * wrong type or a missing required field is an error with line, column and path. docs/appdef.5 is
- * the manual.
+ * TorchX 0.7.0, plus the retry policy ROLE, which later versions added. Unknown fields, duplicate
+ * keys, wrong types and missing required fields are errors, with a line, a column and a path.
+ * docs/appdef.5 is the manual.
  *
  * app_document.c makes a YAML tree from a file. app.c, app_value.c, mount.c and named_resource.c
  * read a spec_app from the tree, and app_json.c writes it. run_options.h reads run options, and
@@ -30,7 +30,7 @@ struct spec_counts {
 enum spec_mount_type { SPEC_MOUNT_BIND, SPEC_MOUNT_VOLUME, SPEC_MOUNT_DEVICE };
 
 /*
- * A mount of a role. In a document, it is a map with "type", or a string in TorchX's comma form
+ * A mount of a role. A document contains it as a map with "type", or as a string in TorchX's form
  * ("type=bind,src=/a,dst=/b,readonly"). One string may contain several mounts. Plain data.
  */
 struct spec_mount {
@@ -38,7 +38,7 @@ struct spec_mount {
 	char *src; /* a host path, or the claim's name */
 	char *dst;
 	bool read_only;
-	char *permissions; /* of a device: letters of "rwm"; NULL otherwise */
+	char *permissions; /* of a device: some of the letters r, w and m; NULL for other types */
 };
 
 enum spec_retry {
@@ -88,14 +88,15 @@ struct spec_app {
 /* The properties of a scheduler that affect how AppDefs are read. */
 struct spec_scheduler {
 	const char *name; /* in a document's `scheduler`, such as "volcano" */
-	/* another scheduler whose documents this scheduler also runs; NULL if none */
+	/* a document may also name this other scheduler, such as "mcad"; NULL if none */
 	const char *also;
 	/* TorchX's name for this scheduler, which a document may also use */
 	const char *torchx;
 	/*
-	 * Return the length of the longest pod name of a role. NULL if the scheduler shortens
-	 * names. APP and ROLE are the lengths of the normalized names. K is the number of the
-	 * role's last replica, and LAST is the index of that replica's task in the job.
+	 * Return the length of the longest pod name of a role. APP and ROLE are the lengths of the
+	 * normalized names. K is the number of the role's last replica, and LAST is the index of
+	 * that replica's task in the job. The function pointer is NULL if the scheduler shortens
+	 * names.
 	 */
 	size_t (*pod_name_len)(size_t app, size_t role, size_t k, size_t last);
 };
@@ -111,24 +112,25 @@ struct spec_app_rules {
 	 */
 	struct spec_scheduler known[SPEC_MAX_SCHEDULERS];
 	size_t n_known;
-	/* The document must name this scheduler or none. NULL if it may name any known one. */
+	/* The document must name this scheduler or none; if NULL, it may name any known one. */
 	const char *scheduler;
 };
 
-/* True if ROOT is a ready manifest, not an AppDef: it has apiVersion or kind, and no roles. */
+/* True if ROOT is a manifest, not an AppDef: it has apiVersion or kind, and no roles. */
 bool spec_app_is_manifest(const struct spec_yaml *root);
 
 /*
- * Parse a submitted file, and finish the document (spec_yaml_finish) by the rules for manifests or
- * for AppDefs. Several documents, or a List of objects, are an error. If the document is the output
- * of `torchx run --dryrun --json`, *RET is the AppDef in that output, with the members `scheduler`
- * and `scheduler_args` added. All nodes keep their positions in the file.
+ * Parse a submitted file, and call spec_yaml_finish with the rules for manifests or for AppDefs. A
+ * file with several documents, or with a List of objects, is an error. If the document is the
+ * output of `torchx run --dryrun --json`, *RET is the AppDef in that output, with the members
+ * `scheduler` and `scheduler_args` added. All nodes keep their positions in the file.
  */
 int spec_app_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e);
 
 /*
- * Read and check a document. Return 0 and *RET (free it with spec_app_free), or the errno of E. If
- * E already has errors, read the document nevertheless, but fail. RULES need not outlive the call.
+ * Read and check a document. Return 0 and *RET (free it with spec_app_free), or the errno of E. E
+ * may already have errors: the function then still adds the document's errors, but does not set
+ * *RET. RULES need not outlive the call.
  */
 int spec_app_read(const struct spec_yaml *root, const struct spec_app_rules *rules,
 		  struct spec_app **ret, struct spec_errors *e);
@@ -142,16 +144,16 @@ char *spec_app_json(const struct spec_app *app);
 const char *spec_retry_name(enum spec_retry retry);
 
 /*
- * The values of the macros in args and env. The grammar is that of Python's
+ * The values of the macros that args and env may contain. The grammar is that of Python's
  * string.Template.safe_substitute: "$$" becomes "$", and "$name" and "${name}" are replaced if the
- * name is known. Macros in values are not expanded.
+ * name is known. A macro within such a value is not expanded.
  */
 struct spec_macros {
 	const char *app_id;
 	const char *replica_id; /* decimal */
 	const char *img_root;
 	const char *base_img_root;
-	const char *rank0_env; /* the environment variable that has the host of rank 0 */
+	const char *rank0_env; /* name of the variable that has the host of rank 0 */
 };
 
 /* Return TEXT with its macros replaced, malloc'ed. */

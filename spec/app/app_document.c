@@ -4,8 +4,9 @@
  *
  * The output of `torchx run --dryrun --json` is a map with "app" (the AppDef), "scheduler", "cfg"
  * (the run options; null if not set) and "request" (what TorchX would have sent). Unknown keys are
- * not an error, since later versions of TorchX may add some. A local job's manifest.yaml also has
- * "app", whose AppDef keeps its scheduler and options.
+ * not an error, since later versions of TorchX may add some. The manifest.yaml of a local job is
+ * read like such output: it also has an AppDef in "app", but this AppDef has its own scheduler and
+ * options.
  */
 #include "spec/app/app.h"
 
@@ -14,7 +15,7 @@
 #include "spec/base/mem.h"
 #include "spec/yaml/yaml.h"
 
-/* Return the index of the value of KEY in MAP->v, or 0. */
+/* Return the index in MAP->v of the value of KEY; 0 if MAP does not have KEY. */
 static size_t find(const struct spec_yaml *map, const char *key)
 {
 	for (size_t i = 0; i < map->n; i += 2) {
@@ -29,7 +30,7 @@ static bool is_dry_run(const struct spec_yaml *root)
 	const struct spec_yaml *app =
 		root->type == SPEC_YAML_MAP ? spec_yaml_get(root, "app") : NULL;
 
-	/* unwrap() moves these into the AppDef. */
+	/* unwrap() moves "scheduler" and "cfg" into the AppDef, which must not have them yet. */
 	return app && app->type == SPEC_YAML_MAP && !find(root, "roles") &&
 	       !find(root, "apiVersion") && !(find(root, "scheduler") && find(app, "scheduler")) &&
 	       !(find(root, "cfg") && find(app, "scheduler_args"));
@@ -47,12 +48,12 @@ static void move(struct spec_yaml *from, size_t i, struct spec_yaml *to, const c
 }
 
 /*
- * Free ROOT, except its AppDef, and return the AppDef. Omit the scheduler "kxfs", so that any mount
- * accepts the AppDef.
+ * Return the AppDef in ROOT, with the scheduler and the options of ROOT added. Free the rest of
+ * ROOT. Omit the scheduler "kxfs", so that any mount accepts the AppDef.
  */
 static struct spec_yaml *unwrap(struct spec_yaml *root)
 {
-	/* run options that only TorchX's scheduler "kxfs" (contrib/torchx) has */
+	/* run options of TorchX's scheduler "kxfs" (contrib/torchx) that no mount has */
 	static const char *const of_plugin[] = {"mount", "quiet", "inherit_env", NULL};
 	size_t scheduler = find(root, "scheduler"), cfg = find(root, "cfg"), n = 0;
 	struct spec_yaml *app = take_ptr(root->v[find(root, "app")]), *options;
@@ -91,7 +92,7 @@ static const struct spec_yaml *items_of(const struct spec_yaml *root)
 	return items && items->type == SPEC_YAML_LIST ? items : NULL;
 }
 
-/* Refuse a file with several DOCUMENTS, or with one List of ITEMS. */
+/* Add an error: the file has several DOCUMENTS, or its only document is a List of ITEMS. */
 static int refuse_several(const struct spec_yaml *documents, const struct spec_yaml *items,
 			  struct spec_errors *e)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes an AppDef as JSON with all defaults, which this and later versions of kxfs read back. */
+/* Writes an AppDef as JSON with all defaults. This and later versions of kxfs read this JSON. */
 #include <math.h>
 
 #include "spec/app/app.h"

@@ -10,7 +10,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/tree.h"
 
-/* No machine has more of any resource. Multiplied by 1000, this is still exact in a double. */
+/* No machine has more of any resource. A double can express 1000 times this number exactly. */
 #define NUMBER_MAX 1e12
 
 static void put_path(FILE *out, const struct app_path *path)
@@ -69,7 +69,7 @@ bool app_is(struct app_reader *r, const struct app_path *path, const struct spec
 
 #define MAX_FIELDS 24
 
-/* Names that other systems use for fields of an AppDef. */
+/* Names of fields in other systems, for hints about unknown fields. */
 static const struct {
 	const char *theirs, *ours;
 } synonyms[] = {
@@ -202,7 +202,7 @@ static const char *why_not(const char *text)
 	return NULL;
 }
 
-/* Add an error: NODE is not WANTED, such as "a number". Explain why, if the reason is known. */
+/* Add the error that NODE is not WANTED ("a number"), with the reason if it is known. */
 static void refuse(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   const char *wanted)
 {
@@ -270,7 +270,7 @@ void app_read_number(struct app_reader *r, const struct app_path *path,
 		memcpy(member, &number, sizeof(number));
 }
 
-/* Check that NODE contains no NUL. Add errors. */
+/* Return true if no text within NODE contains a NUL. Otherwise add errors. */
 static bool check_any(struct app_reader *r, const struct app_path *path,
 		      const struct spec_yaml *node)
 {

@@ -14,17 +14,21 @@ struct app_reader {
 	struct spec_errors *e;
 };
 
-/* One step of a path, linked from a value up to the document. Becomes text only for an error. */
+/*
+ * One step of a path, linked to the step above it. app_path_text makes a text of the path only if
+ * an error needs it.
+ */
 struct app_path {
-	const struct app_path *up;
-	const char *key; /* NULL in a list */
-	size_t index;
+	const struct app_path *up; /* NULL for a member of the document's root */
+	const char *key;	   /* NULL in a list */
+	size_t index;		   /* in a list */
 };
 
 /*
- * A field of a map; the last one has no name. LOAD reads the field's value, which is not null, into
- * the member at OFFSET. Without LOAD, the value is a whole number from MIN to MAX for an int64_t. A
- * null counts as an absent field if NULLABLE is true; otherwise it is an error.
+ * A field of a map. In a table of fields, the last row has no name. LOAD reads the field's value,
+ * which is not null, into the member at OFFSET. If LOAD is NULL, the value must be a whole number
+ * from MIN to MAX, and the member an int64_t. If the value is null, the field counts as absent if
+ * NULLABLE is true; otherwise the null is an error.
  */
 struct app_field {
 	const char *name;
@@ -43,7 +47,7 @@ void app_error(struct app_reader *r, const struct app_path *path, const struct s
 /* Return PATH as text, such as "roles[0].env.A", malloc'ed. */
 char *app_path_text(const struct app_path *path);
 
-/* Read the map NODE into the empty struct INTO. Unknown and missing fields are errors. */
+/* Read the map NODE into the zeroed struct INTO. Add errors for unknown and missing fields. */
 void app_read_map(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		  const struct app_field *fields, void *into);
 
@@ -51,7 +55,7 @@ void app_read_map(struct app_reader *r, const struct app_path *path, const struc
 bool app_is(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 	    enum spec_yaml_type type, const char *hint);
 
-/* These functions can be an app_field's LOAD. *MEMBER is a char *, unless stated otherwise. */
+/* Functions for an app_field's LOAD. MEMBER points to a char *, unless stated otherwise. */
 void app_read_text(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   void *member);
 /* Read a text that is not empty. */
@@ -66,7 +70,7 @@ void app_read_json(struct app_reader *r, const struct app_path *path, const stru
 /* Like app_read_json, for parts of manifests: scalars get the types that kubectl gives them. */
 void app_read_object(struct app_reader *r, const struct app_path *path,
 		     const struct spec_yaml *node, void *member);
-/* *MEMBER is a double. */
+/* MEMBER points to a double. */
 void app_read_number(struct app_reader *r, const struct app_path *path,
 		     const struct spec_yaml *node, void *member);
 
@@ -84,14 +88,15 @@ void *app_add(void *v, size_t *n, size_t size);
 
 void spec_mount_clear(struct spec_mount *m);
 
-/* Append the mounts in NODE, a map or a string, to ROLE. After an error, a mount is incomplete. */
+/* Append the mounts in NODE, a map or a string, to ROLE. An error may leave a mount incomplete. */
 void app_read_mount(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		    struct spec_role *role);
 
 /* --- named_resource.c --- */
 
 /*
- * Set *RET to the resource NAME. If no name matches exactly, ignore case. Return 0. If there is no
- * such resource, return -ENOENT, and set *SUGGESTION to a similar name, or to NULL.
+ * Set *RET to the resource NAME, and return 0. If no name matches exactly, ignore case. If there is
+ * no such resource, return -ENOENT, and set *SUGGESTION to a similar name; NULL if no name is
+ * similar.
  */
 int spec_named_resource(const char *name, struct spec_resource *ret, const char **suggestion);

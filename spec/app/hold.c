@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the conditions for a start from a job's scheduler_args. */
+/* Reads the conditions for launching a job from its scheduler_args. */
 #include "spec/app/hold.h"
 
 #include <errno.h>

@@ -10,7 +10,10 @@ static bool is_ident(char c, bool first)
 	       (!first && c >= '0' && c <= '9');
 }
 
-/* If "$$" or a known macro is at TEXT, set *VALUE and return its length, else return 0. */
+/*
+ * TEXT begins with "$". If it begins with "$$" or a known macro, set *VALUE to the replacement, and
+ * return the length of the replaced text. Otherwise return 0.
+ */
 static size_t match(const char *text, const struct spec_macros *m, const char **value)
 {
 	const struct {

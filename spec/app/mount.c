@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads mounts. The map form has the names of the fields of TorchX's classes. The string form is
- * that of TorchX's command line, with its quirks: "readonly=false" makes a mount read-only, and a
- * later option replaces an earlier one.
+ * Reads mounts. The keys of the map form are the names of the fields in TorchX's classes. The
+ * string form is that of TorchX's command line, with its quirks: "readonly=false" makes a mount
+ * read-only, and a later option replaces an earlier option with the same name.
  */
 #include "spec/app/app_value.h"
 
@@ -18,7 +18,7 @@ void spec_mount_clear(struct spec_mount *m)
 
 /* --- the map form --- */
 
-/* read_map has set the type. */
+/* Only check that the type is a text, because read_map has already set it. */
 static void check_type(struct app_reader *r, const struct app_path *path,
 		       const struct spec_yaml *node, void *member)
 {
@@ -153,7 +153,7 @@ static const struct {
 	{"perm", MOUNT_PERM},
 };
 
-/* A text with mounts. */
+/* The text with a role's mounts in the string form, and where to report errors. */
 struct mount_text {
 	struct app_reader *r;
 	const struct app_path *path;
@@ -178,7 +178,7 @@ static enum mount_option option_of(const struct mount_text *t, const char *word)
 	return MOUNT_N;
 }
 
-/* Replace a leading "~" of *SRC. */
+/* Replace a leading "~" of *SRC by the home directory. Add an error if this is not possible. */
 static void expand_home(const struct mount_text *t, char **src)
 {
 	const char *home = t->r->rules->home, *rest = *src + 1;
@@ -198,7 +198,7 @@ static void expand_home(const struct mount_text *t, char **src)
 	text_set(src, "%.*s%s", (int)len, home, len == 0 && !*rest ? "/" : rest);
 }
 
-/* Add an error if TEXT, the option NAME, which M needs, is NULL or empty. */
+/* M requires the option NAME. Add an error if TEXT, its value, is NULL or empty. */
 static void check_given(const struct mount_text *t, const struct spec_mount *m, const char *name,
 			const char *text)
 {
@@ -209,7 +209,7 @@ static void check_given(const struct mount_text *t, const struct spec_mount *m, 
 			  kind->name, text ? "empty" : "missing", kind->form);
 }
 
-/* Complete and check M, whose options have been read. M may be NULL. */
+/* Complete and check M after its last option. M may be NULL. */
 static void end_mount(const struct mount_text *t, struct spec_mount *m)
 {
 	if (!m)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The named resources of TorchX. A resource "aws_TYPE" also requests a node of the instance type
- * TYPE. Its memory is 96 % of the machine's memory in MiB. As in TorchX, this number is then used
- * as a number of decimal megabytes.
+ * TYPE. Its memory is 96 % of the machine's memory in MiB. But like TorchX, kxfs uses this number
+ * as decimal megabytes.
  */
 #include "spec/app/app_value.h"
 
@@ -57,7 +57,7 @@ static const struct named table[] = {
 	{"aws_g5.48xlarge", 192, 8, 754944, 1, 0},
 	{"aws_trn1.2xlarge", 8, 0, 31456, 0, 1},
 	{"aws_trn1.32xlarge", 128, 0, 503296, 8, 16},
-	/* later versions */
+	/* versions of TorchX after 0.7.0 */
 	{"aws_m5.large", 2, 0, 7864, 0, 0},
 	{"aws_m5.xlarge", 4, 0, 15728, 0, 0},
 	{"aws_m5.4xlarge", 16, 0, 62912, 0, 0},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads run options from text and JSON into typed values. Like TorchX, kxfs refuses a value of the
- * wrong type instead of converting it, except that a whole number is a valid text.
+ * wrong type instead of converting it. The only exception: a whole number is valid for a TEXT.
  */
 #include "spec/app/run_options.h"
 
@@ -68,8 +68,8 @@ void spec_options_free(struct spec_options *o)
 }
 
 /*
- * Add an error about the unknown option NAME, with suggestions. IN_FILE is true for scheduler_args,
- * which may also have conditions for a launch (hold.h).
+ * Add an error about the unknown option NAME, with suggestions. If IN_FILE is true, the option is
+ * in scheduler_args, so also suggest conditions for a launch (hold.h).
  */
 static int refuse_unknown(const struct spec_options *o, const char *path, const char *name,
 			  bool in_file, struct spec_errors *e)
@@ -124,7 +124,7 @@ static int set_time(struct run_value *v, const struct spec_option *option, const
 	return 0;
 }
 
-/* Parse TEXT, a decimal number. A number that does not fit becomes the nearest one that does. */
+/* Parse the decimal number TEXT. If it is out of range, set *RET to INT64_MIN or INT64_MAX. */
 static bool parse_int(const char *text, int64_t *ret)
 {
 	const char *digits = text + (*text == '-' || *text == '+');
@@ -212,7 +212,7 @@ int spec_option_check(const char *whose, const struct spec_option *table, const 
 	return err;
 }
 
-/* Add an error unless VALUE, the "namespace" in scheduler_args, is the mount's namespace. */
+/* VALUE is the "namespace" in scheduler_args. Add an error unless it is the mount's NAMESPACE. */
 static void check_namespace(const struct spec_value *value, const char *namespace,
 			    struct spec_errors *e)
 {

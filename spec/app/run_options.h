@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Run options: settings of a job besides its AppDef. Most have the names of the options of TorchX's
- * schedulers. A mount may set options ("-o queue=research"). A job may set options in
- * scheduler_args; these take precedence. The caller's table has the types and limits.
+ * Run options: settings of a job that its AppDef does not have as fields. Most have the same names
+ * as options of TorchX's schedulers. A mount may set options ("-o queue=research"). A job may set
+ * options in scheduler_args; these take precedence. The caller's table has the types and limits.
  */
 #pragma once
 
@@ -14,7 +14,10 @@ enum spec_option_type {
 	SPEC_OPTION_NAME, /* name of an object in the cluster, or "" */
 	SPEC_OPTION_INT,
 	SPEC_OPTION_BOOL,
-	/* Seconds. The text must have a unit ("4h"): users of Slurm would expect minutes. */
+	/*
+	 * Stored in seconds. The text must have a unit ("4h"), because users of Slurm would expect
+	 * a number without a unit to be minutes.
+	 */
 	SPEC_OPTION_TIME
 };
 
@@ -24,10 +27,13 @@ struct spec_option {
 	bool required;
 	int64_t min, max;    /* of an INT or a TIME */
 	const char *help;    /* one line for the user */
-	const char *refusal; /* why the option can't be used, for the user; NULL if it can */
+	const char *refusal; /* message for the user if the option can't be used; else NULL */
 };
 
-/* Rows for the table of any kind of job. TorchX lacks these options (docs/deviations.md). */
+/*
+ * Options of all kinds of jobs, as rows of a table. TorchX lacks these options
+ * (docs/deviations.md).
+ */
 #define SPEC_TIME_LIMIT_OPTION                                                                     \
 	{                                                                                          \
 		.name = "time_limit", .type = SPEC_OPTION_TIME, .min = 1, .max = SPEC_MAX_LIMIT,   \
@@ -39,14 +45,14 @@ struct spec_option {
 		.help = "how long after its end a job is removed"                                  \
 	}
 
-/* Return the option NAME, or NULL. TABLE ends with an option that has no name. */
+/* Return the option NAME; NULL if TABLE lacks it. The last row of TABLE has no name. */
 const struct spec_option *spec_option_find(const struct spec_option *table, const char *name);
 
 struct spec_options;
 
 /*
- * Create options without values. Both arguments are borrowed. WHOSE is the scheduler's name in
- * errors.
+ * Create options without values. Both arguments are borrowed. Error messages use WHOSE as the
+ * scheduler's name.
  */
 struct spec_options *spec_options_new(const char *whose, const struct spec_option *table);
 void spec_options_free(struct spec_options *o);
@@ -56,14 +62,17 @@ define_cleanup(spec_options_freep, struct spec_options *, spec_options_free)
 int spec_options_set(struct spec_options *o, const char *name, const char *value,
 		     struct spec_errors *e);
 
-/* Check VALUE. Return 0, or an errno and *RET_TEXT, the error for the user (malloc'ed). */
+/*
+ * Check VALUE for the option NAME. Return 0. On error, return a negative errno, and set *RET_TEXT
+ * to a message for the user (malloc'ed).
+ */
 int spec_option_check(const char *whose, const struct spec_option *table, const char *name,
 		      const char *value, char **ret_text);
 
 /*
- * Set options from JSON, the text of a job's scheduler_args, or NULL. A null unsets an option, even
- * one that the mount has set. "namespace" must be NAMESPACE, "" or null. Errors have the path
- * "scheduler_args.NAME".
+ * Set options from JSON, the text of a job's scheduler_args; NULL if the job has none. A null
+ * unsets an option, even if the mount has set it. The member "namespace" must be NAMESPACE, "" or
+ * null. Errors have the path "scheduler_args.NAME".
  */
 void spec_options_merge(struct spec_options *o, const char *json, const char *namespace,
 			struct spec_errors *e);

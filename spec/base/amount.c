@@ -10,7 +10,7 @@
 #define MAX_AMOUNTS 64 /* resources in a map; further ones are ignored */
 #define MAX_DIGITS  40
 
-/* Append an amount. The array of A must have space for it. */
+/* Append an amount to A, whose array must have space for it. */
 static void append(struct spec_amounts *a, const char *flavor, const char *name, const char *text)
 {
 	struct spec_amount *to = &a->v[a->n++];

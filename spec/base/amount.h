@@ -19,7 +19,7 @@ struct spec_amounts {
 
 /* Fill A, which must be empty, from a map of resource names to amounts. MAP may be NULL. */
 void spec_amounts_read(struct spec_amounts *a, const struct spec_value *map);
-/* Long texts are cut. */
+/* Append an amount to A. The three texts are copied, and cut if they are long. */
 void spec_amounts_add(struct spec_amounts *a, const char *flavor, const char *name,
 		      const char *text);
 void spec_amounts_clear(struct spec_amounts *a);
@@ -28,5 +28,5 @@ const char *spec_amounts_get(const struct spec_amounts *a, const char *flavor, c
 
 /* Return the value in base units (cores, bytes, devices); negative if TEXT is not an amount. */
 double spec_amount_value(const char *text);
-/* Print an amount of the resource NAME in base units for people: "2.4", "1.5 GiB". */
+/* Print VALUE, an amount of the resource NAME in base units, for users: "2.4", "1.5 GiB". */
 void spec_amount_print(FILE *out, const char *name, double value);

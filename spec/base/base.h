@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small helpers for every file: cleanup at the end of a scope (rule E3), transfer of ownership, a
- * few macros.
+ * Small helpers for every file: cleanup at the end of a scope (rule E3), transfer of ownership, and
+ * a few macros.
  *
- * All parts of spec/ use this folder: text and memory (mem.h), errors of a document (error.h), JSON
- * to write (tree.h), to parse (value.h) and to search (span.h), and conversions. All functions are
- * pure, and may be called on any thread. The caller owns returned values.
+ * All parts of spec/ use this folder. mem.h has functions for text and memory, and error.h for the
+ * errors of a document. tree.h writes JSON, value.h parses it, and span.h searches it. All
+ * functions are pure, and may be called on any thread. The caller owns returned values.
  */
 #pragma once
 
@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Call FN(&variable) when the variable's scope ends. The variable may be NULL. */
+/* Call FN(&variable) when the variable's scope ends, even if the variable is NULL. */
 #define cleanup(fn)	       __attribute__((cleanup(fn)))
 #define printf_like(fmt, args) __attribute__((format(printf, fmt, args)))
 #define must_check	       __attribute__((warn_unused_result))
@@ -40,7 +40,7 @@ static inline void base_fclose(FILE **f)
 		fclose(*f);
 }
 
-/* Define NAME for cleanup() of variables of TYPE. END must accept NULL. */
+/* Define NAME for cleanup() of variables of TYPE. NAME calls END, which must accept NULL. */
 #define define_cleanup(name, type, end)                                                            \
 	static inline void name(type *variable)                                                    \
 	{                                                                                          \
@@ -51,7 +51,7 @@ static inline void base_fclose(FILE **f)
 #define cleanup_fd   cleanup(base_close_fd)
 #define cleanup_file cleanup(base_fclose)
 
-/* Return P, and set P to NULL, so that P's cleanup does nothing. */
+/* Return the value of the variable P, and set P to NULL, so that P's cleanup does nothing. */
 #define take_ptr(p)                                                                                \
 	({                                                                                         \
 		__typeof__(p) *take_from_ = &(p);                                                  \
@@ -90,13 +90,13 @@ static inline int take_fd(int *fd)
 		max_a_ > max_b_ ? max_a_ : max_b_;                                                 \
 	})
 
-/* NULL equals only NULL. */
+/* True if A and B are equal texts, or both NULL. */
 static inline bool streq(const char *a, const char *b)
 {
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* NULL ends WORDS. */
+/* True if TEXT equals one of WORDS, an array that ends with NULL. */
 static inline bool streq_any(const char *text, const char *const *words)
 {
 	while (*words && !streq(text, *words))

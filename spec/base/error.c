@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list of a document's errors, sorted by position. Texts may quote the document, and are
- * printed on terminals. So control characters are escaped, and long texts are shortened.
+ * The list of a document's errors, sorted by position. The text of an error may quote the document,
+ * and users read it on a terminal. So control characters are escaped, and a long text is shortened.
  */
 #include "spec/base/error.h"
 
@@ -12,7 +12,10 @@
 #include "spec/base/mem.h"
 #include "spec/base/utf8.h"
 
-/* Longer texts are cut in the middle: the beginning describes the error, the end the remedy. */
+/*
+ * A text of more than TEXT_MAX bytes loses its middle, because its beginning describes the error,
+ * and its end describes the remedy.
+ */
 #define TEXT_MAX  1000
 #define TEXT_HEAD 600
 #define TEXT_TAIL 300
@@ -67,7 +70,10 @@ static bool is_before(const struct spec_error *a, const struct spec_error *b)
 	return a->line != b->line ? a->line < b->line : a->column < b->column;
 }
 
-/* Take ownership of NEW. Free it if the list, which has space for it, has an equal error. */
+/*
+ * Insert NEW into the list by its position, and take ownership of its texts. If the list has an
+ * equal error, free them instead. The list must have fewer than SPEC_MAX_ERRORS errors.
+ */
 static void insert(struct spec_errors *e, struct spec_error *new)
 {
 	size_t at;
@@ -161,7 +167,7 @@ char *spec_errors_text(const struct spec_errors *e, const char *file)
 	return ret;
 }
 
-/* Return the edit distance, ignoring case. Swapping neighbouring letters is one edit. */
+/* Return the edit distance of A and B, ignoring case. Swapping adjacent letters is one edit. */
 static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	size_t rows[3][SUGGEST_MAX + 1];

@@ -65,8 +65,9 @@ void key_table_remove(struct key_table *t, const void *item)
 	assert(t->slots[gap] == item);
 	t->n--;
 	/*
-	 * A search would now end at the gap. If the search for a later item would pass the gap,
-	 * move this item into the gap.
+	 * GAP is the slot of the removed item. A search ends at a free slot, so it would no longer
+	 * find an item that it can reach only past GAP. Move such an item into GAP; its old slot is
+	 * then the new gap.
 	 */
 	for (size_t i = (gap + 1) & mask; t->slots[i]; i = (i + 1) & mask) {
 		const size_t from = home(t, t->key(t->slots[i]));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hash table of items that contain their key, a string. It needs about 16 bytes per item, while a
- * UT_hash_handle has 56. This matters for tables of all jobs.
+ * A hash table of items that contain their key, a string. It needs about 16 bytes per item, while
+ * the UT_hash_handle of uthash has 56 bytes. This matters for tables of all jobs.
  */
 #pragma once
 
@@ -11,8 +11,8 @@ struct key_table {
 	/* The key of an item must not change while the item is in the table. */
 	const char *(*key)(const void *item);
 	void **slots; /* a free slot is NULL */
-	size_t n;     /* items */
-	size_t room;  /* slots: 0 or a power of two */
+	size_t n;     /* number of items */
+	size_t room;  /* number of slots: 0 or a power of two */
 };
 
 void *key_table_find(const struct key_table *t, const char *key);
@@ -22,5 +22,8 @@ void key_table_add(struct key_table *t, void *item);
 void key_table_remove(struct key_table *t, const void *item);
 /* Remove all items without freeing them, and free the table's memory. */
 void key_table_clear(struct key_table *t);
-/* Return the next item, in any order, or NULL after the last one. Begin with *I 0. */
+/*
+ * Return the next item, in no particular order; NULL after the last item. *I must be 0 before the
+ * first call.
+ */
 void *key_table_next(const struct key_table *t, size_t *i);

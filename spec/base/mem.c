@@ -98,7 +98,7 @@ void text_stream_close(FILE *f)
 		mem_out();
 }
 
-/* The empty text of all fields, never written or freed. */
+/* All fields with an empty text point to this text, which is never written or freed. */
 static const char empty_text[] = "";
 
 char *spec_empty(void)

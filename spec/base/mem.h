@@ -10,15 +10,15 @@
 
 #define returns_memory __attribute__((malloc, returns_nonnull, warn_unused_result))
 
-/* If SIZE is 0, allocate one byte. */
+/* Return zeroed memory. If SIZE is 0, allocate one byte. */
 returns_memory void *mem_zero(size_t size);
 returns_memory void *mem_zero_n(size_t n, size_t size);
-/* P may be NULL. Added bytes are not initialized. */
+/* Like realloc, for N elements of SIZE bytes. P may be NULL. Added bytes are not initialized. */
 __attribute__((returns_nonnull, warn_unused_result)) void *mem_grow(void *p, size_t n, size_t size);
 /*
- * Make space for one more element in P, an array of N elements that only this function has
- * allocated (NULL if N is 0). The capacity doubles whenever N is a power of two, so the caller need
- * not store it.
+ * Make space for one more element in P, an array of N elements. P is NULL if N is 0. Only this
+ * function may have allocated P. The capacity doubles whenever N is a power of two, so the
+ * caller need not store it.
  */
 __attribute__((returns_nonnull, warn_unused_result)) void *mem_more(void *p, size_t n, size_t size);
 /* Return a copy of N BYTES, followed by a NUL. */
@@ -32,9 +32,12 @@ returns_memory char *text_copy(const char *text);
 /* Return the text that printf would print. */
 returns_memory printf_like(1, 2) char *text_print(const char *fmt, ...);
 returns_memory printf_like(1, 0) char *text_vprint(const char *fmt, va_list ap);
-/* Print to *FIELD. The arguments may include its old text, which is freed afterwards. */
+/* Replace the text in *FIELD. The arguments may include the old text, which is freed afterwards. */
 printf_like(2, 3) void text_set(char **field, const char *fmt, ...);
-/* Use this in a variadic function to print its arguments. FMT is the last one before "...". */
+/*
+ * Return the text that printf would print for the arguments of the calling variadic function. FMT
+ * is its last parameter before "...".
+ */
 #define text_of_args(fmt)                                                                          \
 	({                                                                                         \
 		va_list args_;                                                                     \
@@ -48,16 +51,20 @@ printf_like(2, 3) void text_set(char **field, const char *fmt, ...);
 /* Overwrite the secret in *FIELD, free it and set *FIELD to NULL. *FIELD may be NULL. */
 void text_wipe(char **field);
 
-/* A stream that writes to memory. text_stream_close sets *RET, malloc'ed and NUL-terminated. */
+/*
+ * Open a stream that writes to memory. text_stream_close sets *RET to the text (malloc'ed and
+ * NUL-terminated), and *RET_LEN to its length.
+ */
 __attribute__((returns_nonnull)) FILE *text_stream(char **ret, size_t *ret_len);
 void text_stream_close(FILE *f);
 
 /*
- * Ten thousand jobs have many empty texts, so these share one static string. Set and free fields
- * with such texts only by the functions below.
+ * Return the static string that all empty texts of jobs share, since ten thousand jobs have many
+ * empty texts. A field that may point to this string must be set by spec_set, and freed by
+ * spec_unset.
  */
 char *spec_empty(void);
-/* VALUE may be NULL, which means "". */
+/* Set *FIELD to a copy of VALUE, and free its old text. If VALUE is NULL, set "". */
 void spec_set(char **field, const char *value);
 /* Free the texts in the fields with the given addresses, and set the fields to NULL. */
 #define spec_unset(...) mem_unset((char **const[]){__VA_ARGS__, NULL})
@@ -73,7 +80,10 @@ struct spec_text {
 	char text[]; /* with a NUL */
 };
 
-/* Copy TEXT. If it is NULL, return LEN zeros, to be overwritten before the text is shared. */
+/*
+ * Return a copy of TEXT with one reference. If TEXT is NULL, return LEN zeros, which the caller
+ * must overwrite before it shares the result.
+ */
 struct spec_text *spec_text_new(const char *text, size_t len);
 struct spec_text *spec_text_ref(struct spec_text *t);
 void spec_text_unref(struct spec_text *t); /* NULL is allowed */

@@ -10,8 +10,8 @@
 #include "spec/base/utf8.h"
 
 /*
- * The digits of a suffix. There are no vowels, y and 8, so that a suffix does not look like a word.
- * The letters come first, because a suffix must begin with one.
+ * The digits of a suffix. TorchX leaves out the vowels, y and 8, so that a suffix does not look
+ * like a word. The letters come first, because a suffix must begin with a letter.
  */
 static const char suffix_alphabet[] = "bcdfghjklmnpqrstvwxz012345679";
 
@@ -19,7 +19,7 @@ static const char suffix_alphabet[] = "bcdfghjklmnpqrstvwxz012345679";
 
 #define SUFFIX_LETTERS 20
 #define SUFFIX_ALL     29
-/* only 1 in 2000 suffixes is shorter */
+/* only 1 in 2000 suffixes is shorter than this */
 #define SUFFIX_USUAL 12
 
 void spec_name_suffix(uint64_t v, char ret[SPEC_SUFFIX_MAX])
@@ -102,7 +102,7 @@ void spec_name_uuid(const unsigned char random[16], char ret[37])
 	}
 }
 
-/* True if NAME is a DNS label, apart from the maximum length. */
+/* True if the N bytes at NAME form a DNS label. Does not check the maximum length. */
 static bool is_label(const char *name, size_t n)
 {
 	if (n == 0 || name[0] == '-' || name[n - 1] == '-')

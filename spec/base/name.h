@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes and checks names: TorchX's normal form and random suffix, DNS labels, label values, file
- * names. The caller passes random numbers.
+ * Makes and checks names: TorchX's normal form and random suffix, DNS labels, label values and file
+ * names. The caller provides the random numbers.
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 
 #define SPEC_SUFFIX_MAX 15 /* with the NUL */
 
-/* Write the suffix that TorchX's make_unique makes from V; "" for 0. */
+/* Write the suffix that TorchX's make_unique makes from the random number V; "" if V is 0. */
 void spec_name_suffix(uint64_t v, char ret[SPEC_SUFFIX_MAX]);
 
 /*
@@ -19,8 +19,8 @@ void spec_name_suffix(uint64_t v, char ret[SPEC_SUFFIX_MAX]);
 bool spec_name_is_suffix(const char *text);
 
 /*
- * Join the normal form of APP and the suffix of V with a dash. If one of them is empty, omit the
- * dash. malloc'ed.
+ * Return the name of a job, malloc'ed: the normal form of APP, a dash, and the suffix made from V.
+ * If one of the two parts is empty, omit the dash.
  */
 char *spec_name_job(const char *app, uint64_t v);
 
@@ -45,38 +45,44 @@ bool spec_name_is_object(const char *name);
  */
 bool spec_name_is_file(const char *name);
 
-/* Return "ROLE-K", malloc'ed. If ROLE can't begin a file name, use its normal form, or "role". */
+/*
+ * Return "ROLE-K", malloc'ed. If ROLE can't begin a file name, use the normal form of ROLE instead;
+ * if this is empty, use "role".
+ */
 char *spec_name_replica_dir(const char *role, unsigned k);
 
 /*
- * True if JOB_ID is a handle of contrib/torchx. kxfs keeps TORCHX_JOB_ID of an AppDef only if it is
- * such a handle.
+ * True if JOB_ID is a job handle of TorchX's scheduler "kxfs" (contrib/torchx). kxfs keeps the
+ * variable TORCHX_JOB_ID of an AppDef only if its value is such a handle.
  */
 bool spec_name_is_handle(const char *job_id);
 
 /*
- * True if writing this file in submit/ submits it: *.yaml, *.yml or *.json, without a leading dot.
+ * True if kxfs submits a file with this name after a user has written it in submit/: *.yaml, *.yml
+ * or *.json, without a leading dot.
  */
 bool spec_name_submits(const char *name);
 
 /*
- * A label's value is empty, or has at most 63 of [A-Za-z0-9._-], with a letter or digit at both
- * ends.
+ * --- label values ---
+ *
+ * The value of a label is empty, or consists of at most 63 characters of [A-Za-z0-9._-]. It begins
+ * and ends with a letter or digit.
  */
 
-/* The label of a job and its pods with the value of spec_label_user. */
+/* A job and its pods have this label. spec_label_user returns its value. */
 #define SPEC_LABEL_USER "kxfs/user"
 
 bool spec_label_is_valid(const char *value);
 
 /*
- * Return VALUE as a valid label value, malloc'ed. Replace each invalid character by ".", strip all
- * but letters and digits from both ends, and keep at most 63 characters.
+ * Return VALUE as a valid label value, malloc'ed. Replace each invalid character by ".". Then strip
+ * all characters except letters and digits from both ends, and keep at most 63 characters.
  */
 char *spec_label_clean(const char *value);
 
 /*
- * Return the user in SUBMITTER (user@host) as a label value, malloc'ed. Append a hash to an invalid
- * name, so that different users have different values.
+ * Return the user name in SUBMITTER (user@host) as a label value, malloc'ed. If the name is not a
+ * valid value, clean it and append a hash, so that different users have different values.
  */
 char *spec_label_user(const char *submitter);

@@ -3,8 +3,9 @@
 #include "spec/base/span.h"
 
 /*
- * Test the eight bytes of W together. HAS is nonzero if a byte equals C, HAS_LESS if a byte is less
- * than C. Both may also be nonzero without such a byte.
+ * Test the eight bytes of W together. HAS is nonzero if a byte equals C. HAS_LESS is nonzero if a
+ * byte is less than C. Each may be nonzero by mistake: the caller must then check the bytes one by
+ * one.
  */
 #define EACH(c)	       (UINT64_C(0x0101010101010101) * (c))
 #define HAS_LESS(w, c) (((w)-EACH(c)) & ~(w)&EACH(0x80))
@@ -81,7 +82,7 @@ static bool skip_brackets(struct spec_span *s)
 	return nest.depth == 0;
 }
 
-/* Set *RET to the value with which S begins, and move the start of S past the value. */
+/* Set *RET to the value with which S begins, and move the start of S past this value. */
 static bool take_value(struct spec_span *s, struct spec_span *ret)
 {
 	bool ok;
@@ -121,7 +122,7 @@ bool spec_span_is(struct spec_span value, const char *text)
 	       memcmp(value.p + 1, text, n) == 0;
 }
 
-/* Like spec_span_members. If PART, also accept a truncated value. */
+/* Like spec_span_members. If PART is true, also accept a value that is cut off at the end. */
 static void find(struct spec_span object, const char *const *keys, size_t n, bool part,
 		 struct spec_span *ret)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds members in JSON text without parsing it, by counting brackets outside strings: in objects
- * of up to a megabyte, only a few bytes matter. Private to spec/.
+ * Finds members in JSON text without parsing it: only counts brackets outside strings. This is
+ * faster, since an object may have a megabyte, of which only a few bytes matter. Private to spec/.
  */
 #pragma once
 
@@ -18,9 +18,9 @@ static inline size_t spec_span_len(struct spec_span s)
 }
 
 /*
- * Find the value of KEY in the map S. If there are several, use the last one, as a parser would.
- * Keys with escapes are never found. Return false if there is no such member, or if the text before
- * it is not JSON.
+ * Find the value of KEY in the map S. If KEY occurs several times, use its last value, as a parser
+ * would. A key with an escape is never found. Return false if the map has no such member, or if the
+ * text before the member is not JSON.
  */
 bool spec_span_member(struct spec_span s, const char *key, struct spec_span *ret);
 
@@ -35,8 +35,9 @@ bool spec_span_begun(struct spec_span s, const char *key, struct spec_span *ret)
 bool spec_span_is(struct spec_span s, const char *text);
 
 /*
- * The state of a scan that skips a value in brackets, which may arrive in chunks. Begin with DEPTH
- * 1 after the opening bracket. DEPTH is 0 after the matching closing bracket. "]" also closes "{".
+ * The state of a scan that skips a map or list, which may arrive in chunks. After the opening
+ * bracket, the caller sets DEPTH to 1. After the matching closing bracket, DEPTH is 0. The scan
+ * does not check the kind of a bracket: "]" also closes "{".
  */
 struct spec_nest {
 	size_t depth;
@@ -45,9 +46,8 @@ struct spec_nest {
 };
 
 /*
- * Continue the scan from P to END. Return the address after the last skipped byte. Also stop after
- * the matching closing bracket, and after a bracket that opens a level deeper than MAX; DEPTH is
- * MAX + 1 then.
+ * Continue the scan from P to END. Return the address after the last skipped byte. Stop early after
+ * the matching closing bracket. Also stop early after a bracket that makes DEPTH greater than MAX.
  */
 const char *spec_span_nest(struct spec_nest *n, size_t max, const char *p, const char *end);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses RFC 3339 times. In a log, times have fractions of a second, and output follows them, so
- * strptime can't parse them.
+ * Parses RFC 3339 times. strptime does not suffice, because it can't parse the fractions of a
+ * second in the times of a log.
  */
 #include "spec/base/time.h"
 
@@ -54,7 +54,10 @@ static bool take_offset(struct cursor *c, int *ret)
 	return true;
 }
 
-/* Return the days since 1970-01-01. Years begin in March, so that a leap day is their last day. */
+/*
+ * Return the days since 1970-01-01. This function counts years from March to February, so that a
+ * leap day is the last day of a year.
+ */
 static int64_t days_of(int year, int month, int day)
 {
 	static const int before_month[] = {306, 337, 0, 31, 61, 92, 122, 153, 184, 214, 245, 275};

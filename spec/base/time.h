@@ -19,15 +19,15 @@ static inline struct timespec spec_time_spec(int64_t ns)
 }
 
 /*
- * Parse the time at the start of TEXT ("2026-11-21T09:08:40Z"), perhaps with a fraction or an
- * offset. Return its length in bytes; 0 if there is no time, or the date does not exist. If the
- * time does not fit in int64_t, *RET_NS is INT64_MIN or INT64_MAX.
+ * Parse the time at the start of TEXT ("2026-11-21T09:08:40Z"), which may have a fraction or an
+ * offset. Return the length of the time in bytes; 0 if TEXT does not begin with a time, or if the
+ * date does not exist. If the time does not fit in int64_t, *RET_NS is INT64_MIN or INT64_MAX.
  */
 size_t spec_time_parse(const char *text, size_t len, int64_t *ret_ns);
 
 /*
- * Parse a duration: digits, then s, m, h, d, or nothing for seconds. Return false if TEXT is
- * malformed. If the duration is too long, *RET_SECONDS is INT64_MAX.
+ * Parse a duration: digits and a unit (s, m, h or d). Without a unit, the digits are seconds.
+ * Return false if TEXT is malformed. If the duration is too long, *RET_SECONDS is INT64_MAX.
  */
 bool spec_time_span_parse(const char *text, int64_t *ret_seconds);
 /* Write a duration with the largest unit that divides it: "90s", "4h", "2d". */

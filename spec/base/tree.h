@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Builds JSON values. Unless a comment allows other keys, KEY must be a string literal that O does
- * not have yet. The functions never fail (rule E4). Private to spec/.
+ * Builds JSON values. Unless a comment allows other keys, KEY must be a string literal, and O must
+ * not have a member KEY yet. The functions never fail (rule E4). Private to spec/.
  */
 #pragma once
 
@@ -14,7 +14,7 @@ struct spec_value;
 define_cleanup(spec_tree_put, struct json_object *, json_object_put)
 #define cleanup_json cleanup(spec_tree_put)
 
-/* Take ownership of VALUE, and return it, borrowed. NULL is JSON's null. */
+/* Add VALUE to O. Take ownership of VALUE, and return it, borrowed. NULL is JSON's null. */
 static inline struct json_object *spec_tree_add(struct json_object *o, const char *key,
 						struct json_object *value)
 {
@@ -25,7 +25,7 @@ static inline struct json_object *spec_tree_add(struct json_object *o, const cha
 	return value;
 }
 
-/* Take ownership of VALUE, and return it, borrowed. */
+/* Append VALUE to LIST. Take ownership of VALUE, and return it, borrowed. */
 static inline struct json_object *spec_tree_append(struct json_object *list,
 						   struct json_object *value)
 {
@@ -45,7 +45,7 @@ struct json_object *spec_tree_uint(uint64_t value);
 struct json_object *spec_tree_double(double value);
 struct json_object *spec_tree_bool(bool value);
 
-/* TEXT may be NULL: JSON's null. */
+/* Add TEXT as a string; JSON's null if TEXT is NULL. */
 static inline void spec_tree_text(struct json_object *o, const char *key, const char *text)
 {
 	spec_tree_add(o, key, text ? spec_tree_string(text) : NULL);
@@ -56,22 +56,28 @@ static inline void spec_tree_number(struct json_object *o, const char *key, int6
 	spec_tree_add(o, key, spec_tree_int(number));
 }
 
-/* Add JSON's null if NUMBER equals NONE. */
+/* Add NUMBER; JSON's null if NUMBER equals NONE. */
 static inline void spec_tree_number_or(struct json_object *o, const char *key, int64_t number,
 				       int64_t none)
 {
 	spec_tree_add(o, key, number == none ? NULL : spec_tree_int(number));
 }
 
-/* Return an integer if possible, else a double, else (if it is too large) a string. */
+/*
+ * Return the decimal number TEXT as an integer if possible, else as a double. If it is too large
+ * for a double, return TEXT as a string.
+ */
 struct json_object *spec_tree_decimal(const char *text);
 
-/* Write the shortest decimal that is parsed as VALUE, and is a float in JSON and YAML ("2.0"). */
+/*
+ * Write the shortest decimal number that parsers read as VALUE. It always has a decimal point
+ * ("2.0"), so that JSON and YAML parsers read it as a float.
+ */
 void spec_tree_double_text(double value, char ret[32]);
 
-/* Return a new json-c value; NULL if V is JSON's null. */
+/* Return V as a new json-c value; NULL if V is JSON's null. */
 struct json_object *spec_tree_of(const struct spec_value *v);
-/* Return NULL if the text is JSON's null, or is not JSON. */
+/* Return the value of the JSON text; NULL if it is JSON's null, or is not JSON. */
 struct json_object *spec_tree_parse(const char *text);
 
 /* Return VALUE as JSON on one line without spaces, malloc'ed. */
@@ -80,10 +86,16 @@ char *spec_tree_print(struct json_object *value);
 /* Like spec_tree_add, but copy KEY, and replace an existing member. */
 void spec_tree_set(struct json_object *o, const char *key, struct json_object *value);
 
-/* Return the value at PATH ("a.b"; "" is VALUE itself), borrowed, or NULL. VALUE may be NULL. */
+/*
+ * Return the value at PATH in VALUE, borrowed; NULL if it does not exist. PATH is like "a.b"; ""
+ * means VALUE itself. VALUE may be NULL.
+ */
 struct json_object *spec_tree_find(struct json_object *value, const char *path);
 
-/* Return a new map that shares MAP's values, without members that are null. MAP may be NULL. */
+/*
+ * Return a new map with the members of MAP, except those that are null. Both maps share the values.
+ * MAP may be NULL.
+ */
 struct json_object *spec_tree_copy_map(struct json_object *map);
-/* Add all members of FROM, whose keys must be string literals. Both maps then share the values. */
+/* Add all members of FROM to O. All keys must be string literals. Both maps share the values. */
 void spec_tree_add_all(struct json_object *o, struct json_object *from);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Overlong forms, surrogates and numbers above U+10FFFF are invalid. If bytes are invalid, the
- * first of them is escaped, and decoding continues at the next byte.
+ * Decodes UTF-8. Overlong forms, surrogates and numbers above U+10FFFF are invalid. At an invalid
+ * sequence, spec_utf8_clean escapes only one byte, and continues decoding at the next byte.
  */
 #include "spec/base/utf8.h"
 
@@ -73,7 +73,10 @@ static bool is_control(uint32_t c)
 	return c < 0x20 || (c >= 0x7f && c < 0xa0);
 }
 
-/* Return the character's length, or 0 if it is invalid. *RET_CLEAN: it needs no escape. */
+/*
+ * Return the length of the character at S; 0 if it is invalid. *RET_CLEAN is true if the character
+ * is valid and needs no escape.
+ */
 static size_t read_char(const unsigned char *s, const char *keep, bool *ret_clean)
 {
 	uint32_t c;

@@ -3,8 +3,9 @@
  * Parses JSON (RFC 8259) in one pass over a copy of the text. The parser replaces escapes in the
  * copy, and puts a NUL after each string and each word (a number, true, false or null).
  *
- * Values are appended at the low end of one array. When a map or a list ends, its values are moved
- * to the high end. The number of brackets and commas bounds the number of values.
+ * All values are in one array. The parser appends values at its low end. When a map or a list ends,
+ * the parser moves the members or items to the high end. The array is large enough, because the
+ * number of values is at most 1 plus the number of opening brackets and commas.
  */
 #include "spec/base/value.h"
 
@@ -17,14 +18,17 @@
 #include "spec/base/time.h"
 #include "spec/base/utf8.h"
 
-/* A splitter (spec/api/split.h) accepts no deeper value. */
+/* A splitter (spec/api/split.h) delivers no object that is deeper than this. */
 #define MAX_DEPTH (2 * SPEC_MAX_DEPTH + 2)
 
 #define REPLACEMENT 0xfffd /* replaces half a surrogate pair */
 
 struct parser {
 	char *p; /* next byte of the copy, which ends with a NUL */
-	/* The byte after the last number, true, false or null, until it is replaced by a NUL. */
+	/*
+	 * The byte after the last word; NULL if there is none, or if take() has already replaced
+	 * this byte by a NUL.
+	 */
 	char *word_end;
 	struct spec_value *low;		    /* where the next value is appended */
 	struct spec_value *high;	    /* first value at the high end */
@@ -75,8 +79,8 @@ static char *put_utf8(char *to, unsigned c)
 }
 
 /*
- * Decode \uXXXX or a surrogate pair, after the first "\u", to TO. Return the end of the written
- * bytes; NULL if the escape is invalid.
+ * S is after "\u". Decode this escape (for a surrogate pair, also the second escape) and write the
+ * character to TO. Return the end of the written bytes; NULL if the escape is invalid.
  */
 static char *put_unicode(struct parser *s, char *to)
 {
@@ -95,7 +99,10 @@ static char *put_unicode(struct parser *s, char *to)
 	return put_utf8(to, pair);
 }
 
-/* Parse a string after its opening quote. Return NULL if it is invalid or not closed. */
+/*
+ * Parse a string, from the byte after its opening quote. Return the string; NULL if it is invalid
+ * or has no closing quote.
+ */
 static const char *string(struct parser *s, const char *end, unsigned *ret_len)
 {
 	static const char escaped[] = "\"\\/bfnrt", plain[] = "\"\\/\b\f\n\r\t";

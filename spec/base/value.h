@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses JSON from outside into read-only values. One block of memory has the text and all values,
- * since a million small allocations for ten thousand objects would be slow. A member that is null
- * or has another type counts as absent. Private to spec/.
+ * Parses untrusted JSON into read-only values. One block of memory has the text and all values,
+ * since a million small allocations for ten thousand objects would be slow. For the spec_read
+ * functions, a member that is null or has the wrong type counts as absent. Private to spec/.
  */
 #pragma once
 
@@ -20,12 +20,13 @@ enum spec_value_type {
 struct spec_value {
 	const char *key; /* "" if the value is not in a map */
 	/*
-	 * A string without quotes and escapes; a number, true, false or null as written; else "".
+	 * For a string, its contents after decoding escapes. For a number, true, false or null, the
+	 * text as written. Otherwise "".
 	 */
 	const char *text;
 	/* The members of a map, or the items of a list, in order. A key may occur twice. */
 	const struct spec_value *items;
-	/* the number of ITEMS, or of bytes in a string, which may contain a NUL */
+	/* the number of ITEMS; for a string, its length in bytes, since it may contain a NUL */
 	unsigned n;
 	enum spec_value_type type;
 };
@@ -46,11 +47,11 @@ int spec_value_parse_map(const char *json, size_t len, struct spec_value **ret);
 /* --- members --- */
 
 #define READ_MAX_WORD	 255  /* bytes of a name, a reason or a phase */
-#define READ_MAX_MESSAGE 2048 /* bytes of a text for people */
+#define READ_MAX_MESSAGE 2048 /* bytes of a message */
 
-/* Return the last member KEY of O; NULL if there is none, or O is not a map. O may be NULL. */
+/* Return the last member KEY of O; NULL if there is none, or if O is not a map. O may be NULL. */
 const struct spec_value *spec_read_member(const struct spec_value *o, const char *key);
-/* Like spec_read_member, but return NULL if the value is not a map or a list, respectively. */
+/* Like spec_read_member, but return NULL if the value has another type than map (or list). */
 const struct spec_value *spec_read_map(const struct spec_value *o, const char *key);
 const struct spec_value *spec_read_list(const struct spec_value *o, const char *key);
 /* Return the string, borrowed; "" if it is absent. */
@@ -61,7 +62,7 @@ int spec_read_int(const struct spec_value *o, const char *key, int none);
 const char *spec_read_word(const struct spec_value *o, const char *key);
 bool spec_read_flag(const struct spec_value *o, const char *key, bool none);
 bool spec_read_bool(const struct spec_value *o, const char *key);
-/* Return ns since 1970, rounded down to a second; 0 if it is absent, invalid or out of range. */
+/* Return the time in ns since 1970, rounded down to a second; 0 if absent or not valid. */
 int64_t spec_read_time(const struct spec_value *o, const char *key);
 
 /* LIST is a list, a map or NULL. Return its I-th item or member, or NULL. */
@@ -71,7 +72,7 @@ size_t spec_read_count(const struct spec_value *list);
 const struct spec_value *spec_read_item(const struct spec_value *list, const char *key,
 					const char *text);
 
-/* Return the number in TEXT; -1 if TEXT is not decimal digits, or exceeds INT32_MAX. */
+/* Return the number in TEXT; -1 if TEXT has other characters than digits, or exceeds INT32_MAX. */
 int spec_read_digits(const char *text);
 
 /* Like spec_set, but copy at most MAX bytes, without cutting a character. */

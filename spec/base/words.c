@@ -10,7 +10,7 @@ static struct spec_words to_end(const char *p)
 	return (struct spec_words){p, strlen(p)};
 }
 
-/* Return the text in quotes that directly follows KEY; empty if there is none. */
+/* Return the text in quotes that directly follows KEY in TEXT; empty if there is none. */
 static struct spec_words quoted(const char *text, const char *key)
 {
 	const char *p = strstr(text, key);
@@ -55,7 +55,7 @@ struct spec_words spec_words_pull(const char *message)
 {
 	const char *last = "";
 
-	/* The errors of a chain are joined by ": ". */
+	/* The message has a chain of errors, joined by ": ". The last error is the root cause. */
 	for (const char *p = message; (p = strstr(p, ": ")); p += 2)
 		last = p + 2;
 	/* "Back-off pulling image ..." only means that the kubelet retries. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shortens a cluster's messages about containers and pods for people. Of a chain of errors, only
- * the root cause remains.
+ * Shortens a cluster's messages about containers and pods, so that users can read them. Of a chain
+ * of errors, only the root cause remains.
  */
 #pragma once
 
@@ -17,11 +17,17 @@ struct spec_words {
 struct spec_words spec_words_image(const char *message);
 /* Return why an image pull failed; empty if MESSAGE has no reason. */
 struct spec_words spec_words_pull(const char *message);
-/* True if REASON, for which a container waits, means that its image could not be pulled. */
+/* True if REASON, the reason why a container waits, means that its image can't be pulled. */
 bool spec_words_is_pull(const char *reason);
-/* Return how long a container waits for its restart ("back-off 2m40s ..."), in ns, or 0. */
+/*
+ * Return how long a container waits before its restart, in ns; 0 if MESSAGE is not like
+ * "back-off 2m40s ...".
+ */
 int64_t spec_words_backoff(const char *message);
-/* True if enough pods of a gang are running, but the scheduler has no capacity for one more pod. */
+/*
+ * True if MESSAGE means that enough pods of a gang have been scheduled, but that the cluster has no
+ * capacity for one more pod of this gang.
+ */
 bool spec_words_is_beside_gang(const char *message);
 /*
  * True if MESSAGE only means that the scheduler has chosen a node for the pod, but has not bound
@@ -34,11 +40,14 @@ struct spec_words spec_words_program(const char *message);
 struct spec_words spec_words_start(const char *message);
 /* Return why no node accepts a pod, without the scheduler's remarks about preemption. */
 struct spec_words spec_words_unschedulable(const char *message);
-/* Replace a server's dump of a Go struct by the text after "Message:", and return true. */
+/*
+ * If TEXT has a server's dump of a Go struct, replace TEXT by the string after "Message:" in the
+ * dump, and return true.
+ */
 bool spec_words_undump(char *text);
 /*
- * Make TEXT one line without control characters, of about MAX bytes of whole characters. Return
- * true if words were cut off.
+ * Make TEXT one line without control characters. Cut it after about MAX bytes, but not within a
+ * character. Return true if something was cut off.
  */
 bool spec_words_clean(char *text, size_t max);
 /* Return the name of a missing persistent volume claim; empty if MESSAGE names none. */

@@ -3,16 +3,16 @@
  * The model of a job at one moment, and the texts that show it to users:
  *
  *   job.c         struct spec_job: a job, its roles, its replicas and their logs
- *   status.c      the texts of state, status, status.json, ctl, changes, and of a replica
+ *   status.c      the texts of state, status (also of a replica), status.json, ctl and changes
  *   why.c         the text of why
- *   usage.c       the text of usage: which resources the job requested, and has used
+ *   usage.c       the text of usage: the resources that the job has requested and used
  *   last_words.c  the last output of a program before it failed
  *   list.c        the texts of list and list.jsonl: all jobs of a directory
  *   snapshot.c    writes a job to disk, and reads it back
  *
- * A mount may show ten thousand jobs, so a job, its roles and its replicas are one block of memory
- * (spec_job_pack), and all empty strings are one string. Without packing, the many short strings of
- * long-lived jobs would need twice the memory. Copies of a job share only the JSON of its object.
+ * A mount may show ten thousand jobs. To save memory, spec_job_pack moves a job and all that it
+ * owns into one block, and all empty strings are one string. Without packing, the many short
+ * strings of a job would need twice the memory. Copies of a job share only the JSON of its object.
  */
 #include "spec/job/job.h"
 
@@ -75,7 +75,7 @@ int spec_action_parse(const char *text, char **ret)
 			continue;
 		if (!actions[i].argument)
 			return *rest ? -EINVAL : i;
-		/* The argument becomes the value of a label. */
+		/* kxfs writes the argument into a label, so it must be a valid label value. */
 		if (!spec_name_is_object(rest) || strlen(rest) > SPEC_MAX_NAME)
 			return -EINVAL;
 		*ret = text_copy(rest);
@@ -84,7 +84,7 @@ int spec_action_parse(const char *text, char **ret)
 	return -EINVAL;
 }
 
-/* Offsets of the strings that a job and a replica own. */
+/* The offsets of the strings that a job owns, and of those that a replica owns. */
 #define JOB(name) offsetof(struct spec_job, name)
 static const size_t job_texts[] = {
 	JOB(id),	 JOB(uid),
@@ -156,7 +156,7 @@ void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *from)
 	};
 	size_t at = r->n_logs;
 
-	/* Put the log after older logs of its container. The replica's own container is first. */
+	/* Put the log after older logs of its container. The main container's logs come first. */
 	while (at > 0 && !streq(r->logs[at - 1].container, container))
 		at--;
 	if (at == 0 && *container)
@@ -331,7 +331,7 @@ static void each_string(struct spec_job *job, string_fn fn, void *data)
 		fn(&job->transitions.v[i].phase, data);
 }
 
-/* Replace *FIELD, the text of another job, by a copy. */
+/* *FIELD points to the text of another job. Replace it by a copy of this text. */
 static void own_string(char **field, void *data)
 {
 	const char *of_other = *field;
@@ -349,7 +349,7 @@ struct spec_job *spec_job_copy(const struct spec_job *from)
 {
 	struct spec_job *job = spec_job_new(from->n_roles, from->n_replicas);
 	struct spec_replica *replicas = job->replicas;
-	/* Copy the members from SILENT on, but not REFS, which other threads may be changing. */
+	/* Copy SILENT and all later members, but not REFS: other threads may be changing it. */
 	const size_t head = offsetof(struct spec_job, silent);
 
 	memcpy((char *)job + head, (const char *)from + head, sizeof(*job) - head);
@@ -396,14 +396,17 @@ static void job_free(struct spec_job *job)
 
 /* --- packing --- */
 
-/* Compare a string with this number of earlier strings: replicas often share nodes and phases. */
+/*
+ * A packed job stores equal strings only once. To find them, packing compares each string with the
+ * last N_RECENT different strings: adjacent replicas often have the same node or reason.
+ */
 #define N_RECENT 16
 
 struct job_strings {
 	char *recent[N_RECENT]; /* the last N_RECENT different strings */
-	size_t n;		/* strings that were put into RECENT, including overwritten ones */
-	size_t size;
-	char *end; /* where the next string will be stored */
+	size_t n;		/* all strings that were put into RECENT, even if overwritten */
+	size_t size;		/* bytes of all different strings, with their NULs */
+	char *end;		/* where the next string will be stored */
 };
 
 static char *find_recent(const struct job_strings *s, const char *text)
@@ -503,8 +506,8 @@ void spec_job_unref(const struct spec_job *job)
 	if (!job)
 		return;
 	/*
-	 * Release: this thread has read the job before the count decreases. Acquire: all other
-	 * threads have read it before this thread frees it.
+	 * Release: this thread's reads of the job happen before the count decreases. Acquire: the
+	 * reads of all other threads happen before this thread frees the job.
 	 */
 	before = __atomic_fetch_sub(&mutable->refs, 1, __ATOMIC_ACQ_REL);
 	assert(before > 0);
@@ -512,7 +515,7 @@ void spec_job_unref(const struct spec_job *job)
 		job_free(mutable);
 }
 
-/* Parse the number after NAME's last dash. Return false if there is none, or if it is too large. */
+/* Set *RET to the number after NAME's last dash. Return false if it is missing or too large. */
 static bool trailing_number(const char *name, size_t *ret)
 {
 	const char *dash = strrchr(name, '-');
@@ -546,7 +549,10 @@ const struct spec_replica *spec_job_replica(const struct spec_job *job, const ch
 {
 	size_t k;
 
-	/* The number in NAME is usually the index in the role. The search below is slow. */
+	/*
+	 * The number in NAME is usually the replica's index in its role, so try this index before
+	 * the slow search below.
+	 */
 	if (trailing_number(name, &k)) {
 		for (size_t i = 0; i < job->n_roles; i++) {
 			const struct spec_role_status *role = &job->roles[i];
@@ -584,7 +590,10 @@ static bool is_retried(const struct spec_job *job, const struct spec_replica *r)
 		unsigned long k = strtoul(p + 1, &end, 10);
 		cleanup_free char *next = text_print("%.*s(%lu)", (int)(p - name), name, k + 1);
 
-		/* Roles are in the order of their first pods: the next attempt is usually near. */
+		/*
+		 * The roles are in the order in which their first pods were created. The next
+		 * attempt of a step is usually soon after R's role, so begin the search there.
+		 */
 		for (unsigned i = 1; *end == ')' && i < job->n_roles; i++)
 			if (strncmp(job->roles[(r->role + i) % job->n_roles].name, next,
 				    strlen(next)) == 0)

@@ -11,7 +11,7 @@
 struct line {
 	const char *p;
 	size_t n;
-	bool cut; /* the line began before P */
+	bool cut; /* the beginning of the line, before P, is missing */
 };
 
 struct lines {
@@ -27,7 +27,10 @@ static bool is_blank(const struct line *l)
 	return true;
 }
 
-/* Return the first (if FIRST) or last lines of TEXT that are not blank. A '\r' also ends a line. */
+/*
+ * Return the last lines of TEXT that are not blank; the first ones if FIRST is true. A '\r' also
+ * ends a line.
+ */
 static struct lines split(const char *text, size_t n, bool first)
 {
 	struct lines ret = {0};
@@ -58,7 +61,10 @@ static void put_line(FILE *out, struct line l)
 	char text[LINE_MAX + 1];
 	cleanup_free char *clean = NULL;
 
-	/* Cut a long line, between characters. Keep the beginning, unless it is missing already. */
+	/*
+	 * Cut a long line, but not within a character. Keep its beginning. If its beginning is
+	 * already missing, keep its end.
+	 */
 	if (l.cut)
 		l.p += l.n - n;
 	while (n < l.n && !l.cut && n > 0 && ((unsigned char)l.p[n] & 0xc0) == 0x80)
@@ -91,7 +97,10 @@ char *spec_last_lines(const char *text, size_t n, bool part)
 {
 	struct lines lines = split(text, n, false);
 
-	/* The beginning of the first line is missing. Keep this line only if there is no other. */
+	/*
+	 * If the first line is at the start of TEXT, its beginning is missing. Keep this line only
+	 * if there is no other.
+	 */
 	if (part && lines.n > 0 && lines.v[0].p == text) {
 		lines.v[0].cut = true;
 		if (lines.n > 1)

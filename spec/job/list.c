@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A spec_list stores bytes for each job, in display order. For list.jsonl, these are the job's
- * line. For the table, they are the cells of that line, without the age: the line itself can't be
- * stored, since a column's width depends on all jobs. An age has one unit: 119s, 119m, 47h, 2d. A
- * number of minutes, hours or days is at least 2, so the age of an old job rarely changes.
+ * A spec_list stores some text for each job, in display order, to reuse it in the next list. For
+ * list.jsonl, it stores the line of the job. For the table, it can't store the line, since the
+ * width of a column depends on all jobs. It stores the cells of the line instead, except the age.
+ * An age has one unit: 119s, 119m, 47h, 2d. Because of the coarse units, the age of an old job
+ * rarely changes.
  */
 #include "spec/job/list.h"
 
@@ -32,7 +33,7 @@ struct row {
 	int64_t changed, created; /* ns */
 	const char *bytes;	  /* in spec_list.kept; malloc'ed if the row is FRESH */
 	size_t len;
-	bool fresh; /* made by the current update; BYTES is not in KEPT yet */
+	bool fresh; /* the current update made BYTES, which are not in KEPT yet */
 };
 
 struct spec_list {
@@ -45,9 +46,9 @@ struct spec_list {
 	struct spec_text *kept; /* the bytes of all rows */
 };
 
-/* --- the cells of a line: each ends with a NUL --- */
+/* --- the cells of a line; each cell ends with a NUL --- */
 
-/* Write TEXT to TO as one word of at most MAX bytes and a NUL. Return its end. */
+/* Write TEXT to TO as one word of at most MAX bytes and a NUL. Return the address after the NUL. */
 static char *put_cell(char *to, const char *text, size_t max)
 {
 	char *const begin = to;
@@ -101,8 +102,9 @@ static void make_cells(const struct spec_job *job, char **ret, size_t *ret_len)
 }
 
 /*
- * Print the age of a job, "12m", or "-" if CREATED (ns) is 0. Another machine's clock may have put
- * CREATED after NOW (s): the age is then 0. Lower *UNTIL (s) to the time when the age changes.
+ * Print the age of a job, like "12m"; "-" if CREATED (ns) is 0. If CREATED is after NOW (s),
+ * because another machine's clock differs, the age is 0. If the printed age will change before
+ * *UNTIL (s), set *UNTIL to the time of this change.
  */
 static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *until)
 {
@@ -120,7 +122,7 @@ static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *unt
 		i++;
 	number = age / units[i].seconds;
 	*until = min_of(*until, created / NS_PER_S + (number + 1) * units[i].seconds);
-	/* printf would take a third of the time of the whole table. */
+	/* Don't use printf: it would take a third of the time of the whole table. */
 	*--from = '\0';
 	*--from = units[i].unit;
 	do
@@ -227,7 +229,7 @@ static struct spec_text *make_table(const struct spec_list *list, int64_t stale_
 	return text;
 }
 
-/* Sort rows: the job that changed last first, and among equal times the newest job. */
+/* Sort rows: the job that changed last comes first. If the times are equal, the newest job does. */
 static int compare_rows(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes and reads snapshots. OBJECT is one string: the server may put anything into it. */
+/*
+ * Writes snapshots to disk, and reads them. A snapshot contains the JSON of the cluster's object as
+ * one string, not as a tree: the server may send any JSON.
+ */
 #include "spec/job/status.h"
 
 #include <errno.h>
@@ -13,7 +16,7 @@
 
 #define SNAPSHOT_VERSION  2
 #define SNAPSHOT_MAX_LOGS 100000 /* of a replica */
-/* JSON parsers may read larger numbers inexactly. */
+/* Larger numbers are invalid, because JSON parsers may round them. */
 #define USAGE_MAX (INT64_C(1) << 53)
 
 #define JOB(name, type, ...)	 SPEC_FIELD(struct spec_job, name, type, __VA_ARGS__)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes texts of a job's files. status and status.json are one tree, so they always agree. */
+/* Makes texts of a job's files. status and status.json are made from one tree, so they agree. */
 #include "spec/base/time.h"
 #include "spec/job/status.h"
 
@@ -8,9 +8,9 @@
 #include "spec/job/job_tree.h"
 #include "spec/yaml/yaml.h"
 
-/* Levels of status in block style: the job, its list of roles, a role, its list of replicas. */
+/* In status, four levels are in block style: job, list of roles, role, and list of replicas. */
 #define STATUS_BLOCK_DEPTH 4
-/* Levels of usage in block style: related numbers are on one line. */
+/* In usage, only the root is in block style, so related numbers are on one line. */
 #define USAGE_BLOCK_DEPTH 1
 
 const char *spec_status_state(enum spec_state state)
@@ -27,8 +27,9 @@ static void put_action(struct json_object *o, const char *key, unsigned set)
 }
 
 /*
- * Add TEXT, which is untrusted. JSON and YAML escape the control characters of ASCII. Escape other
- * characters that control a terminal, and bytes that are not UTF-8.
+ * Add TEXT, which is untrusted. The writers of JSON and YAML escape most control characters of
+ * ASCII. This function escapes the other characters that control a terminal, and bytes that are not
+ * UTF-8.
  */
 static void put_text(struct json_object *o, const char *key, const char *text)
 {
@@ -42,8 +43,8 @@ static void put_text(struct json_object *o, const char *key, const char *text)
 }
 
 /*
- * Remove the keys of clusters that have no value. This is only for `status` of a local job or
- * replica: status.json is for programs, and has all keys.
+ * Remove keys without a value that only have a meaning in clusters. This is only for `status` of a
+ * local job or replica. status.json is for programs, so it has all keys.
  */
 static void drop_unfilled(struct json_object *o)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the tree of the usage of a job or a replica. A job's usage is the sum of its replicas'
- * usage, and unknown if that of one replica is unknown. A replica that never started counts as 0.
+ * Makes the JSON tree of the usage of a job or a replica. A job's usage is the sum of the usage of
+ * its replicas. It is unknown if the usage of any replica is unknown. A replica that never started
+ * counts as 0.
  */
 #include "spec/job/job_tree.h"
 
@@ -16,7 +17,7 @@
 
 static const struct {
 	const char *name, *memory_kind;
-	bool is_sampled; /* the usage after the last sample is unknown */
+	bool is_sampled; /* true if the usage after the last sample is unknown */
 } sources[SPEC_N_USAGE_SOURCES] = {
 	[SPEC_USAGE_LOCAL] = {"rusage+proc", "resident", false},
 	[SPEC_USAGE_METRICS] = {"metrics.k8s.io", "working_set", true},
@@ -27,8 +28,8 @@ struct figures {
 	struct spec_request given;
 	struct spec_usage used;
 	bool is_known;
-	int64_t begun, seen; /* USED covers the time from BEGUN to SEEN (ns); 0 if unknown */
-	double core_ns; /* requested cores times the time (ns) that CPU_US covers; -1 if unknown */
+	int64_t begun, seen; /* the elapsed time is from BEGUN to SEEN (ns); 0 if unknown */
+	double core_ns; /* requested cores, times the ns for which CPU_US is known; -1 if unknown */
 };
 
 /* Add N to *SUM, which becomes unknown if N is unknown or the sum is too large. */
@@ -86,7 +87,7 @@ static void put_number(struct json_object *o, const char *key, int64_t number)
 	spec_tree_number_or(o, key, max_of(number, UNKNOWN), UNKNOWN);
 }
 
-/* Return the CPU time used, in per cent of the requested CPU time. */
+/* Return the used CPU time in per cent of the requested CPU time. */
 static int64_t efficiency(const struct figures *f)
 {
 	double used = (double)f->used.cpu_us * 1000;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes the text of `why`. Line breaks in texts from outside become blanks. */
+/* Makes the text of `why`. Line breaks in untrusted texts become blanks. */
 #include "spec/base/amount.h"
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
@@ -11,7 +11,7 @@
 
 /* `why` cuts longer messages; `status` has the whole message. */
 #define MESSAGE_MAX 500
-/* SIGKILL, on every system */
+/* the number of SIGKILL on every system */
 #define KILL 9
 /* If all memory samples are below this (bytes), lack of memory probably did not end the replica. */
 #define MUCH_MEMORY (INT64_C(64) << 20)
@@ -78,7 +78,7 @@ static void put_code(FILE *out, int code)
 	}
 }
 
-/* True if the program of R ended by itself, according to R's reason. */
+/* True if, according to R's reason, the program exited by itself. */
 static bool is_own_end(const struct spec_replica *r)
 {
 	return !*r->reason || streq(r->reason, "Error") || streq(r->reason, "Signal") ||
@@ -98,7 +98,7 @@ static void put_trouble(FILE *out, const char *what, const struct spec_replica *
 	put_end(out, *r->message ? r->message : r->reason);
 }
 
-/* True if MESSAGE is about a program with a blank in its name: exec: "python train.py": ... */
+/* True if MESSAGE names a program with a blank in its name, as in exec: "python train.py": ... */
 static bool has_blank(const char *message)
 {
 	const struct spec_words program = spec_words_program(message);
@@ -115,7 +115,7 @@ static void put_start_hint(FILE *out, const char *role, const char *message)
 		fputs(" are longer than the system allows: put long values into a file.", out);
 		return;
 	}
-	/* an error about the output or the helper of a local replica */
+	/* "its ...": the message is about the output or the helper process of a local replica. */
 	if (strncmp(message, "its ", strlen("its ")) == 0) {
 		fputs(" The program did not cause this: fix the problem, then submit the file "
 		      "again.",
@@ -188,13 +188,13 @@ static void put_failure(FILE *out, const struct spec_job *job, const struct spec
 	put_seen(out, r);
 }
 
-/* Print how often the job was retried. AGAIN is true if another retry follows. */
+/* Print how often the job was retried. AGAIN is true if the job will be retried once more. */
 static void put_retries(FILE *out, const struct spec_job *job, bool again)
 {
 	bool none = job->max_retries == 0 && job->retries == 0;
 	bool unknown = job->uncounted;
 
-	/* For example, a RayJob does not count the retries of its submitter. */
+	/* Some retries are not counted: a RayJob does not count those of its submitter pod. */
 	for (size_t i = 0; none && i < job->n_replicas; i++)
 		unknown |= job->replicas[i].attempt > 0;
 	if (unknown && job->retries == 0)
@@ -230,7 +230,7 @@ static void put_policy(FILE *out, const struct spec_job *job, const struct spec_
 static void put_output(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
 	bool readable = !job->no_logs;
-	/* true if the kubelet restarted the failed container, and then stopped it */
+	/* true if the kubelet restarted the failed container, and stopped it later */
 	bool stopped = r->state == SPEC_FAILED && r->starts > 0;
 	size_t n = 0;
 
@@ -257,7 +257,10 @@ static bool is_explained(const struct spec_replica *r)
 	       streq(r->reason, "StartError");
 }
 
-/* Return the replica that ended last with an error, else the one that ended last, or NULL. */
+/*
+ * Return the replica that ended last with a nonzero exit code. If there is none, return the replica
+ * that ended last; NULL if none has ended.
+ */
 static const struct spec_replica *last_ended(const struct spec_job *job)
 {
 	const struct spec_replica *ret = NULL;
@@ -312,7 +315,7 @@ static void why_failed(FILE *out, const struct spec_job *job)
 		put_end(out, job->message);
 		return;
 	}
-	/* Replicas have ended but none failed: a policy in the job's spec made the job fail. */
+	/* If no replica has failed, a policy in the job's spec made the job fail. */
 	if (!r && streq(job->reason, job->phase) && !streq(job->phase, "Terminated") &&
 	    last_ended(job)) {
 		r = last_ended(job);
@@ -350,7 +353,7 @@ static void why_failed(FILE *out, const struct spec_job *job)
 
 /* --- jobs that have not failed --- */
 
-/* Print how to resume a suspended job, if the job and this mount (ALLOWED) permit it. */
+/* Print how to resume a suspended job, if this action is possible now and in ALLOWED. */
 static void put_resume(FILE *out, const struct spec_job *job, unsigned allowed)
 {
 	unsigned actions = job->actions & allowed;
@@ -456,7 +459,7 @@ static void put_pull(FILE *out, const struct spec_replica *r)
 	put_words(out, image);
 }
 
-/* End a sentence about a replica that waits, with the attempt's time limit, if any. */
+/* End a sentence about a replica that waits. If the attempt has a time limit, mention it. */
 static void put_abandoning(FILE *out, const struct spec_job *job)
 {
 	fputs(job->impatient ? ", if this happens soon: the current attempt times out after "
@@ -512,7 +515,7 @@ static void put_waiting(FILE *out, const struct spec_job *job, const struct spec
 		fprintf(out, " It is the first of %zu replicas that wait for the same reason.", n);
 }
 
-/* Print that a container of R fails repeatedly, and is restarted in the same pod. */
+/* Print that a container of R fails repeatedly, and that the kubelet restarts it. */
 static void put_loop(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
 	char time[32];
@@ -565,7 +568,7 @@ static void why_unfinished(FILE *out, const struct spec_job *job, unsigned allow
 	size_t n_failed;
 
 	failed = spec_job_first_failed(job, &n_failed);
-	/* First print why the job waits now: the failure may be from an earlier attempt. */
+	/* Begin with why the job waits now: the failure may be from an earlier attempt. */
 	if (caused)
 		put_cause(out, job, allowed);
 	if (failed) {
@@ -592,7 +595,7 @@ static void why_unfinished(FILE *out, const struct spec_job *job, unsigned allow
 	}
 }
 
-/* Separate the next sentence from the text: after last words by a newline, otherwise by a blank. */
+/* Separate the next sentence from earlier text: by a newline after last words, else by a blank. */
 static void put_gap(FILE *out, const struct spec_job *job)
 {
 	if (ftell(out) > 0)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads one stream of a log, removes the times of its lines, and delivers what overlap.c calls new.
+ * Reads one stream of a log, and removes the times of its lines. overlap.c decides which output is
+ * new; this file delivers it.
  *
- *	STATE	the next byte belongs to	ends with			next
- *	BEFORE	a time, or a message		a time and its blank		CONTENT
- *						a newline			BEFORE
- *						anything else			OTHER
- *	CONTENT	output				the end of the line		BEFORE
- *	OTHER	a message			the end of the line		BEFORE
+ *	state	the next bytes are		the state ends with		next state
+ *	BEFORE	the time of a line, or		a time and a blank		CONTENT
+ *		a message			a newline			BEFORE
+ *						text that is not a time		OTHER
+ *	CONTENT	output of the program		a newline			BEFORE
+ *	OTHER	the rest of a message		a newline			BEFORE
  */
 #include "spec/logline/logline.h"
 
@@ -24,18 +25,18 @@
 enum line_state { BEFORE, CONTENT, OTHER };
 
 struct spec_logline {
-	/* NULL once all known output has arrived */
+	/* NULL after the end of the known output */
 	struct overlap *overlap;
 	struct spec_logline_past *past;
 	int64_t since;
 	bool force, gap;
 	enum line_state state;
-	uint64_t n; /* bytes that have arrived */
-	bool any;   /* a line has begun */
+	uint64_t n; /* number of bytes that have arrived */
+	bool any;   /* true after the first line has begun */
 	int64_t line_ns;
-	char prefix[PREFIX_MAX]; /* the possible beginning of a time */
+	char prefix[PREFIX_MAX]; /* the last bytes, if they may be the beginning of a time */
 	size_t n_prefix;
-	char second[SECOND_CHARS]; /* the last time, up to its seconds */
+	char second[SECOND_CHARS]; /* the text of the last time, up to its seconds */
 	int64_t second_ns;
 	char text[TEXT_MAX]; /* the message after the last line */
 	size_t n_text;
@@ -98,7 +99,7 @@ static void add_text(struct spec_logline *l, const char *bytes, size_t n)
 	l->text[l->n_text] = '\0';
 }
 
-/* End the comparison, and deliver the held bytes. The rest of the stream is new. */
+/* Deliver the held bytes, and end the comparison, because the rest of the stream is new. */
 static int begin_new(struct spec_logline *l, spec_logline_fn fn, void *data)
 {
 	int err = overlap_release(l->overlap, fn, data);
@@ -108,8 +109,8 @@ static int begin_new(struct spec_logline *l, spec_logline_fn fn, void *data)
 }
 
 /*
- * Handle a stream that lacks the known end. LINE is true if a line of new output begins here. It is
- * false if newer output may have been mistaken for known output before.
+ * Handle a stream that lacks the known end. LINE is true if the new output begins with the current
+ * line. LINE is false if earlier new output may already have been skipped by mistake.
  */
 static int not_found(struct spec_logline *l, bool line, spec_logline_fn fn, void *data)
 {
@@ -122,7 +123,7 @@ static int not_found(struct spec_logline *l, bool line, spec_logline_fn fn, void
 	return begin_new(l, fn, data);
 }
 
-/* Begin a line. NEXT has its first N bytes. */
+/* Begin a line with the time NS. NEXT has N bytes, which begin with those of the line. */
 static int begin_line(struct spec_logline *l, int64_t ns, const char *next, size_t n,
 		      spec_logline_fn fn, void *data)
 {
@@ -171,7 +172,7 @@ static int take_content(struct spec_logline *l, const char *bytes, size_t n, spe
 	return min_of(err, 0);
 }
 
-/* Return the number in the nine digits at TEXT, or -1. */
+/* Return the number in the nine digits at TEXT; -1 if a character is not a digit. */
 static int64_t parse_fraction(const char *text)
 {
 	int64_t ret = 0;
@@ -186,7 +187,10 @@ static int64_t parse_fraction(const char *text)
 	return ret;
 }
 
-/* Like spec_time_parse, but faster: usually only the fraction differs from the last time. */
+/*
+ * Like spec_time_parse, but faster: usually, the time differs from the last time only in its
+ * fraction, so the rest is not parsed again.
+ */
 static size_t parse_time(struct spec_logline *l, const char *bytes, size_t n, int64_t *ret_ns)
 {
 	const size_t len = SECOND_CHARS + strlen("123456789Z");
@@ -206,7 +210,10 @@ static size_t parse_time(struct spec_logline *l, const char *bytes, size_t n, in
 	return got;
 }
 
-/* Like take_time, for a time that arrives in several chunks. NEXT has the N bytes after C. */
+/*
+ * Handle C, the next byte in the state BEFORE. Unlike take_time, this works for a time that arrives
+ * in several chunks. NEXT has the N bytes after C.
+ */
 static int take_prefix(struct spec_logline *l, char c, const char *next, size_t n,
 		       spec_logline_fn fn, void *data)
 {
@@ -227,8 +234,8 @@ static int take_prefix(struct spec_logline *l, char c, const char *next, size_t 
 }
 
 /*
- * If BYTES begin with a time, begin a line, and return the length of the time and its blank.
- * Otherwise, or if N <= PREFIX_MAX, return 0; take_prefix then handles the bytes.
+ * If BYTES begin with a time, begin a line, and return the length of the time and its blank. Return
+ * 0 if BYTES do not begin with a time, or if they are too few; take_prefix must then handle them.
  */
 static size_t take_time(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 			void *data, int *ret_err)
@@ -246,7 +253,7 @@ static size_t take_time(struct spec_logline *l, const char *bytes, size_t n, spe
 	return len;
 }
 
-/* Process output up to the end of the line. Return the number of processed bytes. */
+/* Process the output in BYTES up to the end of the line. Return the number of processed bytes. */
 static size_t take_line(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 			void *data, int *ret_err)
 {
@@ -260,7 +267,7 @@ static size_t take_line(struct spec_logline *l, const char *bytes, size_t n, spe
 	return n;
 }
 
-/* Process a message up to the end of its line. Return the number of processed bytes. */
+/* Process the message in BYTES up to the end of its line. Return the number of processed bytes. */
 static size_t take_other(struct spec_logline *l, const char *bytes, size_t n)
 {
 	const char *newline = memchr(bytes, '\n', n);
@@ -303,7 +310,7 @@ int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_
 	return min_of(err, 0);
 }
 
-/* Record where the stream ended. True if an earlier stream ended at the same byte. */
+/* Record where the stream ended. Return true if the last recorded stream ended at the same byte. */
 static bool has_ended_again(struct spec_logline *l)
 {
 	struct spec_logline_past *past = l->past;

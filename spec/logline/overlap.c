@@ -1,39 +1,41 @@
 /* SPDX-License-Identifier: MIT */
-/* Guesses where in its log a stream begins, and checks these guesses; see overlap.h. */
+/* Makes guesses at the place in the log where a stream begins, and checks them; see overlap.h. */
 #include "spec/logline/overlap.h"
 
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
 #define GUESSES_MAX 256
-/* bytes that a guess must match if no time confirms it */
+/* number of bytes that a guess must match if no time confirms the guess */
 #define PROOF 256
 #define ENTRY 16384 /* bytes after which the runtime cuts a line */
 
 struct guess {
 	uint64_t at; /* offset in the log to which the stream's next byte belongs */
-	uint64_t n;  /* bytes matched so far */
-	bool timed;  /* confirmed by the time of a line */
-	bool part;   /* for a later part of a cut line; its time may be after that of the line */
+	uint64_t n;  /* number of bytes that have matched so far */
+	bool timed;  /* the time of a line has confirmed the guess */
+	/* for a later part of a cut line; the time of a part may be after that of its line */
+	bool part;
 };
 
 struct overlap {
 	struct spec_logline_known known;
 	bool force;
-	/* the first and last time of the known lines; EARLIEST is 0 if a time is unknown */
+	/* the minimum and the maximum of the times of known lines; an unknown time counts as 0 */
 	int64_t earliest, latest;
-	bool begun;   /* a line of the stream has begun */
-	int64_t ns;   /* the time of the current line */
+	bool begun;   /* the first line of the stream has begun */
+	int64_t ns;   /* the time of the stream's current line */
 	bool skipped; /* a line newer than the known end may have been mistaken for a known line */
 	struct guess guesses[GUESSES_MAX];
 	size_t n_guesses;
 	/*
-	 * Without FORCE, a guess for a part has reached the known end: all later bytes are new, or
-	 * the stream is the output of another run.
+	 * Only without FORCE: a guess for a part of a cut line has reached the end of the known
+	 * output. If the guess is right, all later bytes are new. But the stream may also be the
+	 * output of another run.
 	 */
 	bool doubtful;
 
-	/* a guess has reached the known end; HELD has all later bytes of the stream */
+	/* a guess has reached the end of the known output; HELD has all bytes after it */
 	bool reached;
 	char *held;
 	size_t n_held, held_room;
@@ -47,7 +49,10 @@ struct overlap *overlap_new(struct spec_logline_known *known, bool force)
 	struct spec_line *lines = new0_n(struct spec_line, known->n_lines + 1);
 	size_t n = 0;
 
-	/* If the first record is after FROM, add one with an unknown time. Merge equal times. */
+	/*
+	 * If the first record is after FROM, insert a record with an unknown time before it. Merge
+	 * adjacent records with equal times.
+	 */
 	if (known->n_lines == 0 || known->lines[0].at > known->from)
 		n++;
 	for (size_t i = 0; i < known->n_lines; i++)
@@ -81,7 +86,10 @@ void overlap_free(struct overlap *o)
 
 int64_t overlap_since(const struct overlap *o)
 {
-	/* The clock may have been set back: request the whole log if all of it is in memory. */
+	/*
+	 * If all bytes of the stored log are in memory, request the whole log. Then a clock that
+	 * was set back does no harm.
+	 */
 	return o->known.from == 0 ? 0 : o->earliest / NS_PER_S * NS_PER_S;
 }
 
@@ -101,7 +109,7 @@ static size_t record_of(const struct overlap *o, uint64_t at)
 	return low;
 }
 
-/* True if the N BYTES may be at the offset AT. Unknown bytes count as equal. */
+/* True if the N BYTES may be at the offset AT of the log. Unknown bytes count as equal. */
 static bool is_same(const struct overlap *o, uint64_t at, const char *bytes, size_t n)
 {
 	const struct spec_logline_known *k = &o->known;
@@ -130,14 +138,14 @@ static void add_guess(struct overlap *o, struct guess g, const struct line_start
 }
 
 /*
- * Add a guess for each part that the runtime may have cut from a line between the offsets LINE and
- * END. If EACH is true, also add a guess for each later line before END. TIMED is true if these
- * lines have the time of S.
+ * The lines between the offsets LINE and END share one record. Add a guess for each part that the
+ * runtime may have cut from one of these lines. If EACH is true, also add a guess for the start of
+ * each line, except the first. TIMED is true if these lines have the time of S.
  */
 static void guess_within(struct overlap *o, uint64_t line, uint64_t end, bool each, bool timed,
 			 const struct line_start *s)
 {
-	/* The bytes before FROM are not known, so the first line may begin before them. */
+	/* Bytes before FROM are not known. If LINE is before FROM, skip the rest of the line. */
 	uint64_t at = max_of(line, o->known.from);
 	bool is_start = at == line;
 
@@ -155,12 +163,15 @@ static void guess_within(struct overlap *o, uint64_t line, uint64_t end, bool ea
 	}
 }
 
-/* Add a guess for each known line that may be S. FIRST is true for the stream's first line. */
+/*
+ * Add a guess for each known line, or part of a line, that may be S. FIRST is true if S is the
+ * first line of the stream.
+ */
 static void make_guesses(struct overlap *o, const struct line_start *s, bool first)
 {
 	const struct spec_logline_known *k = &o->known;
 
-	/* Skip older lines: a stream is requested from a whole second on. */
+	/* A stream begins at a whole second, so its first lines may be before FROM. Skip them. */
 	if (s->ns < o->earliest)
 		return;
 	for (size_t i = 0; i < k->n_lines; i++) {
@@ -180,7 +191,10 @@ static void make_guesses(struct overlap *o, const struct line_start *s, bool fir
 	}
 }
 
-/* True if a line with the time NS may begin at the offset of G. If NS confirms G, record this. */
+/*
+ * True if a line with the time NS may begin at the offset of G. If the known line has this time,
+ * also set G->timed.
+ */
 static bool may_begin(const struct overlap *o, struct guess *g, int64_t ns)
 {
 	size_t i = record_of(o, g->at);
@@ -237,7 +251,7 @@ enum overlap_answer overlap_line(struct overlap *o, int64_t ns, const char *next
 		return OVERLAP_NONE;
 	if (o->reached)
 		hold_line(o);
-	/* If no guess is left, no earlier line was known. This may be the first known line. */
+	/* If no guess is left, no earlier line was a known line. This may be the first one. */
 	if (o->n_guesses == 0)
 		make_guesses(o, &start, first);
 	if (o->n_guesses == 0 && ns > o->latest)
@@ -277,7 +291,10 @@ enum overlap_answer overlap_bytes(struct overlap *o, const char *bytes, size_t n
 		return OVERLAP_NEW;
 	}
 	if (o->reached) {
-		/* Bounded: according to another guess, each held byte is a known byte. */
+		/*
+		 * HELD can't become longer than the known output, because another guess is left:
+		 * if it is right, the held bytes are known bytes.
+		 */
 		if (o->n_held + n > o->held_room) {
 			o->held_room = max_of(2 * o->held_room, o->n_held + n);
 			o->held = mem_grow(o->held, o->held_room, 1);

@@ -18,7 +18,7 @@ static int make_manifest(const struct spec_dry_run *d, const struct spec_kind *k
 	cleanup_free char *user = spec_label_user(d->submitter);
 	char submission[37];
 	struct spec_manifest_request rq = {
-		/* A local mount may have options of other kinds. NULL means to ignore them. */
+		/* A local mount may have other kinds' options: with NULL, they are ignored. */
 		.kind = streq(d->backend, "local") ? NULL : kind,
 		.kinds = &kind,
 		.n_kinds = 1,

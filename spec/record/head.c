@@ -14,7 +14,7 @@
 #include "spec/yaml/field.h"
 
 #define MAGIC "kxfs job "
-/* enough for the first line, whatever the lengths */
+/* enough for the first line, even if a length has more than 8 digits */
 #define LINE_SIZE 128
 
 #define HEAD(name, type, ...) SPEC_FIELD(struct spec_head, name, type, __VA_ARGS__)
@@ -25,7 +25,10 @@ static const char *const states[] = {
 	[RECORD_HISTORY] = "HISTORY", [RECORD_NEVER] = "NEVER",		  NULL,
 };
 
-/* "job" and "state" have two tables each: fields of spec_head, and of spec_head_more. */
+/*
+ * The members "job" and "state" of a head have two tables each: one for fields of spec_head, one
+ * for fields of spec_head_more.
+ */
 #define N_FIELDS 11
 static const struct spec_field job_fields[2][N_FIELDS] = {
 	{
@@ -66,7 +69,7 @@ static const struct spec_field state_fields[2][N_FIELDS] = {
 	},
 };
 
-/* all keys of a head: those of its parts, and also "job" and "state" */
+/* all keys of a head: the keys of its parts, and "job" and "state" */
 #define N_KEYS (RECORD_N_PARTS + 2)
 static const char *const keys[N_KEYS] = {
 	[RECORD_HOLD] = "hold",	  [RECORD_PLAN] = "plan",	  [RECORD_SNAPSHOT] = "snapshot",
@@ -194,7 +197,10 @@ char *spec_head_text(const struct spec_head *h, struct spec_head_line *line, siz
 	FILE *out = text_stream(&head, &line->head);
 	char *ret;
 
-	/* Only the letter in the first line shows HISTORY: kxfs overwrites this letter in place. */
+	/*
+	 * Only the letter in the first line differs between LIVE and HISTORY, so that kxfs can
+	 * overwrite this letter in place.
+	 */
 	line->history = h->state == RECORD_HISTORY || h->state == RECORD_NEVER;
 	shown.state = h->state == RECORD_HISTORY ? RECORD_LIVE : h->state;
 	spec_fields_write(job, job_fields[0], &shown);

@@ -122,7 +122,7 @@ bool spec_held_settle(struct spec_held_after *after, const struct spec_job *old,
 		      const struct spec_job *now)
 {
 	const struct spec_job *last = now ? now : old;
-	/* A job that was removed before its end counts as cancelled. */
+	/* A job that was removed before its end counts as cancelled, if its snapshot is known. */
 	enum spec_state state = !last				 ? SPEC_UNKNOWN
 				: now || spec_job_has_ended(old) ? last->state
 								 : SPEC_CANCELLED;
@@ -220,7 +220,7 @@ static const char *put_wait(FILE *out, const struct spec_held *h,
 	fputs(progress->refusal ? "the launch failed (kxfs retries): "
 				: "waits until kxfs has launched it",
 	      out);
-	/* only the first line of a refusal */
+	/* Print only the first line of a refusal. */
 	if (progress->refusal)
 		fwrite(progress->refusal, 1, strcspn(progress->refusal, "\n"), out);
 	return progress->refusal ? "LaunchDelayed" : "Launching";
@@ -258,7 +258,10 @@ static void put_end(struct spec_job *job, const struct spec_head *head)
 	}
 }
 
-/* True if the job is shown as submitted. A held job remains HELD while kxfs launches it. */
+/*
+ * True if the snapshot shows that the launch has begun. While kxfs launches a job with conditions,
+ * the snapshot still shows it as held, unless the result of the launch is unknown.
+ */
 static bool is_sent(const struct spec_head *head, const struct spec_held *h,
 		    const struct spec_held_progress *progress)
 {

@@ -12,7 +12,7 @@
 #include "spec/kinds/kinds.h"
 #include "spec/record/slots.h"
 
-/* Refuse a manifest with one error. As an AppDef, it would have many unknown fields. */
+/* Refuse a manifest with one error. Read as an AppDef, it would have many errors. */
 static int refuse_manifest(const struct spec_yaml *root, struct spec_errors *e)
 {
 	const struct spec_yaml *kind = spec_yaml_get(root, "kind");
@@ -42,7 +42,7 @@ static void wrong_option(const char *name, const char *text, struct spec_errors 
 	spec_errors_add(e, -EINVAL, 0, 0, path, "%s", text);
 }
 
-/* Return ARGS, a map as JSON text, without options that only cluster jobs have. */
+/* ARGS is a map as JSON text. Return it without the options that only cluster jobs have. */
 static char *own_args(const char *args)
 {
 	struct json_object *all cleanup_json = spec_tree_parse(args);
@@ -71,7 +71,7 @@ static void refuse_torchx_options(const struct spec_options *o, struct spec_erro
 			     "is not needed: -o gpus=N gives each replica its own GPUs", e);
 }
 
-/* Return the settings for a job of APP. Add errors about its run options to E. */
+/* Return the settings for a job with the AppDef APP. Add errors about its run options to E. */
 static struct spec_terms choose_terms(const struct spec_app *app, const struct spec_machine *m,
 				      struct spec_errors *e)
 {

@@ -15,7 +15,7 @@
 #include "spec/yaml/field.h"
 #include "spec/yaml/yaml.h"
 
-/* A role may request any amount. kxfs does not show larger amounts than this. */
+/* A role may request any amount of a resource. kxfs does not show amounts above this limit. */
 #define FIGURE_MAX 1e15
 
 /* maximum number of a job's logs; each log is a file in the job's directory */
@@ -28,7 +28,7 @@ static const struct spec_field job_fields[] = {
 	JOB(work_dir, SPEC_FIELD_TEXT),
 	JOB(goal, SPEC_FIELD_UNSIGNED, .max = SPEC_GOAL_STOP),
 	JOB(again, SPEC_FIELD_BOOL),
-	/* a key that version 1.0 wrote */
+	/* Version 1.0 already used this key, so it can't be renamed. */
 	{.key = "turn",
 	 .type = SPEC_FIELD_INT64,
 	 .at = offsetof(struct spec_record, queue_number),
@@ -53,7 +53,7 @@ static struct spec_record *record_of(struct spec_job *job)
 	return r;
 }
 
-/* Set what ROLE requests, without a memory limit: kxfs enforces none on local replicas. */
+/* Set the request of ROLE. Its memory limit is unknown, since kxfs enforces none on local jobs. */
 static void note_request(struct spec_role_status *role, const struct spec_resource *asked)
 {
 	const double cpu = asked->cpu * 1000, memory = asked->mem_mb * 1e6;
@@ -167,7 +167,7 @@ char *spec_record_plan(const struct spec_record *r)
 	return spec_tree_print(root);
 }
 
-/* Add TEXT, which need not be UTF-8. */
+/* Add TEXT, which may have control characters or invalid UTF-8. */
 static void add_text(struct json_object *o, const char *key, const char *text)
 {
 	cleanup_free char *clean = spec_utf8_clean_copy(text, "");
@@ -192,7 +192,10 @@ void spec_record_yaml(const struct spec_record *r, const char *file, char **ret,
 	spec_yaml_emit(root, 0, ret, ret_len);
 }
 
-/* Check that the replicas of each role in R are numbered from 0. Add the logs of all attempts. */
+/*
+ * Check the roles and replicas of R: the replicas of each role must be numbered from 0. Add the
+ * logs of all attempts.
+ */
 static int check_replicas(struct spec_record *r)
 {
 	const struct spec_job *job = r->job;
@@ -252,7 +255,10 @@ int spec_record_parse(const char *snapshot, const char *plan, struct spec_record
 	return err;
 }
 
-/* True if APP has R's roles and replicas. An older kxfs may have read the document differently. */
+/*
+ * True if APP has the same roles and replicas as R. They may differ, because an older kxfs may have
+ * read the document differently.
+ */
 static bool is_app_of(const struct spec_app *app, const struct spec_record *r)
 {
 	bool same = app->n_roles == r->job->n_roles;
@@ -267,7 +273,7 @@ void spec_record_read_app(struct spec_record *r, const char *text, size_t len, c
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
-	/* unused: the settings in the record apply */
+	/* The settings in TERMS are not used, because the job keeps those in its record. */
 	struct spec_terms terms cleanup(spec_terms_clear) = {0};
 	cleanup_free char *why = NULL;
 	const struct spec_machine machine = {.home = home, .work_dir = r->work_dir};
@@ -296,7 +302,7 @@ struct spec_job *spec_record_job(const struct spec_record *r)
 
 	if (job->suspended)
 		job->state = SPEC_CANCELLED;
-	/* The recorded reason applies only while the job waits for its slot. */
+	/* The cause in the record applies only while the job waits for its slot. */
 	if (!r->queue_number || job->suspended || r->goal != SPEC_GOAL_RUN) {
 		job->cause.reason = "";
 		job->queue_position = 0;

@@ -46,7 +46,10 @@ static int count_of(uint64_t set)
 	return __builtin_popcountll(set);
 }
 
-/* Return why a job that needs NEED GPUs waits, malloc'ed. T counts only jobs ahead of this one. */
+/*
+ * Return why a job that needs NEED GPUs waits, malloc'ed. T must count only the jobs ahead of this
+ * job.
+ */
 static char *text_of_wait(const struct spec_slots *t, int64_t need)
 {
 	const int n_free = count_of(free_of(t));

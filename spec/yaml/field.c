@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes and reads structs by tables of their fields. */
+/* Converts structs to JSON maps and back. A table describes the fields of each struct. */
 #include "spec/yaml/field.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/utf8.h"
 
-/* The member of a map that replaces a text that is not UTF-8. Its value is base64. */
+/* A text that is not UTF-8 is written as a map with this member, whose value is base64. */
 #define BYTES "base64"
 
 void spec_fields_unset(const struct spec_field *fields, void *base)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Converts structs to JSON maps and back, by tables. Files are untrusted. Private to spec/. */
+/*
+ * Converts structs to JSON maps and back. A table describes the fields of each struct. The JSON to
+ * read is untrusted. Private to spec/.
+ */
 #pragma once
 
 #include "spec/base/tree.h"
@@ -16,21 +19,24 @@ enum spec_field_type {
 	SPEC_FIELD_TIME, /* int64_t, ns since 1970 */
 };
 
-/* A row of a table, which ends with a row without KEY. */
+/* A row of a table: one field of a struct. In the last row of a table, KEY is NULL. */
 struct spec_field {
 	const char *key;
 	enum spec_field_type type;
 	/*
-	 * True if the JSON map may lack the member; reading then leaves the struct's value
-	 * unchanged. New fields must be optional, unless the version of the format increases.
+	 * True if the JSON map may lack the member. Reading then does not change the struct's
+	 * field. A new field must be optional, unless the version of the file's format increases.
 	 */
 	bool optional;
-	size_t at;
+	size_t at;		  /* offset of the field in the struct */
 	int64_t min, max;	  /* of an INT, an UNSIGNED or an INT64 */
 	const char *const *words; /* the names of a WORD's values, ending with NULL */
 };
 
-/* A row for the member NAME of STRUCTURE. KIND is its type. More arguments set other members. */
+/*
+ * A row for the field NAME of STRUCTURE, with the type KIND. Further arguments initialize other
+ * members of the row.
+ */
 #define SPEC_FIELD(structure, name, kind, ...)                                                     \
 	{                                                                                          \
 		.key = #name, .type = kind, .at = offsetof(structure, name), __VA_ARGS__           \

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Builds a tree of nodes from libyaml's events. The trees that libyaml itself makes lack tags and
- * quotes, and share nodes between an alias and its original. Limits are checked while the tree
- * grows, so that a small hostile document can't make a large tree. Tags and merge keys ("<<") are
- * handled after parsing: their rules depend on the kind of document, which only the caller knows.
+ * Builds a tree of nodes from libyaml's events. kxfs can't use the trees that libyaml itself makes:
+ * they do not show tags and quotes, and an alias and its original share nodes. kxfs checks limits
+ * while the tree grows, so that a small hostile document can't make a large tree. spec_yaml_finish
+ * handles tags and merge keys ("<<") later: their rules depend on the kind of document, which only
+ * the caller knows.
  */
 #include "spec/yaml/yaml.h"
 
@@ -107,7 +108,10 @@ static void append(struct spec_yaml *parent, struct spec_yaml *child)
 	parent->v[parent->n++] = child;
 }
 
-/* Store NODE as the anchor NAME, if any. YAML allows an anchor to replace an earlier one. */
+/*
+ * If NAME is not NULL, store NODE as the node with the anchor NAME. In YAML, an anchor may replace
+ * an earlier anchor with the same name.
+ */
 static struct anchor *set_anchor(struct yaml_reader *r, const yaml_char_t *name,
 				 struct spec_yaml *node)
 {
@@ -183,7 +187,7 @@ static int read_alias(struct yaml_reader *r, const yaml_event_t *event, unsigned
 
 /* --- the tags of YAML's core schema ("!!str 1") --- */
 
-/* True if the scalar NODE is valid for TAG, which is not !!str. */
+/* True if the text of the scalar NODE is valid for TAG, which must not be !!str. */
 static bool tag_fits(const char *tag, const struct spec_yaml *node)
 {
 	enum spec_yaml_value value = spec_yaml_resolve(node);
@@ -194,7 +198,7 @@ static bool tag_fits(const char *tag, const struct spec_yaml *node)
 	       (streq(tag, YAML_FLOAT_TAG) && (value == SPEC_YAML_FLOAT || value == SPEC_YAML_INT));
 }
 
-/* Check NODE's tag. Also set PLAIN, since a tag determines whether a scalar is text. */
+/* Check NODE's tag. Also set PLAIN: with a tag, it does not depend on quotes. */
 static void check_tag(struct spec_yaml *node, struct spec_errors *e)
 {
 	static const char *const core[] = {YAML_STR_TAG,  YAML_INT_TAG,	 YAML_FLOAT_TAG,
@@ -243,7 +247,10 @@ static bool is_merge_key(const struct spec_yaml *key)
 	return key->plain && !key->tag && streq(key->text, "<<");
 }
 
-/* Add errors to E. Fail at the first key that is not text, but return 0 for duplicate keys. */
+/*
+ * Check the keys of MAP, and add errors to E. Stop with an error at the first key that is not text.
+ * Report duplicate keys, but return 0 nevertheless.
+ */
 static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
 {
 	cleanup(free_table) struct lh_table *seen = new_table(map->n + 1, NULL);
@@ -274,11 +281,12 @@ static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
 }
 
 /*
- * A map that is being built from a map with merge keys. If a key occurs again, the pair keeps its
- * position but gets the later value. If a merge key has several maps, the last one is merged first,
- * so that the first one takes precedence. With SPEC_YAML_CORE, as in PyYAML, merged pairs come
- * before the map's own pairs, so the own pairs take precedence. With SPEC_YAML_KUBECTL, merged
- * pairs come in place of the merge key, and replace own pairs before this key.
+ * A new map that replaces a map with merge keys. Pairs are added one by one. If a key is added
+ * again, its pair keeps its position, but gets the later value. If a merge key has several maps,
+ * the last map is added first, so that the first map takes precedence. With SPEC_YAML_CORE, as in
+ * PyYAML, all merged pairs are added before the map's own pairs, which therefore take precedence.
+ * With SPEC_YAML_KUBECTL, pairs are added in the order of the document. So merged pairs replace own
+ * pairs before the merge key, and own pairs after it replace merged pairs.
  */
 struct yaml_merged {
 	struct spec_yaml *map;
@@ -485,7 +493,10 @@ static void free_reader(struct yaml_reader *r)
 	forget_anchors(r);
 }
 
-/* Check TEXT, and set R->text and R->len to the text for libyaml. Free *RET after the parser. */
+/*
+ * Check TEXT, and set R->text and R->len to the text for libyaml. *RET is memory for this text,
+ * which the caller must free after libyaml's parser; NULL if there is none.
+ */
 static int set_input(struct yaml_reader *r, const char *text, size_t len, char **ret)
 {
 	int err = yaml_input_begin(&text, &len, r->e);
@@ -575,7 +586,10 @@ const struct spec_yaml *spec_yaml_get(const struct spec_yaml *m, const char *key
 
 /* --- paths such as "roles[0].env.A", for errors that are found after parsing --- */
 
-/* Return the length of KEY, written as "key", ".key" or "[\"key\"]", at the start of PATH, or 0. */
+/*
+ * If PATH begins with KEY, written as "key", ".key" or "[\"key\"]", return the length of this step.
+ * Otherwise return 0.
+ */
 static size_t match_key(const char *path, const char *key)
 {
 	size_t n = strlen(key);
@@ -589,7 +603,10 @@ static size_t match_key(const char *path, const char *key)
 	return strncmp(path, key, n) == 0 && strchr(".[", path[n]) ? n : 0;
 }
 
-/* Return the child of NODE that the first step of *PATH names, or NULL. Advance *PATH. */
+/*
+ * Return the child of NODE that the first step of *PATH names, and move *PATH past this step.
+ * Return NULL if there is no such child.
+ */
 static const struct spec_yaml *step(const struct spec_yaml *node, const char **path)
 {
 	if (node->type == SPEC_YAML_LIST && **path == '[') {

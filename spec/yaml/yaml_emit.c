@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes a JSON value as YAML that YAML 1.1 and 1.2 readers parse as the same value. A string is
- * written plain only if no reader can parse it as another type, and as a block if it has several
- * lines. libyaml's emitter can't do this, and would escape all characters beyond U+FFFF.
+ * Writes a JSON value as YAML that parsers of YAML 1.1 and 1.2 read as the same value. A string is
+ * written without quotes only if no parser can read it as another type. A string with several lines
+ * is written as a block. libyaml's emitter can't do this, and would escape all characters above
+ * U+FFFF.
  */
 #include "spec/yaml/yaml.h"
 
@@ -16,7 +17,7 @@
 /* Parsers find the ":" of a key only within 1024 characters. A longer key begins with "? ". */
 #define SIMPLE_KEY_MAX 1000
 
-/* A json-c string with this address as its userdata is a time. */
+/* To mark a json-c string as a time, its userdata is this address. */
 static const char time_mark[] = "time";
 
 struct emitter {
@@ -40,7 +41,7 @@ void spec_yaml_add_time(struct json_object *o, const char *key, int64_t ns)
 	spec_tree_add(o, key, value);
 }
 
-/* True if some parser reads TEXT as null, a boolean, a number, or a special key. */
+/* True if some parser reads TEXT as null, a boolean, a special number, or a special key. */
 static bool is_word(const char *text, size_t len)
 {
 	static const char *const words[] = {"~",     "null", "true", "false", "yes",  "no",
@@ -70,7 +71,7 @@ static bool is_numeric(const char *text, size_t len)
 	return digit || !letter;
 }
 
-/* True if the beginning of TEXT can't be mistaken for syntax. */
+/* True if no parser can mistake the beginning of TEXT for syntax. */
 static bool begins_plain(const char *text, size_t len)
 {
 	if (strchr("?:,[]{}#&*!|>'\"%@` ", text[0]))
@@ -96,7 +97,10 @@ static bool is_printable(const char *text, size_t len, const char *extra)
 	return true;
 }
 
-/* True if TEXT, which is printable and not empty, can be written as a plain scalar. */
+/*
+ * True if TEXT, which must be printable and not empty, can be written without quotes. FLOW is true
+ * inside [] or {}.
+ */
 static bool is_plain(const char *text, size_t len, bool flow)
 {
 	if (!begins_plain(text, len) || text[len - 1] == ' ' || text[len - 1] == ':')
@@ -155,7 +159,7 @@ static void put_double_quoted(FILE *out, const char *text, size_t len)
 	fputc('"', out);
 }
 
-/* Write TEXT on the current line, plain if possible. FLOW is true inside [] or {}. */
+/* Write TEXT on the current line, without quotes if possible. FLOW is true inside [] or {}. */
 static void put_inline(struct emitter *em, const char *text, size_t len, bool flow)
 {
 	bool printable = len > 0 && is_printable(text, len, "");
@@ -186,8 +190,8 @@ static void put_string(struct emitter *em, struct json_object *value, bool flow)
 }
 
 /*
- * Write TEXT as a literal block in a collection at the column INDENT. If TEXT begins with white
- * space, a parser can't determine the indentation, so write its width after the "|".
+ * Write TEXT as a literal block in a map or list at the column INDENT. If TEXT begins with white
+ * space, a parser can't recognize where the indentation ends, so write its width after the "|".
  */
 static void put_literal(struct emitter *em, const char *text, size_t len, unsigned indent)
 {
@@ -257,7 +261,7 @@ static void put_flow(struct emitter *em, struct json_object *value)
 	}
 }
 
-/* True if VALUE is written on its own lines, below its key or dash. */
+/* True if VALUE is a map or list to write in block style: a line for each member or item. */
 static bool is_block(const struct emitter *em, struct json_object *value, unsigned level)
 {
 	if (em->flow_depth && level > em->flow_depth)
@@ -267,7 +271,7 @@ static bool is_block(const struct emitter *em, struct json_object *value, unsign
 	return json_object_is_type(value, json_type_array) && json_object_array_length(value) > 0;
 }
 
-/* Write a map in block style at column INDENT. The first line is indented already. */
+/* Write a map in block style at column INDENT. The caller has already indented the first line. */
 static void emit_map(struct emitter *em, struct json_object *map, unsigned level, unsigned indent)
 {
 	bool first = true;
@@ -302,8 +306,9 @@ static void emit_list(struct emitter *em, struct json_object *list, unsigned lev
 }
 
 /*
- * Write VALUE after a ":" or "-", in a collection at the column INDENT. A collection in a list
- * begins on the line of the dash. A list in a map is not indented further than the map.
+ * Write VALUE after a ":" or "-" of a map or list at the column INDENT. IN_LIST is true after a
+ * "-". A map or list in a list begins on the line of the dash. A list in a map has the indentation
+ * of the map.
  */
 static void emit_value(struct emitter *em, struct json_object *value, unsigned level,
 		       unsigned indent, bool in_list)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks a document's bytes before libyaml parses them, so that errors of encoding have a position
- * and a remedy. libyaml's errors are fixed texts about its scanner and parser. Two tables explain
- * these errors to the author. An error that is in neither table is shown unchanged.
+ * Checks a document's bytes before libyaml parses them, so that an encoding error has a position
+ * and a remedy. libyaml's errors are fixed texts about its scanner and parser. Two tables translate
+ * these errors for the author of the document. If an error is in neither table, the author sees
+ * libyaml's text.
  */
 #include "spec/yaml/yaml_input.h"
 
@@ -79,7 +80,10 @@ int yaml_input_check(const char *text, size_t len, struct spec_errors *e)
 	size_t n;
 
 	for (; s < end; s += n, column++) {
-		/* libyaml takes quadratic time for many of these, and copies a tag at each use. */
+		/*
+		 * If a document has many %TAG lines, libyaml needs quadratic time, and at each use
+		 * it copies the long tag.
+		 */
 		if (column == 1 && end - s >= 4 && memcmp(s, "%TAG", 4) == 0)
 			return spec_errors_add(
 				e, -EINVAL, line, column, "",
@@ -100,7 +104,7 @@ int yaml_input_check(const char *text, size_t len, struct spec_errors *e)
 	return 0;
 }
 
-/* True if TEXT has surrogate pairs, or characters that YAML requires to be escaped. */
+/* True if TEXT may have surrogate pairs, or has characters that must be escaped in YAML. */
 static bool needs_adapting(const char *text, size_t len)
 {
 	const unsigned char *s = (const unsigned char *)text, *end = s + len;
@@ -118,7 +122,7 @@ static bool needs_adapting(const char *text, size_t len)
 	return false;
 }
 
-/* Copy one character or escape of the JSON text S to OUT, as YAML. Return its length in S. */
+/* Write the first character or escape of the JSON text S to OUT, as YAML. Return its length. */
 static size_t adapt(const char *s, const char *end, FILE *out)
 {
 	uint32_t c = 0;
@@ -132,7 +136,7 @@ static size_t adapt(const char *s, const char *end, FILE *out)
 		return 12;
 	}
 	if (*s == '\\' && s + 1 < end) {
-		/* The second character may be a backslash, too. It then begins no escape. */
+		/* Copy both bytes: a second backslash does not begin an escape. */
 		fwrite(s, 1, 2, out);
 		return 2;
 	}
@@ -160,7 +164,7 @@ char *yaml_input_from_json(const char *text, size_t *len)
 
 	if (s == end || (*s != '{' && *s != '['))
 		return NULL;
-	/* In valid JSON, every backslash is in a string, as adapt() requires. */
+	/* Check that TEXT is JSON: then every backslash is in a string, as adapt() requires. */
 	if (!needs_adapting(text, *len) || spec_value_parse(text, *len, &json) < 0)
 		return NULL;
 	out = text_stream(&ret, len);
@@ -172,10 +176,11 @@ char *yaml_input_from_json(const char *text, size_t *len)
 
 /* --- explaining libyaml's errors --- */
 
+/* The position of an error that the author sees. */
 enum error_position {
 	HERE,	   /* where libyaml stopped */
-	BEGINNING, /* the beginning of what libyaml was parsing */
-	/* where libyaml stopped; the text also has the position BEGINNING, of the map or list */
+	BEGINNING, /* where the construct begins that libyaml was parsing */
+	/* where libyaml stopped; the text also says where the map or the list begins */
 	IN_MAP,
 	IN_LIST,
 };
@@ -236,7 +241,7 @@ static const struct {
 	 "indentation and the brackets"},
 };
 
-/* For problems without a row above, the context selects the explanation. */
+/* If a problem has no row in the table above, libyaml's context selects the explanation. */
 static const struct {
 	const char *context;
 	const char *text;
@@ -255,7 +260,7 @@ static int add_at(struct spec_errors *e, yaml_mark_t mark, const char *text)
 			       "%s", text);
 }
 
-/* Explain that P has stopped at a character that can't begin a text. */
+/* Add an error: P has stopped at a character that can't begin a text. */
 static int explain_char(const yaml_parser_t *p, const char *text, size_t len, struct spec_errors *e)
 {
 	size_t n = p->problem_mark.index, i = 0;

@@ -6,23 +6,27 @@
 
 #include "spec/base/error.h"
 
-/* Refuse a large file, UTF-16 and UTF-32. Skip a byte order mark. Return 0, -EINVAL or -EFBIG. */
+/*
+ * Add an error if the file is too large, or if it is encoded in UTF-16 or UTF-32. Otherwise skip a
+ * byte order mark. Return 0, -EINVAL or -EFBIG.
+ */
 int yaml_input_begin(const char **text, size_t *len, struct spec_errors *e);
 
 /*
- * Convert JSON that is not valid YAML: escapes of a surrogate pair ("\ud83d\ude00"), and characters
- * that YAML requires to be escaped. Return YAML (malloc'ed) and set *LEN, or return NULL if libyaml
- * can parse TEXT as it is. Lines keep their numbers.
+ * If TEXT is JSON, but not valid YAML, return it as YAML (malloc'ed), and set *LEN. Line numbers
+ * remain the same. The differences are surrogate pairs ("\ud83d\ude00"), and characters that must
+ * be escaped in YAML. Return NULL if no conversion is needed, or if TEXT is not JSON.
  */
 char *yaml_input_from_json(const char *text, size_t *len);
 
 /*
- * Refuse bytes that are not UTF-8, control characters, Unicode's own line breaks and %TAG: libyaml
- * would refuse such text, or parse it differently from what an editor shows. Return 0 or -EINVAL.
+ * Add an error if TEXT has bytes that are not UTF-8, control characters, line breaks that only
+ * Unicode has, or %TAG. libyaml would refuse some of these, and others look different in an editor.
+ * Return 0 or -EINVAL.
  */
 int yaml_input_check(const char *text, size_t len, struct spec_errors *e);
 
-/* Add the error of PARSER to E, in words for the author of the document TEXT. Return -EINVAL. */
+/* Explain the error of PARSER to the author of the document TEXT: add it to E. Return -EINVAL. */
 int yaml_input_explain(const yaml_parser_t *parser, const char *text, size_t len,
 		       struct spec_errors *e);
 

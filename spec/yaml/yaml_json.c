@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resolves plain scalars, and makes a JSON value from a tree, by two sets of rules.
+ * Determines the types of plain scalars, and makes a JSON value from a tree. There are two sets of
+ * rules.
  *
- * AppDefs: YAML 1.2's core schema without the forms that another reader might parse differently.
+ * AppDefs: YAML 1.2's core schema, without the forms that other parsers may read differently.
  *
- * Manifests: the rules of kubectl (sigs.k8s.io/yaml, go.yaml.in/yaml/v2). Scalars are those of YAML
- * 1.1 without base 60, plus some forms of Go (0o17; 08 is a float). A date is text. Types are tried
- * in the order of resolve.go in go.yaml.in/yaml/v2.
+ * Manifests: the rules of kubectl (sigs.k8s.io/yaml, go.yaml.in/yaml/v2). The forms of scalars are
+ * those of YAML 1.1 without base 60, and some forms that only Go has: 0o17 is a number, and 08 is a
+ * float. A date is text. The code tries the types in the same order as resolve.go in
+ * go.yaml.in/yaml/v2.
  */
 #include "spec/yaml/yaml.h"
 
@@ -58,7 +60,10 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* True if TEXT is WORD in lower case, in upper case, or with a capital first letter; or ".NaN". */
+/*
+ * True if TEXT is WORD in lower case, in upper case, or with a capital first letter. Instead of
+ * ".Nan", the form ".NaN" is valid.
+ */
 static bool is_form_of(const char *text, const char *word)
 {
 	size_t upper = 0, letters = 0, first = strcspn(word, "abcdefghijklmnopqrstuvwxyz");
@@ -97,7 +102,10 @@ static bool is_decimal(const char *text)
 
 /* --- as in an AppDef --- */
 
-/* Return the type of TEXT if it is a finite number without a leading zero, else SPEC_YAML_TEXT. */
+/*
+ * Return INT or FLOAT if TEXT is a finite decimal number without superfluous leading zeros.
+ * Otherwise return SPEC_YAML_TEXT.
+ */
 static enum spec_yaml_value number(const char *text)
 {
 	const char *digits = text + (*text == '-' || *text == '+');
@@ -168,7 +176,7 @@ static unsigned digit_of(char c)
 							: 99;
 }
 
-/* Parse TEXT like Go's strconv.ParseInt, or ParseUint if it is too large for an int64_t. */
+/* Parse TEXT as Go's strconv.ParseInt does; if TEXT exceeds INT64_MAX, as ParseUint does. */
 static bool read_whole(const char *text, unsigned base, struct scalar *ret)
 {
 	struct scalar s = {.type = SPEC_YAML_INT, .negative = *text == '-'};
@@ -235,7 +243,7 @@ static struct scalar resolve_text(const char *text)
 		return ret;
 	if (read_float(plain, &ret))
 		return ret;
-	/* Go also accepts a sign after "0b". */
+	/* Go's YAML parser also accepts a sign after "0b". */
 	if (strncmp(plain, "0b", 2) == 0 && read_whole(plain + 2, 2, &ret))
 		return ret;
 	return none;
@@ -246,7 +254,10 @@ static bool is_tag(const struct spec_yaml *node, const char *tag)
 	return node->tag && streq(node->tag, tag);
 }
 
-/* Return false if NODE's text does not fit its tag. Without a tag, the text decides the type. */
+/*
+ * Set *RET to the value of NODE. The text of NODE decides its type. Return false if the type does
+ * not fit NODE's tag.
+ */
 static bool resolve(const struct spec_yaml *node, struct scalar *ret)
 {
 	static const struct {
@@ -328,7 +339,7 @@ static struct json_object *scalar_of(const struct spec_yaml *node, struct spec_e
 	case SPEC_YAML_BOOL:
 		return spec_tree_bool(s.truth);
 	case SPEC_YAML_INT:
-		/* JSON readers parse a number above INT64_MAX as a double. */
+		/* Write a number above INT64_MAX as a double: JSON parsers read it as one. */
 		if (!s.negative && s.whole > INT64_MAX)
 			return spec_tree_double((double)s.whole);
 		return spec_tree_int((int64_t)(s.negative ? -s.whole : s.whole));
@@ -365,7 +376,10 @@ static struct json_object *map_of(const struct spec_yaml *node, struct spec_erro
 
 		if (!key)
 			continue;
-		/* The parser has already reported keys with the same spelling. */
+		/*
+		 * Two keys with the same spelling are not reported here, because the parser has
+		 * already reported them. OTHER is true after a key that the conversion has changed.
+		 */
 		other |= !streq(key, node->v[i]->text);
 		if (other && json_object_object_get_ex(ret, key, NULL))
 			spec_errors_add(
