@@ -292,9 +292,9 @@ static void on_last_line(void *data, const struct http_reply *reply)
 			p->doubt_again = p->came + DOUBT_BYTES;
 	} else {
 		/*
-		 * This reply decides nothing: the stream was not silent, the request failed, or the
-		 * log is empty because it was just rotated. The stream may still lack the end of
-		 * the old file, so check again later.
+		 * This reply does not show whether the log has lines that the stream lacks: the
+		 * stream was not silent, the request failed, or the log was just rotated and is
+		 * still empty. So check again later.
 		 */
 		set_doubt(p, silent ? min_of(2 * p->doubt_ms, (unsigned)DOUBT_MAX_MS) : DOUBT_MS);
 	}

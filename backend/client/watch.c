@@ -132,7 +132,7 @@ struct watch {
 	/* Only a watch that lasts STEADY_MS resets the pauses. */
 	struct backoff backoff;
 	unsigned silent;  /* restart the watch after this time without a byte */
-	unsigned head_ms; /* for the next reply */
+	unsigned head_ms; /* time limit for the head of the next reply */
 	uint64_t due;	  /* when WAITING ends */
 	/* when watch_retry_now last caused a retry; 0: never */
 	uint64_t retried_early;

@@ -856,7 +856,10 @@ void publish_begin(struct publish *p)
 		reconcile(p, s);
 }
 
-/* Called when a late list has arrived. If a job of an earlier mount is unconfirmed, settle it. */
+/*
+ * Called when another list has arrived after the start. If it is not known yet whether the server
+ * still has the job of FOLDER, whose snapshot an earlier mount has saved, decide it now.
+ */
 static void settle_late(void *data, const struct folder *folder)
 {
 	struct publish *p = data;

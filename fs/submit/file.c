@@ -34,7 +34,7 @@ struct open_file {
 	struct upload_writer writer; /* in the upload's list, if WRITABLE */
 	struct file_owner owner;
 	pid_t wrote_tid; /* the thread that wrote last; 0 if unknown */
-	/* the process of that thread; after file_check_end perhaps the parent of this process */
+	/* that thread's process; file_check_end may replace it by the process's parent */
 	pid_t wrote;
 	bool looked; /* true if file_look has run */
 	struct holders holders;

@@ -17,7 +17,7 @@ struct job_ref {
 	bool history;  /* true in history/, false in jobs/ */
 };
 
-/* The directory of a job or a replica, whose object is REF. */
+/* A directory of a job or of a replica. NODE.object points to REF. */
 struct job_ref_node {
 	struct node node;
 	struct job_ref ref;

@@ -42,7 +42,10 @@ struct stream {
 	struct stream *prev, *next;
 };
 
-/* The caller sets the members after struct stream, then calls stream_open. FUSE thread. */
+/*
+ * Allocate the struct of CLASS, which begins with a struct stream. The caller sets the other
+ * members, then calls stream_open. FUSE thread.
+ */
 struct stream *stream_new(struct fs *fs, const struct stream_class *class);
 /* Answer the open request REQ. Later reads of this open file read from S. FUSE thread. */
 void stream_open(struct stream *s, fuse_req_t req, struct fuse_file_info *fi);

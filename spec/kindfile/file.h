@@ -98,7 +98,7 @@ struct kind_part {
 	struct values named; /* values in a pod; joined by dashes, they are the part's name */
 };
 
-/* How a kind counts attempts. */
+/* Where an object has the numbers of its attempts (kxfs-kind(5), attempts). */
 struct kind_attempts {
 	struct values failed, restarted, allowed, alone;
 };

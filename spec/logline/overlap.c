@@ -29,9 +29,9 @@ struct overlap {
 	struct guess guesses[GUESSES_MAX];
 	size_t n_guesses;
 	/*
-	 * Only without FORCE: a guess for a part of a cut line has reached the end of the known
-	 * output. If the guess is right, all later bytes are new. But the stream may also be the
-	 * output of another run.
+	 * Only without FORCE: a guess has reached the end of the known output, and has PART set. If
+	 * it is right, all later bytes are new. If it is wrong, the stream may be the output of
+	 * another run.
 	 */
 	bool doubtful;
 

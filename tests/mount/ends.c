@@ -29,10 +29,7 @@ static void *idle(void *data)
 	return data;
 }
 
-/*
- * Write $DOC from FROM to TO, which are numbers of halves: 0 is the beginning, 1 the middle, 2 the
- * end.
- */
+/* Write a part of the file $DOC to stdout. FROM and TO: 0 is its beginning, 1 its middle, 2 its end. */
 static void write_halves(int from, int to)
 {
 	int fd = open(getenv("DOC"), O_RDONLY);

@@ -29,8 +29,8 @@ from faults import Fault
 #
 # - In the second half of the time, the open files and the files of STATE at the ends of shifts are at most those of the
 # first half. Each forgotten file would be one more.
-# - The connections and threads at these times are at most as many as were in use at any moment of the first half,
-# because kxfs keeps some of them for later.
+# - The connections and threads at the ends of shifts are at most the maximum of the whole first half, because kxfs
+# keeps some of them for later.
 # - The memory, measured after each step, is in the second half at most a tenth plus MORE_MEMORY above its maximum in
 # the first half. It depends on what users do at the same time, and malloc keeps some freed memory. An hour has
 # thousands of jobs, so a leak of one KiB per job would be noticed.

@@ -234,8 +234,9 @@ const struct controller controller_volcano = {
  * name. Only the pod shows how the job has ended.
  */
 
-#define REQUEUE_S 60  /* a job is requeued at least this long after its pod has failed */
-#define LATER_S	  120 /* and at most this much later */
+/* A job is requeued REQUEUE_S to REQUEUE_S + LATER_S seconds after its pod has failed. */
+#define REQUEUE_S 60
+#define LATER_S	  120
 
 static struct json_object *conditions_of(const struct object *job)
 {
