@@ -153,7 +153,7 @@ static void leave(struct archive *a, struct archive_entry *e)
 	a->failing -= e->failed;
 	e->failed = false;
 	atomic_fetch_sub(&a->waiting, 1);
-	/* Clear the error if DIR is available and no waiting job has failed, or if no job waits. */
+	/* If no job waits, or DIR is available and no waiting job has failed, clear the error. */
 	if (!a->queue || (!a->failing && !a->away))
 		set_trouble(a, NULL);
 }
@@ -257,8 +257,8 @@ static void made(void *data)
 	const struct archive_entry *e = find(a, a->copy.job->uid);
 
 	/*
-	 * Cancel the copy if, since copy_make began, the job was deleted, got another id or was
-	 * restarted, or kxfs began to remove the output.
+	 * Cancel the copy if the job has changed since copy_make began: it was deleted, runs again,
+	 * got another id, or kxfs removes its output.
 	 */
 	if (!a->work.err &&
 	    !(e && e->job && streq(e->job->id, a->copy.job->id) && is_settled(a, e->job)))

@@ -23,7 +23,7 @@ struct archive_config {
 	const char *state_dir;
 	unsigned stop_ms; /* how long archive_stop continues to copy */
 	/*
-	 * Return true if all available output of JOB, which has ended, is on disk, and kxfs is not
+	 * JOB has ended. Return true if all of its available output is on disk, and kxfs is not
 	 * removing any of it.
 	 */
 	bool (*is_settled)(void *data, const struct spec_job *job);
@@ -41,13 +41,13 @@ struct archive_config {
 struct archive *archive_new(const struct archive_config *config);
 void archive_free(struct archive *a); /* A may be NULL. Call this after the loop has stopped. */
 /*
- * Check DIR, and mark it as an archive. Fail if the last start with STATE_DIR marked this path, but
- * DIR has no mark now, for example because its file system is not mounted. If STATE_DIR is NULL,
- * only check that DIR is writable. Return 0, or a negative errno with *RET_TEXT, malloc'ed. Return
- * -ETIMEDOUT if DIR does not respond. Call this before the loop starts its threads.
+ * Check DIR, and create a mark file in it. Fail if the last start with STATE_DIR used this path,
+ * but DIR has no mark now, for example because its file system is not mounted. If STATE_DIR is
+ * NULL, only check that DIR is writable. Return 0, or a negative errno with *RET_TEXT, malloc'ed.
+ * -ETIMEDOUT: DIR does not respond. Call this before the loop starts its threads.
  */
 int archive_check(const char *dir, const char *state_dir, char **ret_text);
-/* Start to copy jobs to DIR/NAMESPACE. NAMESPACE is copied. */
+/* Start to copy jobs to DIR/NAMESPACE. The archive keeps its own copy of the string NAMESPACE. */
 void archive_begin(struct archive *a, const char *namespace);
 /* Call this for every job that is added (OLD is NULL), changed, or deleted (NEW_JOB is NULL). */
 void archive_job(struct archive *a, const struct spec_job *old, const struct spec_job *new_job);
@@ -58,8 +58,8 @@ void archive_job(struct archive *a, const struct spec_job *old, const struct spe
  */
 bool archive_lacks(const struct archive *a, const char *uid);
 /*
- * True if DIR is not available now, and kxfs is not copying job UID. If kxfs needs space, it may
- * then remove the job without a copy.
+ * True if kxfs may remove job UID without a copy when it needs space: DIR is not available now, and
+ * kxfs is not copying the job.
  */
 bool archive_gives_up(const struct archive *a, const char *uid);
 

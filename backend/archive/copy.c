@@ -92,7 +92,7 @@ int copy_open(const char *dir, const char *state_dir, char **why)
 		return -ENODEV;
 	}
 	/*
-	 * Sync the mark before writing the record. If a crash of the machine kept only the record,
+	 * Sync DIR's mark before writing the file KNOWN. If a crash of the machine kept only KNOWN,
 	 * kxfs would refuse DIR.
 	 */
 	err = lacks		  ? file_write(path, MARK, text, strlen(text))
@@ -134,7 +134,7 @@ static int open_day(struct copy *c, int namespace)
 
 /* --- temporary directories --- */
 
-/* Make a new name for a temporary directory. The first 14 characters are ".WRITER-". */
+/* Make a new name for a temporary directory: ".WRITER-UUID.tmp". WRITER has 12 characters. */
 static void new_temp(const struct copy *c, char ret[64])
 {
 	char host[256] = "", writer[65], uuid[37] = "";
@@ -306,9 +306,9 @@ static int put_files(struct copy *c, int at)
 /* --- the job's directory --- */
 
 /*
- * Return the name of JOB's directory, malloc'ed: the job's id, followed by ~UID8 if SECOND is true.
- * If another job had the same id in history/, the id already ends in ~UID8. Cut this off first,
- * because the short name may be free in the archive.
+ * Return the name of JOB's directory, malloc'ed: the job's id. If SECOND is true, append "~" and
+ * the first 8 characters of its uid. If another job in history/ had the same id, JOB's id already
+ * has this suffix. Remove the suffix first, because the short name may be free in the archive.
  */
 static char *name_of(const struct spec_job *job, bool second)
 {

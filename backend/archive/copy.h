@@ -26,9 +26,9 @@ struct copy {
 };
 
 /*
- * Open DIR, and return a descriptor, which the caller closes. The first start with STATE_DIR
- * creates a mark file in DIR. A later start with the same path fails if DIR has no mark, because
- * the path then leads to another directory, for example an empty mount point. If STATE_DIR is NULL,
+ * Open DIR, and return a descriptor, which the caller closes. The first start with STATE_DIR and
+ * this DIR creates a mark file in DIR. If the mark is missing at the next start, fail, because the
+ * path now leads to another directory, for example an empty mount point. If STATE_DIR is NULL,
  * only check that DIR is writable.
  */
 int copy_open(const char *dir, const char *state_dir, char **why);
