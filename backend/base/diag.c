@@ -39,8 +39,8 @@ bool diag_to_stderr(void)
 }
 
 /*
- * Copy TEXT to RET as one line. This overwrites TEXT. RET must be as large as spec_utf8_clean
- * requires.
+ * Copy TEXT to RET as one line. TEXT is modified. RET needs 4 * strlen(TEXT) + 1 bytes, as in
+ * spec_utf8_clean.
  */
 static void diag_escape(char *text, char *ret)
 {

@@ -25,7 +25,7 @@
 /* FLAGS are those of open(2). New files have mode 0600, new directories 0700. */
 int disk_open(int at, const char *path, int flags);
 int disk_mkdir(int at, const char *path);
-/* Stat PATH or, if PATH is "", AT, which may be any open file. */
+/* Stat PATH. If PATH is "", stat AT instead, which may then be any open file. */
 int disk_stat(int at, const char *path, struct stat *ret);
 /* Return 0 if kxfs may access PATH with MODE (R_OK, W_OK, X_OK). Follow symbolic links. */
 int disk_access(int at, const char *path, int mode);

@@ -145,7 +145,7 @@ bool file_is_full(int err)
 	return err == -ENOSPC || err == -EDQUOT;
 }
 
-/* If REPLACE, FILE may exist, so sync the text before the rename. */
+/* If REPLACE, the rename may replace an existing FILE, so sync the text before it. */
 static int write_file(const char *dir, const char *file, const char *text, size_t len, bool replace)
 {
 	cleanup_fd int at = open_dir(dir);
@@ -185,7 +185,7 @@ int file_make(const char *dir, const char *file, const char *text, size_t len)
 	return write_file(dir, file, text, len, false);
 }
 
-/* Set RET to the name of the reservation for FILE. */
+/* Set RET to the name of the file that reserves disk space for FILE. */
 static void room_name(const char *file, char ret[64])
 {
 	snprintf(ret, 64, ".%s.room", file);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads and writes whole files. Call these functions only on threads that may wait for a disk.
- * Unless a comment states otherwise, they return 0 or a negative errno. Partial reads and writes
- * are continued. Public: fs/ also uses this header.
+ * They continue partial reads and writes. Unless a comment states otherwise, they return 0 or a
+ * negative errno. Public: fs/ also uses this header.
  */
 #pragma once
 
@@ -54,7 +54,7 @@ int file_write(const char *dir, const char *file, const char *text, size_t len);
  * crash of the machine during this call, FILE may be incomplete.
  */
 int file_make(const char *dir, const char *file, const char *text, size_t len);
-/* Reserve LEN bytes in DIR, so that file_write_last can write FILE even if the disk is full. */
+/* Reserve disk space for LEN bytes, so that file_write_last can write FILE to a full disk. */
 int file_keep_room(const char *dir, const char *file, size_t len);
 /*
  * Like file_write, but use the reservation if the disk is full. After a success, FILE has no

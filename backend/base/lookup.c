@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs lookups on their own threads. The thread and the loop share a struct asked. If the lookup
- * hangs, the thread frees it, else the loop does. One global table has all lookups whose thread
- * exists, because a thread that hangs may outlive its loop.
+ * hangs, the thread frees the struct; otherwise the loop does. One global table has all lookups
+ * whose thread exists, because a thread that hangs may outlive its loop.
  *
  *	state  | what is in progress       | what ends it            | next
  *	asked  | the thread, and the timer | the thread has answered | over; call DONE with QUESTION
@@ -103,7 +103,7 @@ static void *look(void *data)
 	return NULL;
 }
 
-/* Return false if the table is full, or another lookup of the same key hangs. */
+/* Add A to the table. Return false if the table is full, or a lookup of the same key hangs. */
 static bool admit(struct asked *a)
 {
 	struct asked *other;

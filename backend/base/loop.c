@@ -671,7 +671,7 @@ static void *loop_main(void *data)
 	return NULL;
 }
 
-/* Check for three free descriptors: with only one, uv_loop_init would abort(). */
+/* uv_loop_init may abort() if fewer than three descriptors are free, so check this first. */
 static int loop_check_descriptors(void)
 {
 	cleanup_fd int first = eventfd(0, EFD_CLOEXEC);

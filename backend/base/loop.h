@@ -37,7 +37,7 @@ int loop_start(struct loop *loop);
  * Run all posted functions, wait some seconds for calls on the pool, free the remaining watches,
  * and end the thread. From then on, timers don't expire, and setting or stopping them has no
  * effect. Return false if a call on the pool has not returned, because its disk hangs. Such a call
- * may still continue. So don't free memory that it uses, and end the process.
+ * may still continue. So end the process without freeing memory that the call uses.
  */
 bool loop_stop(struct loop *loop);
 void loop_free(struct loop *loop); /* NULL is allowed */
@@ -69,7 +69,7 @@ static inline void loop_timer_init(struct loop_timer *t, struct loop *loop, loop
 }
 /* Set T to expire once, MS from now. This replaces an earlier setting. */
 void loop_timer_set(struct loop_timer *t, uint64_t ms);
-/* Don't call FN, unless T is set again. After loop_stop, any thread may call this. */
+/* Cancel T, so that FN is not called. After loop_stop, any thread may call this. */
 void loop_timer_stop(struct loop_timer *t);
 /*
  * True if T was set, and has neither expired nor been stopped. False within FN, unless T was set

@@ -26,7 +26,7 @@
 #define FLAG_EXITING  0x4
 #define FLAG_SIGNALED 0x400
 
-/* P points to the parenthesis after NAME; EXIT_CODE is the 50th field after it. */
+/* Return SIGNAL of struct process_stat. P is the ')' after NAME; EXIT_CODE is 50 fields later. */
 static int ended_by(unsigned flags, const char *p)
 {
 	int status;
@@ -118,7 +118,7 @@ void process_boot(char ret[37])
 		*ret = '\0';
 }
 
-/* The soft limit before process_allow_descriptors raised it, or 0. */
+/* The soft limit before process_allow_descriptors raised it; 0 until then. */
 static _Atomic rlim_t given;
 
 rlim_t process_given_descriptors(void)

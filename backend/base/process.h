@@ -34,9 +34,8 @@ struct process_stat {
 };
 
 /*
- * Parse the contents of /proc/PID/stat. Return 0, or -EINVAL if TEXT is malformed. SIGNAL is
- * PROCESS_HIDDEN if TEXT does not show whether a signal ended the process. process_stat finds this
- * out if it can.
+ * Parse the contents of /proc/PID/stat. Return 0, or -EINVAL if TEXT is malformed. Set SIGNAL to
+ * PROCESS_HIDDEN if TEXT does not show whether a signal ended the process.
  */
 int process_parse_stat(const char *text, struct process_stat *ret);
 /* Parse /proc/PID/stat of a process or thread. Return 0, or -ESRCH if kxfs can't see PID. */
@@ -64,7 +63,7 @@ rlim_t process_given_descriptors(void);
 char *process_home(void);
 /* Return the name of the user UID, malloc'ed; NULL if the user database has none. */
 char *process_user(uid_t uid);
-/* Return "user@host" for the user who runs kxfs, malloc'ed. A user without a name is a number. */
+/* Return "user@host" for the user who runs kxfs, malloc'ed. Use the uid if there is no name. */
 char *process_submitter(void);
 /* Lower the soft limit of file descriptors to SOFT. */
 void process_limit_descriptors(rlim_t soft);

@@ -21,8 +21,8 @@ static inline void group_init(struct group *g, struct loop *loop)
 void group_enter(struct group *g);
 void group_leave(struct group *g);
 /*
- * Call FN(DATA) once, later, when the group is empty. If an operation enters the group before this
- * call, wait again. FN may free the group. Only one caller may wait at a time.
+ * When the group is empty, post one call of FN(DATA). If an operation enters the group before FN
+ * runs, wait again. FN may free the group. Only one caller may wait at a time.
  */
 void group_when_empty(struct group *g, loop_fn fn, void *data);
 
