@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Makes the credential of requests from the kubeconfig, the files that the kubeconfig names, and a
- * plugin. After the server has refused the credential, or the plugin has failed, kxfs reads the
- * kubeconfig again together with the files.
+ * plugin. kxfs reads the files again after a minute. After the server has refused the credential,
+ * or the plugin has failed, kxfs also reads the kubeconfig again.
  *
  * files    | what is in progress                            | what ends it           | next
  * KNOWN    | nothing                                        | the files must be read | READING
@@ -12,14 +12,14 @@
  *
  * plugin   | what is in progress                   | what ends it               | next
  * AWAY     | nothing                               | a request needs the plugin | ASKED
- * ASKED    | the plugin runs; requests wait        | it answers or fails        | LEAVING
- *          |                                       | it fails; a user waits     | AGAIN
+ * ASKED    | the plugin runs; requests wait        | a failure, if URGENT       | AGAIN
+ *          |                                       | an answer or other failure | LEAVING
  * LEAVING  | the plugin's process has not ended    | the process ends           | AWAY
  *          |                                       | a request needs a new run  | AGAIN
  * AGAIN    | as LEAVING; requests wait for a rerun | the process ends           | AWAY, then ASKED
  *
- * The plugin fails if it has not answered after 60 s. If it fails, and a user has made a request
- * during the run, kxfs runs it again, because the user may have logged in meanwhile.
+ * The plugin fails if it has not answered after 60 s. A run is URGENT if a user has made a request
+ * during the run. If it fails, kxfs runs the plugin again: the user may have logged in meanwhile.
  */
 #include "backend/client/credential.h"
 
@@ -100,7 +100,7 @@ struct credential {
 	struct credential_files files;
 	uint64_t files_due_ms;
 	struct credential_reading *reading; /* in READING and LATE */
-	struct loop_timer limit;	    /* in READING */
+	struct loop_timer limit;	    /* set in READING */
 
 	enum { AWAY, ASKED, LEAVING, AGAIN } plugin_state;
 	int plugin_err; /* of the last run; 0 if it succeeded, or ANSWER is still valid */
@@ -119,7 +119,7 @@ struct credential {
 
 static void refresh(struct credential *cr);
 
-/* --- the result of the sources --- */
+/* --- the credential from all sources --- */
 
 static char *make_line(const struct credential *cr)
 {
@@ -282,7 +282,7 @@ static int read_files(const struct spec_connection *c, struct credential_files *
 	return 0;
 }
 
-/* Set *RET to the KUBERNETES_EXEC_INFO for C's plugin, if any, or set *RET_TEXT on failure. */
+/* If C has a plugin, set *RET to its KUBERNETES_EXEC_INFO. After an error, set *RET_TEXT. */
 static int read_info(const struct spec_connection *c, char **ret, char **ret_text)
 {
 	cleanup_free char *ca = NULL;
@@ -406,7 +406,7 @@ static void read_is_late(void *data)
 	answer_all(cr);
 }
 
-/* A running plugin uses the old connection, so don't read the kubeconfig meanwhile. */
+/* True if the files must be read. While a plugin runs, it uses the old connection, so wait. */
 static bool files_due(const struct credential *cr)
 {
 	if (cr->reload && cr->plugin_state != AWAY)
@@ -486,7 +486,7 @@ static void on_plugin_gone(void *data)
 	answer_all(cr);
 }
 
-/* A kubeconfig that is being read may name another plugin, so wait until it is read. */
+/* True if the plugin must run. A kubeconfig that is being read may name another one, so wait. */
 static bool plugin_due(const struct credential *cr)
 {
 	if (cr->files_state == READING && cr->reading->load)

@@ -26,15 +26,15 @@ typedef void (*credential_fn)(void *data, int err, const struct credential_parts
 			      const char *text);
 
 /*
- * C must outlive the credential. Waits for the disk. Return 0 or a negative errno with *RET_TEXT,
- * malloc'ed.
+ * C must outlive the credential. This function waits for the disk. Return 0 or a negative errno
+ * with *RET_TEXT, malloc'ed.
  */
 int credential_new(struct loop *loop, const struct spec_connection *c, struct credential **ret,
 		   char **ret_text);
 /*
  * Set LOAD, which reads the connection from the kubeconfig again, and returns 0 or a negative
  * errno. kxfs calls LOAD on the pool after the server has refused the credential, or the plugin has
- * failed. kxfs ignores a connection to another server. Call this function before the loop runs.
+ * failed. If the result has another server, kxfs ignores it. Call this before the loop runs.
  */
 void credential_set_load(struct credential *cr,
 			 int (*load)(void *data, struct spec_connection *ret), void *data);

@@ -56,7 +56,7 @@ struct curl_loop {
 	uint64_t pass; /* number of passes of on_again */
 };
 
-/* --- calls of curl --- */
+/* --- calling curl --- */
 
 static void act(struct curl_loop *l, curl_socket_t fd, int events)
 {

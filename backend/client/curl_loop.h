@@ -11,7 +11,7 @@
 
 struct curl_loop;
 
-/* A transfer has ended. DATA is from curl_loop_add. Curl is not running now. */
+/* Called when a transfer has ended. DATA is from curl_loop_add. The callee may call curl. */
 typedef void (*curl_loop_fn)(void *data, CURLcode code);
 
 /* The multi handle is in GROUP until it has been freed and its last libuv handle has closed. */

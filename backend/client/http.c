@@ -5,8 +5,8 @@
  * state   | what is in progress           | what ends it                          | next
  * NEW     | nothing                       | the timer, after 0 ms                 | QUEUED
  * QUEUED  | the request waits in its lane | the lane may start a request          | ASKING
- * ASKING  | credential_get                | there is a credential                 | RUNNING
- *         |                               | there is none                         | OVER
+ * ASKING  | credential_get runs           | it delivers a credential              | RUNNING
+ *         |                               | it fails                              | OVER
  * RUNNING | a transfer of curl            | the first reply of 401                | QUEUED
  *         |                               | a failure, if a retry is allowed      | WAITING
  *         |                               | any other end                         | OVER
@@ -20,8 +20,8 @@
  * (Retry-After).
  *
  * Within a callback of curl, code must not use curl's handles or free a request. Such code calls
- * post_work, and work() frees requests and starts others later. http_stop waits until the group is
- * empty: it counts the requests and the curl_loops.
+ * post_work, and work() frees requests and starts others later. The group counts the requests and
+ * the curl_loops. http_stop waits until it is empty.
  *
  * This is one file because a request is one state machine: curl's callbacks, the timer and the
  * posted work all change its state.
@@ -178,7 +178,7 @@ static bool is_good(const struct http_request *rq)
 	return rq->now.head && rq->status / 100 == 2;
 }
 
-/* Count the reply of the current transfer, when its head has arrived or can't arrive any more. */
+/* Call this when the head of the current reply has arrived, or can't arrive. Count the reply. */
 static void count_answer(struct http_request *rq)
 {
 	struct http *http = rq->http;
@@ -205,7 +205,7 @@ static void drop_try(struct http_request *rq)
 	http_easy_fini(&rq->easy);
 }
 
-/* RQ has a connection, or needs none any more. Let the next request of its lane start. */
+/* Call this when RQ has a connection, or needs none. Let the next request of its lane start. */
 static void started(struct http_request *rq)
 {
 	if (!(rq->counted & IN_STARTING))
@@ -622,7 +622,7 @@ static void broken(struct http_request *rq, CURLcode code)
 	finish(rq, http_error_errno(code), text);
 }
 
-/* Curl has ended the current transfer of the request DATA. */
+/* Called when curl has ended the current transfer of the request DATA. */
 static void try_ended(void *data, CURLcode code)
 {
 	struct http_request *rq = data;

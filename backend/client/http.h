@@ -136,7 +136,7 @@ struct http_call {
 /* C and CR must outlive the client. Return 0 or a negative errno with *RET_TEXT, malloc'ed. */
 int http_new(struct loop *loop, const struct spec_connection *c, struct credential *cr,
 	     struct http **ret, char **ret_text);
-/* When the server is reachable again, call FN(DATA), and send waiting retries immediately. */
+/* Set FN(DATA), which is called each time a request succeeds after failures. */
 void http_set_recovered(struct http *http, loop_fn fn, void *data);
 /* Cancel all requests without calling done(). Call FN(DATA) when all transfers have ended. */
 void http_stop(struct http *http, loop_fn fn, void *data);

@@ -14,7 +14,7 @@
 
 /*
  * A peer is dead if it does not acknowledge bytes for DEAD_MS, or does not answer TCP's probes of
- * an idle connection. (curl_easy_upkeep does nothing for multi handles.)
+ * an idle connection. (HTTP/2 pings can't be used: curl_easy_upkeep ignores multi handles.)
  */
 #define DEAD_MS	      30000
 #define PROBE_AFTER_S 20L
@@ -402,7 +402,7 @@ static void name_request(enum http_method method, const char *path, const char *
 
 	if (at + 2 < n && part_is(&parts[at], "namespaces"))
 		at += 2;
-	if (at >= n) { /* the whole server, such as /version */
+	if (at >= n) { /* no resource, for example /version */
 		*ret_verb = verb_of(method, path, true);
 		*ret_resource = '\0';
 		return;

@@ -25,7 +25,7 @@ struct http_easy_config {
 	const struct http_call *call;
 	const struct http_server *server;
 	const struct credential_parts *parts;
-	/* Counts open connections. It must outlive them; they may outlive the transfer. */
+	/* Number of open connections. These may outlive the transfer, but not this counter. */
 	atomic_uint *n_connections;
 	/* Callbacks of curl: before the request is sent, for each head line, for the body. */
 	curl_prereq_callback before;
@@ -47,7 +47,7 @@ bool http_error_passes(CURLcode code);
 char *http_error_text(CURLcode code, const char *words, const struct http_server *s);
 
 /*
- * Count a request in T by verb and resource as in RBAC rules ("get", "pods/log"), and by STATUS, 0
- * if there was no reply.
+ * Count a request in T by verb and resource as in RBAC rules ("get", "pods/log"), and by STATUS.
+ * STATUS is 0 if there was no reply.
  */
 void http_tally_add(struct tally *t, enum http_method method, const char *path, int status);

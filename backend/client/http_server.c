@@ -101,7 +101,7 @@ static int server_impersonate(struct http_server *s, const struct spec_connectio
  * of NO_PROXY may have ports. An entry with a leading dot includes the names below a domain, but
  * not the domain.
  *
- * Besides, curl can't apply NO_PROXY to the real host if the URL has the tls-server-name.
+ * Another reason: curl can't apply NO_PROXY to the real host if the URL has the tls-server-name.
  */
 struct proxy_address {
 	int family; /* 0 if the text is not an address */
@@ -234,7 +234,7 @@ static int server_proxy(struct http_server *s, const struct spec_connection *c, 
 		*c->proxy_url ? c->proxy_url : http_proxy_choose(s->tls, host, port, getenv);
 	bool known = !*proxy || !strstr(proxy, "://");
 
-	/* Let the proxy resolve the server's name, as kubectl does. For socks5:, curl does it. */
+	/* As in kubectl, the proxy resolves the server's name. With socks5:, curl would do it. */
 	if (strncmp(proxy, "socks5://", 9) == 0) {
 		s->proxy = text_print("socks5h://%s", proxy + 9);
 		return 0;

@@ -58,7 +58,7 @@ static int add_file(struct spec_kubeconfig *k, const char *dir, const char *path
 	return err < 0 ? refuse_errors(ret_text, &e, file) : 0;
 }
 
-/* At least one file of LIST must exist. */
+/* Merge the files of LIST into K. Skip missing files, but fail if all are missing. */
 static int add_list(struct spec_kubeconfig *k, const char *dir, const char *list, char **ret_text)
 {
 	cleanup_free char *copy = text_copy(list);
@@ -116,8 +116,8 @@ static int in_cluster(const char *context, struct spec_connection *ret, char **r
 }
 
 /*
- * Merge all files that exist. If none exists, return 1, and set *RET_MISSING to the path of the
- * file that a user would create.
+ * Merge the kubeconfig files into K. If neither OPTION nor $KUBECONFIG is set, and ~/.kube/config
+ * does not exist, return 1, and set *RET_MISSING to the path of that file.
  */
 static int add_files(struct spec_kubeconfig *k, const char *dir, const char *option,
 		     char **ret_missing, char **ret_text)

@@ -231,7 +231,7 @@ static void plugin_exited(void *data)
 	return loop_timer_set(&p->timer, PLUGIN_PIPES_MS);
 }
 
-/* Read into BUF. Return the number of bytes, or 0. At the end of the pipe, close S. */
+/* Read into BUF. Return the number of bytes, which may be 0. At the end of the pipe, close S. */
 static size_t source_read(struct plugin_source *s)
 {
 	struct plugin *p = s->p;
@@ -247,7 +247,7 @@ static size_t source_read(struct plugin_source *s)
 	return 0;
 }
 
-/* The exec has failed. The errno arrives as a whole, because a pipe writes an int atomically. */
+/* The pipe has the errno of a failed exec, or has ended. Pipes transfer an int atomically. */
 static void plugin_on_fault(void *data)
 {
 	struct plugin_source *s = data;

@@ -36,8 +36,8 @@
 #define HELD_MAX (256u << 10)
 #define POD_MAX	 (4u << 20)
 /*
- * If a stream in doubt is silent for DOUBT_MS, kxfs checks it (see set_doubt). If the reply decides
- * nothing, the time until the next check doubles, up to DOUBT_MAX_MS.
+ * If a stream in doubt is silent for DOUBT_MS, kxfs checks it (see set_doubt). If the check has no
+ * result, the time until the next check doubles, up to DOUBT_MAX_MS.
  */
 #define DOUBT_MS     2000
 #define DOUBT_MAX_MS IDLE_MS
@@ -250,7 +250,7 @@ static char *path_of(const struct podlog *p, const char *rest)
 /* --- does the kubelet still follow the log? --- */
 
 /*
- * After MS, check whether the kubelet still follows the log.
+ * Set the timer that checks, after MS, whether the kubelet still follows the log.
  *
  * A kubelet notices a rotation only if it has already read the current file to its end. Otherwise
  * it follows the old file forever, although nothing writes to that file any more. (Before version
@@ -369,7 +369,7 @@ static void on_end(void *data, const struct http_reply *reply)
 
 /* --- the run and the pod of the stream --- */
 
-/* The stream is from the requested run. Pass on the held output. */
+/* Call this when the stream is known to be from the requested run. Pass on the held output. */
 static void accept_held(struct podlog *p)
 {
 	cleanup_free char *held = take_ptr(p->held);
@@ -391,8 +391,8 @@ static void accept_held(struct podlog *p)
 
 /*
  * Decide whether the stream is from the requested run. NEWEST was the newest run at some time after
- * the stream had begun, so the stream is not from a run after NEWEST. While the container waits for
- * a restart, NEWEST has ended. The server then returns its log both with and without PREVIOUS.
+ * the stream had begun, so the stream is of NEWEST or an earlier run. While the container waits for
+ * a restart, NEWEST has ended, and the server returns its log both with and without PREVIOUS.
  */
 static void judge(struct podlog *p, const struct spec_listed_run *newest)
 {

@@ -3,7 +3,7 @@
  * One request to the API server for the log of one run of a container. The owner passes the known
  * end of the log, gets new bytes and then the outcome, and decides about retries. I/O thread only.
  *
- * outcome           reply of the server                           meaning
+ * outcome           reply of the server, or other reason          meaning, or what to do
  * PODLOG_ALL        the stream ended                              the owner has all existing output
  * PODLOG_LESS       the stream ended within the known output      more output may exist
  * PODLOG_OTHER      the stream does not repeat the known end      the known end was rotated away,
@@ -21,8 +21,8 @@
  * PODLOG_BROKEN     nothing, or too late (TEXT)                   the connection has failed
  * PODLOG_SILENT     the stream is open, but silent                kubelet may not follow the log
  * PODLOG_SLOW       (the owner returned -ENOBUFS)                 the disk does not keep up
- * PODLOG_NEXT_RUN   output of the next run                        ask for the previous run
- * PODLOG_NOT_YET    PREVIOUS is set; the run is newest (TEXT)     retry later
+ * PODLOG_NEXT_RUN   output of the next run                        retry with PREVIOUS
+ * PODLOG_NOT_YET    PREVIOUS, but the run is the newest (TEXT)    retry later
  * PODLOG_WHICH_RUN  the run or the pod is unknown (TEXT, WAIT_MS) retry later
  *
  * The server returns the log of the newest run in the pod that has the requested name now. This may

@@ -19,8 +19,8 @@
  *          |                        | watch_doubt                       | DOUBTING
  *          |                        | 410: VERSION is too old by now    | LISTING or WAITING
  *          |                        | an ERROR event, or invalid events | WAITING, then LISTING
- * WAITING  | a pause                | its end, or watch_retry_now       | ASKING or DOUBTING;
- *          |                        |                                   | LISTING without VERSION
+ * WAITING  | a pause                | its end, or watch_retry_now       | ASKING or DOUBTING
+ *          |                        | the same, if VERSION is NULL      | LISTING
  *
  * After a 410, kxfs relists immediately. But if requests have been failing, it first waits.
  *
@@ -28,11 +28,11 @@
  * restored from a backup. A restored server continues with lower versions. It accepts a watch from
  * a version that it does not have yet, but sends no events until it reaches that version. kxfs
  * checks at most once in CHECK_MS, because each successful check makes other, failing watches retry
- * early. It checks without delay if the server refused a connection, and after DOUBT_MS if the
- * owner calls watch_doubt.
+ * early. If the server refused a connection, kxfs checks without delay. After watch_doubt, kxfs
+ * also checks without delay, but at most once in DOUBT_MS.
  *
- * A page after the current one is prefetched as soon as its token arrives. If the prefetch fails
- * while the current page is arriving, kxfs requests the page again when the current page is
+ * kxfs prefetches the page after the current one as soon as its token arrives. If the prefetch
+ * fails while the current page is arriving, kxfs requests the page again when the current page is
  * complete.
  *
  * During a relist, the old cache remains valid. The cache is confirmed while kxfs assumes that it
@@ -58,7 +58,7 @@
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 
-#define HEAD_MS 30000 /* for the head of a reply */
+#define HEAD_MS 30000 /* time limit for the head of a reply */
 /*
  * Time limit for the head of a watch that follows a silent one. It is short, to detect a dead
  * connection soon.
@@ -81,7 +81,7 @@
  */
 #define REFUSALS_MAX 5
 /*
- * Later pages have about PAGE_BYTES and at most PAGE_MAX objects. The first page is smaller,
+ * Later pages have about PAGE_BYTES bytes, but at most PAGE_MAX objects. The first page is smaller,
  * because a pod of a large job may have hundreds of KiB.
  */
 #define PAGE_BYTES     (4u << 20)
@@ -136,7 +136,7 @@ struct watch {
 	uint64_t due;	  /* when WAITING ends */
 	/* when watch_retry_now last caused a retry; 0: never */
 	uint64_t retried_early;
-	/* in WAITING: the server has not asked for this pause */
+	/* in WAITING: watch_retry_now may end the pause early */
 	bool may_retry_early;
 	bool doubt;	  /* the server may have been restored since the last list or check */
 	uint64_t checked; /* when the server last reported its version; 0: check without delay */
@@ -310,7 +310,7 @@ static int on_item(void *data, const char *json, size_t len, int wrong)
 	return 0;
 }
 
-/* A page has failed. If it was too slow, the retry requests fewer objects. */
+/* Handle a failed page. If the page was too slow, the retry requests fewer objects. */
 static void page_failed(struct watch *w, const struct http_reply *reply)
 {
 	cleanup_free char *text =
