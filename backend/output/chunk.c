@@ -11,7 +11,7 @@
 #include "backend/output/lines.h"
 #include "spec/base/mem.h"
 
-/* Times within BEHIND_NS are near. A log with more than BEHIND_BYTES to merge is far behind. */
+/* If more than BEHIND_BYTES of a log wait, join chunks that are less than BEHIND_NS apart. */
 #define BEHIND_BYTES (256u << 10)
 #define BEHIND_NS    1000000u
 

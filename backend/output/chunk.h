@@ -29,11 +29,11 @@ struct chunk {
 	uint32_t flags;
 };
 
-/* If B directly follows A, and both fit into CHUNK_MAX, append B to A and return true. */
+/* If B directly follows A, and both together fit into CHUNK_MAX, append B to A. Return true. */
 bool chunk_join(struct chunk *a, const struct chunk *b);
 /*
- * True if A and B, which follows A in the same log, should become one chunk. Either they have the
- * same time, or their times are near and the log is far behind: BYTES of it wait to be merged.
+ * True if A and B, which follows A in the same log, should become one chunk: they have the same
+ * time, or, if more than 256 KiB of the log (BYTES) wait to be merged, B is less than 1 ms later.
  */
 bool chunk_is_near(const struct chunk *a, const struct chunk *b, uint64_t bytes);
 

@@ -28,8 +28,8 @@ struct feeder {
 struct feeder output_log_feeder(struct output_job *j, const char *key);
 /*
  * Call FN(DATA) when the pool has created the file of L, or has failed to. If this has happened
- * already, call FN within this call. If FN is NULL, cancel an earlier call. Only one caller can
- * wait.
+ * already, call FN immediately. If FN is NULL, the FN of an earlier call will not be called. Only
+ * one caller can wait.
  */
 void output_log_when_open(struct output_log *l, loop_fn fn, void *data);
 /* Call these around work on L's files. Meanwhile L does not end, and its job is not freed. */

@@ -40,7 +40,7 @@ struct file {
 	struct files *all; /* with a reference */
 	char *name;	   /* "ID/KEY"; "ID/" for the merged log */
 	char *id;
-	const char *key; /* within NAME; NULL for the merged log */
+	const char *key; /* points into NAME; NULL for the merged log */
 	struct log forms[2];
 	atomic_bool ended, denied;
 	atomic_bool cut; /* removed before the log had ended */

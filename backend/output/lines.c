@@ -334,7 +334,7 @@ int lines_next(struct lines_reader *r, struct lines_record *ret)
 		*ret = r->last;
 		return 0;
 	}
-	/* Return to the last position, so that the caller can retry. */
+	/* Move R back to the last position, so that the caller can retry. */
 	if (read_block(r, block) < 0)
 		r->n = 0;
 	r->last = last;

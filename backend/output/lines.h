@@ -70,9 +70,9 @@ struct lines_reader {
 
 void lines_open(struct lines_reader *r, int fd);
 /*
- * Find the last record for which line.at + WEIGHT * number <= PLACE. If WEIGHT is 0, this is the
- * record of the line that contains byte PLACE, or of an earlier line. Return 0, -ENOENT if there is
- * no such record, or another negative errno.
+ * PLACE is an offset in the form of the log that has WEIGHT additional bytes before each line. Find
+ * the last record whose line begins at or before PLACE: line.at + WEIGHT * number <= PLACE. Return
+ * 0, -ENOENT if there is no such record, or another negative errno.
  */
 int lines_find(struct lines_reader *r, uint64_t weight, uint64_t place, struct lines_record *ret);
 /*

@@ -116,7 +116,7 @@ size_t merge_keys_parse(struct merge_keys *keys, const char *text, size_t len)
 struct merge_lines {
 	const char *at; /* where the next line begins */
 	const char *end;
-	/* NL is after the next '\n', and CR is after the next such '\r'; END if there is none. */
+	/* NL points after the next '\n', CR after the next such '\r'; END if there is none. */
 	const char *nl, *cr;
 };
 

@@ -25,12 +25,12 @@
 #define MERGE_LENGTH_MAX CHUNK_MAX
 #define MERGE_PREFIX_MAX 512
 
-/* The preceding record ends within a line that this record does not continue. */
+/* Flags of a record. NEWLINE: it does not continue the incomplete line that precedes it. */
 #define MERGE_NEWLINE 1u
-#define MERGE_START   2u  /* its first byte gets a prefix */
-#define MERGE_ENDS    4u  /* it ends with '\n', so the next byte begins a line */
-#define MERGE_CR      8u  /* it ends with '\r' */
-#define MERGE_LINE    16u /* its first byte begins a line, and gets a stamp */
+#define MERGE_START   2u  /* the first byte gets a prefix */
+#define MERGE_ENDS    4u  /* the last byte is '\n', so the next byte begins a line */
+#define MERGE_CR      8u  /* the last byte is '\r' */
+#define MERGE_LINE    16u /* the first byte begins a line, and gets a stamp */
 
 /* Plain data. */
 struct merge_record {
@@ -57,7 +57,7 @@ struct merge_keys {
 };
 
 extern const uint8_t merge_head[MERGE_HEAD];
-/* LAST of merge_follow and merge_next for the first record of an index. */
+/* For the first record of an index, pass this as LAST to merge_follow and merge_next. */
 extern const struct merge_record merge_start;
 
 /* NUMBER is the position in the index, from 0. A record at another position is not valid. */

@@ -17,7 +17,7 @@
 struct merged_log {
 	char *key;
 	char *prefix;
-	int fd, lines_fd; /* or negative; under the lock */
+	int fd, lines_fd; /* negative if not open; under the lock */
 };
 
 struct merged {
@@ -101,7 +101,7 @@ static int merged_record(int fd, uint64_t i, struct merge_record *ret)
 
 /*
  * Find the first record whose rendering ends after OFF. Set *RET_I to its number, and *RET_BASE to
- * the offset at which its rendering begins. HINT is a guess of its number.
+ * the offset at which its rendering begins. HINT is a guess of the number.
  */
 static int merged_find(int fd, const struct index_size *size, enum log_form form, uint64_t hint,
 		       uint64_t off, uint64_t *ret_i, uint64_t *ret_base)

@@ -4,7 +4,7 @@
  * loop. Its owner feeds chunks to it, and calls order_tick periodically.
  *
  * Each log is a source of chunks. The earliest waiting chunk goes into the merged log as soon as
- * every open source has a waiting chunk, or when a chunk has waited for about a second.
+ * every open source has a waiting chunk, or any chunk has waited for about a second.
  *
  * If earlier output of a source is still to come, all other sources wait: without a limit if it is
  * being read from disk (order_read), for at most ORDER_EXPECT_TICKS ticks if it comes over the

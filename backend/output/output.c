@@ -17,14 +17,14 @@
  *
  *	job     | what is under way                     | what ends it                    | next
  *	NEW     | work of an earlier job of this name   | that work has ended             | LOADING
- *	LOADING | the pool makes folder and reads       | done                            | OPEN
- *	        | index; logs that begin must wait      | a disk error                    | REFUSED
+ *	LOADING | the pool creates the folder and reads | done                            | OPEN
+ *	        | the index; logs that begin must wait  | a disk error                    | REFUSED
  *	REFUSED | a pause of one second                 | the timer                       | NEW
- *	OPEN    | logs advance, and index is written    | output_job_close                | GONE
+ *	OPEN    | logs advance; the pool writes index   | output_job_close                | GONE
  *	GONE    | the job's last work on the pool       | that work has ended             | freed
  *
- * output_job_close leads from every state to GONE. But after output_job_end, it waits until the
- * index on disk is complete. output_job_remove ends this wait.
+ * output_job_close leads from every state to GONE. But after output_job_end, the job continues
+ * until the index on disk is complete. output_job_remove ends this delay.
  *
  *	log     | what is under way                     | what ends it                    | next
  *	NEW     | the job is not OPEN yet               | the job is OPEN                 | MAKING
@@ -32,8 +32,8 @@
  *	        |                                       | a disk error                    | UNMADE
  *	UNMADE  | a pause of one second                 | the job's timer                 | NEW
  *	LIVE    | the writer writes                     | chunks must be read from disk,  | READING
- *	        |                                       | or output_log_end was called    |
- *	        |                                       | without PREFIX: output_log_end  | ENDED
+ *	        |                                       | or output_log_end (with PREFIX) |
+ *	        |                                       | output_log_end (without PREFIX) | ENDED
  *	READING | the pool reads, and the writer writes | done                            | LIVE
  *	        |                                       | a disk error                    | UNREAD
  *	        |                                       | all of an ending log was read   | FED
@@ -62,7 +62,7 @@
 #include "spec/base/name.h"
 
 #define OUTPUT_RETRY_MS 1000
-#define OUTPUT_RETRIES	600 /* then output_is_merged is true, so the archive no longer waits */
+#define OUTPUT_RETRIES	600 /* after more failures, the archive no longer waits for the index */
 #define OUTPUT_DRAIN_MS 5000
 #define OUTPUT_STEP	(4u << 20) /* bytes that one step adds to an index, at most */
 
@@ -95,11 +95,11 @@ struct output_log {
 	bool expected;
 	unsigned writers;    /* calls of output_log_enter without output_log_leave */
 	uint64_t size;	     /* bytes that are known to be on disk */
-	uint64_t seen;	     /* earlier bytes were passed to the order, or are an incomplete line */
+	uint64_t seen;	     /* bytes that were passed to the order, or are an incomplete line */
 	uint64_t given;	     /* bytes that were passed to the order */
 	uint64_t readings;   /* how often the log was read to its end */
 	uint64_t due;	     /* unless FETCHED: kxfs must read until READINGS reaches this number */
-	uint64_t whole;	     /* in FED: the log ends once this many records are on disk; or 0 */
+	uint64_t whole;	     /* in FED: L ends once the disk has this many records; 0 if unknown */
 	uint64_t table;	     /* unless FETCHED: bytes of the table of lines that ROOM counts */
 	struct work work;    /* in MAKING and READING */
 	uint64_t found_size; /* in MAKING: size of the file */
@@ -132,7 +132,7 @@ struct output_job {
 	struct file *merged;
 	struct output_log *logs; /* by key */
 	struct output_log *queue;
-	/* While UNMARKING, removes the mark (UNMERGED). Log files are not created meanwhile. */
+	/* Removes the mark (UNMERGED) while UNMARKING is true. No log file is created meanwhile. */
 	struct work unmark;
 	bool unmarking;
 	struct order *order;
@@ -147,7 +147,7 @@ struct output_job {
 	unsigned retries; /* since the last successful write of the index */
 	enum job_end end;
 	size_t n_live; /* logs that have not ended */
-	loop_fn gone;  /* if the job is being removed: called after the job is freed */
+	loop_fn gone;  /* removes the job's folder after the job is freed; or NULL */
 	void *gone_data;
 	UT_hash_handle hh;
 	struct output_job *next; /* in the list GONE, of closed jobs that are not freed yet */
@@ -168,7 +168,7 @@ struct arrival {
 	struct arrival_target {
 		struct output_log *log;
 		uint64_t readings; /* the log's READINGS must reach this number */
-		uint64_t size;	   /* the index must have all earlier bytes of the log */
+		uint64_t size;	   /* the index must have the first SIZE bytes of the log */
 	} * targets;
 	size_t n;
 	uint64_t records; /* in SYNCING: the index must have so many on disk */
@@ -206,7 +206,7 @@ static void job_wake(struct output_job *j)
 	loop_post(j->output->loop, job_step, j);
 }
 
-/* Let job_step advance L. */
+/* Put L into its job's queue, so that job_step advances L. */
 static void log_queue(struct output_log *l)
 {
 	if (!l->prev)
@@ -276,7 +276,7 @@ static void on_retry(void *data)
 	job_wake(j);
 }
 
-/* Log the first disk error of J, and retry after a second. */
+/* Log ERR, unless an error was logged since the last write of the index. Retry in a second. */
 static void job_refused(struct output_job *j, int err)
 {
 	struct output *o = j->output;
@@ -411,8 +411,9 @@ void log_when_arrived(struct log *log, void (*fn)(void *data), void *data)
 /* --- a log: making its file --- */
 
 /*
- * The mark: an empty file in a job's folder, from before a log has its first byte until the merged
- * log is complete on disk. A start of kxfs that finds the mark completes the merged log.
+ * The mark is an empty file in a job's folder. kxfs creates it before a log gets its first byte,
+ * and removes it when the merged log is complete on disk. If kxfs finds it at the next start, kxfs
+ * completes the merged log.
  */
 #define UNMERGED "unmerged"
 
@@ -475,8 +476,8 @@ static void make_done(void *data)
 	l->life = l->work.err < 0 ? LOG_UNMADE : LOG_LIVE;
 	if (l->work.err == 0) {
 		/*
-		 * Unless ANEW, room_count has counted these bytes. Subtract them here, because
-		 * log_set_size will add them.
+		 * Unless ANEW, room_count has counted the bytes up to FOUND_SIZE. Subtract them
+		 * here, because log_set_size will add them.
 		 */
 		if (!l->anew && l->found_size > l->size)
 			room_add(l->job->output->room, (int64_t)l->size - (int64_t)l->found_size);
@@ -673,7 +674,7 @@ static bool log_is_behind(const struct output_log *l)
 	       (l->ending && l->writers == 0);
 }
 
-/* End L, which is not part of the merged log, once its writer is done. */
+/* L is not part of the merged log. If L is complete, and its writer is done, end L. */
 static void log_finish_alone(struct output_log *l)
 {
 	if (!l->ending || l->writers > 0)
@@ -758,7 +759,7 @@ bool output_is_unmerged(const struct output *o, const char *id)
 	char path[FOLDER_PATH_MAX];
 	struct stat st;
 
-	/* After an error other than -ENOENT, assume the mark: merging output again does no harm. */
+	/* After other errors, assume that the mark exists: merging output again does no harm. */
 	if (!folder_path(path, id, NULL, UNMERGED) || disk_stat(dir, path, &st) != -ENOENT)
 		return true;
 	/*
@@ -905,7 +906,7 @@ static bool job_merge(struct output_job *j)
 	struct order_source *s;
 	struct chunk p;
 
-	/* After order_drain the order does not wait for lines on disk, so wait here. */
+	/* After order_drain, the order does not wait for lines that the disk delays, so wait. */
 	if (o->stopping && job_is_delayed(j))
 		return false;
 	while (bytes < OUTPUT_STEP && index_room(j->index) > 0 && order_next(j->order, &s, &p)) {
@@ -991,7 +992,7 @@ static void job_move(struct output_job *j)
 		loop_timer_stop(&j->tick);
 	else if (!loop_timer_is_set(&j->tick))
 		loop_timer_set(&j->tick, ORDER_TICK_MS);
-	/* Once the index has all output of J, end its last line, then end the merged log. */
+	/* When the index has all output of J, end the merged log's last line, then the log. */
 	if (j->end != END_REQUESTED || j->unmarking || !job_is_whole(j))
 		return;
 	if (index_end_line(j->index)) {
@@ -1081,7 +1082,7 @@ void output_job_close(struct output_job *j)
 	j->closed = true;
 	for (struct output_log *l = j->logs; l; l = l->hh.next)
 		l->ended = NULL;
-	/* If J's end was requested, J remains until its index is complete. */
+	/* After output_job_end, J remains until its index is complete. */
 	if (j->end != END_NONE && !j->output->stopped)
 		job_wake(j);
 	else

@@ -13,7 +13,7 @@
  *
  * The merged index sorts the lines of fetched logs by time, if they arrive within about a second
  * of each other (order.h). Lines of local logs are in the order in which kxfs reads them. Written
- * records never change. As in the output of TorchX, each line has the prefix "ROLE/K ", and a line
+ * records never change. Each line of the merged log has the prefix "ROLE/K ", as in TorchX. A line
  * ends with '\n', or with a '\r' that is not followed by '\n'.
  */
 #pragma once
@@ -62,8 +62,8 @@ struct output_job *output_job_open(struct output *o, const char *id);
  *
  * The merged log has PREFIX, such as "trainer/0 ", before each line of this log. If PREFIX is NULL,
  * the merged log does not contain this log, and a log_writer must write it. ANEW is true if the log
- * was empty before this run of kxfs. A log that has ended begins again; kxfs then adds only missing
- * output to the merged log.
+ * was empty before this run of kxfs. If the log has ended, it begins again, and kxfs adds only its
+ * missing output to the merged log.
  */
 int output_log_begin(struct output_job *j, const char *key, const char *prefix, bool anew);
 /* Call this when a helper has written more of the log KEY, and of its table of lines. */
@@ -76,8 +76,8 @@ void output_log_expect(struct output_job *j, const char *key, bool expected);
 /* Record whether the cluster denies access to the log. If all are denied, so is the merged log. */
 void output_log_deny(struct output_job *j, const char *key, bool denied);
 /*
- * Call this when the log KEY is complete. Readers then see its end. Once the merged log has the
- * rest on disk, or can't be written, kxfs calls FN(DATA), never within this call. FN may be NULL.
+ * Call this when the log KEY is complete. Readers then see its end. When the merged log on disk has
+ * all of it, or can't be written, kxfs calls FN(DATA), but not within this call. FN may be NULL.
  */
 void output_log_end(struct output_job *j, const char *key, loop_fn fn, void *data);
 /*
@@ -103,8 +103,8 @@ bool output_is_merged(const struct output *o, const char *id);
  */
 void output_job_close(struct output_job *j);
 /*
- * Remove the directory of job ID on the pool, then call DONE with 0 or a negative errno. Without
- * DONE, log an error. The job must be closed. Readers that have opened a log can continue.
+ * Remove the directory of job ID on the pool, then call DONE with 0 or a negative errno. If DONE is
+ * NULL, log an error. The job must be closed. Readers that have opened a log can continue.
  */
 void output_job_remove(struct output *o, const char *id, void (*done)(void *data, int err),
 		       void *data);

@@ -22,13 +22,13 @@ struct room {
 	struct loop *loop;
 	struct files *files;
 	atomic_llong bytes;
-	unsigned n_counts; /* counts that have begun */
+	unsigned n_counts; /* how many counts have begun */
 	/* The members below are about the count in progress, if COUNTING. */
 	bool counting;
 	bool recount;	  /* something was removed, so the sum may be wrong */
 	bool again;	  /* this count repeats one during which files may have changed */
 	long long before; /* BYTES when this count began */
-	uint64_t counted; /* sum so far; for the pool */
+	uint64_t counted; /* sum so far; the pool adds to it */
 };
 
 struct room *room_new(struct loop *loop, struct files *files)
@@ -189,7 +189,7 @@ static void remove_done(void *data)
 	if (err < 0 && !done)
 		diag(DIAG_ERROR, "%s: its directory can't be removed: %s", r->id, strerror(-err));
 	room_add(room, -(int64_t)r->walk.bytes);
-	/* A count that began meanwhile may lack what R has removed. */
+	/* A count that began meanwhile may lack the removed bytes, but they were subtracted. */
 	if (room->counting)
 		room->recount = true;
 	else if (room->n_counts != r->n_counts)
