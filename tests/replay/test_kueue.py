@@ -636,7 +636,8 @@ def test_each_kind(server, make_mount, name):
         kind.set(tree, False)
         tree["status"] = kind.runs
     server.store.change(kind.resource, "test", job_name, starts)
-    harness.wait_for(lambda: job.status()["cluster_queue"] == "cq" and job.status()["phase"] != kind.shown, what="its quota")
+    harness.wait_for(lambda: job.status()["cluster_queue"] == "cq" and job.status()["flavors"] and
+                     job.status()["phase"] != kind.shown, what="its quota")
     assert job.status()["flavors"] == [{"resource": "cpu", "flavor": "spot"}] and "queue" not in job.read("why")
 
 
