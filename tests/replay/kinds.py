@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A job of each kind in share/kinds/, for tests that do the same with all kinds."""
 
+import copy
+
 import recordings
 import store as st
 import yaml
@@ -36,8 +38,9 @@ class Kind:
     def job(self, **labels):
         """Return a job without a status: a recorded one if there is one."""
         if self.name in _SPECS:
-            return {"apiVersion": self.resource.api_version, "kind": self.resource.kind, "spec": _SPECS[self.name], "metadata": {
-                "name": "app", "namespace": "test", "uid": "app-1", "creationTimestamp": st.now(), "labels": labels}}
+            return {"apiVersion": self.resource.api_version, "kind": self.resource.kind, "metadata": {
+                "name": "app", "namespace": "test", "uid": "app-1", "creationTimestamp": st.now(), "labels": labels},
+                "spec": copy.deepcopy(_SPECS[self.name])}
         story = "success-steps" if self.name == "workflow" else "success"
         tree = next(recordings.story(self.name, story, {self.resource.kind: self.resource})).tree
         tree["metadata"].setdefault("labels", {}).update(labels)
