@@ -10,7 +10,7 @@
  *	commands  the commands that users have written to ctl
  *	publish   puts a new snapshot of each changed job into the store and onto the disk; makes
  *		  all modules forget a deleted job
- *	kueue     whether the cluster has Kueue; positions in its queues
+ *	kueue     the version of Kueue; positions in its queues
  *	samples   CPU and memory of pods
  *	requests  users' requests in progress; submit, control and removal handle them
  *	kube      (this file) creates and owns all these objects, and implements backend_ops
@@ -159,13 +159,21 @@ static int check_options(const struct kube *k, const struct spec_kind *const *ki
 	return 0;
 }
 
+/* --- events of kinds --- */
+
+static void on_groups(void *data, const char *json, size_t len)
+{
+	const struct kube *k = data;
+
+	kueue_served(k->parts.kueue, json, len);
+	samples_served(k->parts.samples, json, len);
+}
+
 static void on_kinds_changed(void *data)
 {
 	const struct kube *k = data;
 
 	publish_listed(k->parts.publish);
-	if (is_in_kueue(k))
-		kueue_start(k->parts.kueue);
 }
 
 /* --- events of the watches; DATA is the backend --- */
@@ -176,8 +184,6 @@ static void on_listed(void *data)
 
 	publish_begin(k->parts.publish);
 	removals_soon(k->parts.removals);
-	if (is_in_kueue(k))
-		kueue_start(k->parts.kueue);
 }
 
 static void on_unserved(void *data)
@@ -286,7 +292,7 @@ static void make_parts(struct kube *k, struct backend *b)
 		.namespace = namespace,
 	};
 	k->kinds = kinds_new(&access, b->config.kinds, b->config.kind,
-			     &(struct kinds_events){on_found, on_kinds_changed, k});
+			     &(struct kinds_events){on_groups, on_found, on_kinds_changed, k});
 	parts->kueue = kueue_new(&access);
 	parts->samples = samples_new(&access, publish_sampled, parts->publish);
 	parts->requests = requests_new(b->loop, k->http, &k->group, namespace);

@@ -3,15 +3,11 @@
  * The state machine of samples:
  *
  *	state   | what is in progress       | what ends it               | next
- *	IDLE    | nothing                   | samples are wanted:        |
- *	        |                           | - before NOT_BEFORE        | PAUSED
- *	        |                           | - VERSION is unknown       | ASKING
- *	        |                           | - otherwise                | LISTING
- *	PAUSED  | a timer, until NOT_BEFORE | the timer fires            | IDLE
- *	ASKING  | GET of the API's group    | the group is served        | LISTING
- *	        |                           | it is not served           | IDLE
- *	        |                           | the GET fails              | IDLE
- *	LISTING | LIST of PodMetrics        | the reply arrives          | IDLE
+ *	IDLE    | nothing                   | the API is served, a job   | PAUSED before NOT_BEFORE;
+ *	        |                           | runs, and a reader or a    | else LISTING
+ *	        |                           | capture wants samples      |
+ *	PAUSED  | a timer, until NOT_BEFORE | it fires                   | IDLE
+ *	LISTING | LIST of PodMetrics        | its reply                  | IDLE
  *
  * samples.h describes when samples are wanted. After a successful list, NOT_BEFORE is EVERY_MS
  * later. After a failure, NOT_BEFORE is normally AGAIN_MS later. But after each of the first two
@@ -33,7 +29,6 @@
 #define AGAIN_MS    600000
 #define WANTED_MS   300000 /* after a user has read samples, kxfs requests samples for this long */
 #define DEADLINE_MS 15000
-#define GROUP_MAX   (64u << 10) /* largest size of the description of the API group, in bytes */
 #define TRIES	    3
 
 static const char resource[] = "pods." SPEC_METRICS_GROUP;
@@ -42,11 +37,11 @@ struct samples {
 	struct watches_access access;
 	samples_fn sampled;
 	void *data;
-	enum { IDLE, PAUSED, ASKING, LISTING } state;
+	enum { IDLE, PAUSED, LISTING } state;
 	struct loop_timer timer;      /* runs in PAUSED */
-	struct http_request *request; /* the request in ASKING and LISTING */
+	struct http_request *request; /* the request in LISTING */
 	struct spec_split *split;     /* splits the reply into objects; used in LISTING */
-	const char *version;	      /* the version of the API; NULL if unknown */
+	const char *version;	      /* the version of the API; NULL if it is not served */
 	uint64_t not_before;	      /* the earliest loop_now_ms() of the next request */
 	unsigned failures;	      /* number of failures since the last successful list */
 	enum { NONE_RUNS, SOME_RUN, SOME_CAPTURED } running;
@@ -110,7 +105,6 @@ static void failed(struct samples *l, const struct http_reply *reply, const char
 		return pause_for(l, EVERY_MS);
 	diag(DIAG_INFO, "the resource usage of pods is unknown: %s", reason);
 	set_source(l, NULL, reason, !reply->err && reply->status == 403);
-	l->version = NULL;
 	pause_for(l, AGAIN_MS);
 }
 
@@ -168,24 +162,6 @@ static void list(struct samples *l)
 	l->request = http_send(l->access.http, &call);
 }
 
-/* --- the API's group --- */
-
-static void on_group(void *data, const struct http_reply *reply)
-{
-	struct samples *l = data;
-	bool answered = !reply->err && (reply->status / 100 == 2 || reply->status == 404);
-
-	l->request = NULL;
-	if (http_succeeded(reply))
-		l->version = spec_group_version(reply->body, reply->len);
-	if (l->version)
-		return list(l);
-	return failed(l, reply,
-		      answered ? "the cluster does not serve " SPEC_METRICS_GROUP
-				 ", the API of metrics-server"
-			       : NULL);
-}
-
 /* --- the time of the next request --- */
 
 static void on_timer(void *data)
@@ -199,27 +175,30 @@ static void on_timer(void *data)
 static void request_next(void *data)
 {
 	struct samples *l = data;
-	const struct http_call ask = {
-		.method = HTTP_GET,
-		.path = "/apis/" SPEC_METRICS_GROUP,
-		.deadline_ms = DEADLINE_MS,
-		.max_body = GROUP_MAX,
-		.done = on_group,
-		.data = l,
-	};
 	uint64_t now = loop_now_ms();
 
-	if (l->state != IDLE || l->stopped || !is_wanted(l))
+	if (l->state != IDLE || l->stopped || !l->version || !is_wanted(l))
 		return;
 	if (now < l->not_before) {
 		l->state = PAUSED;
 		loop_timer_set(&l->timer, l->not_before - now);
-	} else if (l->version) {
-		list(l);
 	} else {
-		l->state = ASKING;
-		l->request = http_send(l->access.http, &ask);
+		list(l);
 	}
+}
+
+void samples_served(struct samples *l, const char *groups, size_t len)
+{
+	const char *version = spec_group_version(groups, len, SPEC_METRICS_GROUP);
+
+	if (!version || !l->version)
+		set_source(l, NULL,
+			   version ? NULL
+				   : "the cluster does not serve " SPEC_METRICS_GROUP
+				     ", the API of metrics-server",
+			   false);
+	l->version = version;
+	request_next(l);
 }
 
 void samples_set_running(struct samples *l, bool any, bool captured)

@@ -80,8 +80,7 @@ struct watches {
 	struct watches_config config;
 	struct watched all[WORLD_N_TYPES];
 	enum phase phase;
-	const char *kueue; /* the version of Kueue's API; NULL if Kueue was not found */
-	bool finding;	   /* true if the start must wait until watches_start_kueue is called */
+	const char *kueue;	 /* the version of Kueue's API; NULL if Kueue was not found */
 	struct loop_timer ready; /* runs in PHASE_LISTED */
 	struct lock lock;	 /* protects STALE_SINCE to REFUSALS, and KNOWN and TEXT of ALL */
 	int64_t stale_since;
@@ -220,7 +219,7 @@ static void check_ready(struct watches *w)
 {
 	static const enum world_type waited[] = {WORLD_QUEUES, WORLD_OWN_QUEUE, WORLD_WORKLOADS,
 						 WORLD_LOCAL_QUEUES, WORLD_CLUSTER_QUEUES};
-	bool ready = w->phase == PHASE_LISTED && !w->finding;
+	bool ready = w->phase == PHASE_LISTED;
 
 	for (size_t i = 0; i < array_size(waited); i++)
 		ready = ready && !is_unknown(&w->all[waited[i]]);
@@ -238,6 +237,11 @@ static void start_others(struct watches *w)
 		start(w, WORLD_QUEUES);
 	} else if (!scheduling && !w->all[WORLD_EVENTS].watch) {
 		start(w, WORLD_EVENTS);
+	}
+	if (api_version(w, WORLD_WORKLOADS) && !w->all[WORLD_WORKLOADS].watch) {
+		start(w, WORLD_WORKLOADS);
+		start(w, WORLD_LOCAL_QUEUES);
+		start(w, WORLD_CLUSTER_QUEUES);
 	}
 }
 
@@ -416,7 +420,10 @@ static const char *api_version(const struct watches *w, enum world_type type)
 				return kinds[i]->scheduling_api;
 		return NULL;
 	default:
-		return w->kueue;
+		for (size_t i = 0; i < n; i++)
+			if (kinds[i]->in_kueue)
+				return w->kueue;
+		return NULL;
 	}
 }
 
@@ -554,20 +561,11 @@ void watches_start(struct watches *w)
 	start_parts(w);
 }
 
-void watches_await_kueue(struct watches *w)
+void watches_set_kueue(struct watches *w, const char *version)
 {
-	w->finding = true;
-}
-
-void watches_start_kueue(struct watches *w, const char *version)
-{
-	w->finding = false;
-	if (!version)
-		return check_ready(w);
 	w->kueue = version;
-	start(w, WORLD_WORKLOADS);
-	start(w, WORLD_LOCAL_QUEUES);
-	start(w, WORLD_CLUSTER_QUEUES);
+	if (w->phase != PHASE_LISTING)
+		start_others(w);
 }
 
 void watches_switch(struct watches *w)

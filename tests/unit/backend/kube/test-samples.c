@@ -12,7 +12,9 @@
 #include "backend/kube/samples.h"
 #include "spec/base/mem.h"
 
-#define GROUP	"{\"versions\":[{\"groupVersion\":\"metrics.k8s.io/v1beta1\"}]}"
+#define GROUPS(v)                                                                                  \
+	"{\"groups\":[{\"name\":\"metrics.k8s.io\",\"versions\":[{\"groupVersion\":"               \
+	"\"metrics.k8s.io/" v "\"}]}]}"
 #define MINUTE	60000
 #define REFUSED "forbidden"
 
@@ -50,6 +52,11 @@ static void on_sampled(void *data, const struct world_job *job)
 	note("sampled");
 }
 
+static void serve(const char *groups)
+{
+	samples_served(rig.l, groups, strlen(groups));
+}
+
 static int setup(void **state)
 {
 	memset(&rig, 0, sizeof(rig));
@@ -58,6 +65,7 @@ static int setup(void **state)
 	forget_noted();
 	diag_setup(DIAG_DEBUG, false);
 	rig.l = samples_new(&(struct watches_access){.namespace = "ns"}, on_sampled, NULL);
+	serve(GROUPS("v1beta1"));
 	return 0;
 }
 
@@ -96,8 +104,7 @@ static struct http_request *asked(const char *path)
 	return rq;
 }
 
-#define asks_group() asked("/apis/metrics.k8s.io")
-#define asks_list()  asked("/apis/metrics.k8s.io/v1beta1/namespaces/ns/pods")
+#define asks_list() asked("/apis/metrics.k8s.io/v1beta1/namespaces/ns/pods")
 
 static void list(const char *items)
 {
@@ -110,7 +117,6 @@ static void list(const char *items)
 static void begin(void)
 {
 	samples_set_running(rig.l, true, true);
-	fake_answer(asks_group(), 200, GROUP);
 	list("");
 }
 
@@ -135,7 +141,6 @@ static void test_wanted(void **state)
 	read_it();
 	asked(NULL);
 	samples_set_running(rig.l, true, false);
-	fake_answer(asks_group(), 200, GROUP);
 	list("{\"metadata\":{\"name\":\"known\"}},{\"metadata\":{\"name\":\"other\"}}");
 	assert_done(
 		"{\"metadata\":{\"name\":\"known\"}}, sampled, {\"metadata\":{\"name\":\"other\"}}");
@@ -157,7 +162,6 @@ static void test_how_often(void **state)
 	samples_set_running(rig.l, true, false);
 	asked(NULL);
 	read_it();
-	fake_answer(asks_group(), 200, GROUP);
 	list("");
 	for (int i = 1; i < 20; i++) {
 		fake_pass(14999);
@@ -200,27 +204,31 @@ static void expect_silence(void)
 
 static void test_absent(void **state)
 {
+	serve("{\"groups\":[]}");
 	samples_set_running(rig.l, true, true);
-	fake_answer(asks_group(), 404, "404 page not found");
 	says("usage: null\nusage_failed: \"the cluster does not serve metrics.k8s.io");
-	expect_silence();
-	fake_answer(asks_group(), 200, "{\"versions\":[{\"groupVersion\":\"metrics.k8s.io/v7\"}]}");
+	asked(NULL);
+	serve(GROUPS("v7"));
 	says("usage_failed");
-	expect_silence();
-	fake_answer(asks_group(), 200, GROUP);
+	asked(NULL);
+	serve(GROUPS("v1beta1"));
+	says("usage: null\n");
 	list("");
 	says("usage: metrics.k8s.io/v1beta1\n");
+	/* A later survey shows that the metrics-server was removed. */
+	serve("{\"groups\":[]}");
+	says("usage: null\nusage_failed");
+	fake_pass(MINUTE);
+	asked(NULL);
 }
 
 static void test_forbidden(void **state)
 {
 	samples_set_running(rig.l, true, true);
-	fake_answer(asks_group(), 200, GROUP);
 	fake_answer(asks_list(), 403, REFUSED);
 	says("usage: null\n");
 	assert_done("refused: list pods.metrics.k8s.io");
 	expect_silence();
-	fake_answer(asks_group(), 200, GROUP);
 	list("");
 	assert_done("");
 }
@@ -232,7 +240,7 @@ static void test_forbidden_later(void **state)
 	fake_pass(15000);
 	fake_answer(asks_list(), 403, REFUSED);
 	expect_silence();
-	asks_group();
+	asks_list();
 }
 
 /*
@@ -242,10 +250,8 @@ static void test_forbidden_later(void **state)
 static void test_away(void **state)
 {
 	samples_set_running(rig.l, true, true);
-	fake_answer(asks_group(), 200, GROUP);
 	fake_answer(asks_list(), 503, "");
 	expect_silence();
-	fake_answer(asks_group(), 200, GROUP);
 	list("");
 	for (int i = 0; i < 2; i++) {
 		fake_pass(15000);
@@ -260,7 +266,7 @@ static void test_away(void **state)
 	}
 	says("usage: null\nusage_failed: ");
 	expect_silence();
-	asks_group();
+	asks_list();
 }
 
 /* If the whole server is unreachable, nothing is known about this API. */
