@@ -191,13 +191,6 @@ static void on_unserved(void *data)
 	kinds_unserved(kube_of(data)->kinds);
 }
 
-/* --- events of publish; DATA is the backend --- */
-
-static void on_running(void *data, bool any, bool captured)
-{
-	samples_set_running(kube_parts_of(data)->samples, any, captured);
-}
-
 static void on_loaded(void *data, int err)
 {
 	struct kube *k = data;
@@ -270,8 +263,6 @@ static void make_parts(struct kube *k, struct backend *b)
 		.group = &k->group,
 		.user = k->user,
 		.mode = b->config.capture,
-		.running = on_running,
-		.data = b,
 	});
 	parts->watches = watches_new(&(struct watches_config){
 		.loop = b->loop,
@@ -294,7 +285,7 @@ static void make_parts(struct kube *k, struct backend *b)
 	k->kinds = kinds_new(&access, b->config.kinds, b->config.kind,
 			     &(struct kinds_events){on_groups, on_found, on_kinds_changed, k});
 	parts->kueue = kueue_new(&access);
-	parts->samples = samples_new(&access, publish_sampled, parts->publish);
+	parts->samples = samples_new(&access, parts->publish);
 	parts->requests = requests_new(b->loop, k->http, &k->group, namespace);
 	parts->removals = removals_new(b, parts->folders, parts->capture, parts->publish);
 }

@@ -1,19 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state machine of samples:
- *
- *	state   | what is in progress       | what ends it               | next
- *	IDLE    | nothing                   | the API is served, a job   | PAUSED before NOT_BEFORE;
- *	        |                           | runs, and a reader or a    | else LISTING
- *	        |                           | capture wants samples      |
- *	PAUSED  | a timer, until NOT_BEFORE | it fires                   | IDLE
- *	LISTING | LIST of PodMetrics        | its reply                  | IDLE
- *
- * samples.h describes when samples are wanted. After a successful list, NOT_BEFORE is EVERY_MS
- * later. After a failure, NOT_BEFORE is normally AGAIN_MS later. But after each of the first two
- * failures since a successful list, it is only EVERY_MS later, because a metrics-server that is
- * being replaced soon answers again. This does not apply to 403 and 404. While the API server can't
- * be reached, a failure does not count, and NOT_BEFORE is EVERY_MS later.
+ * kxfs checks every EVERY_MS whether samples are wanted, and then requests the list of PodMetrics.
+ * After a failure, it pauses for FAILED_MS or, after a 403 or 404, for REFUSED_MS.
  */
 #include "backend/kube/samples.h"
 
@@ -26,25 +14,21 @@
 #include "spec/view/view.h"
 
 #define EVERY_MS    15000
-#define AGAIN_MS    600000
+#define FAILED_MS   60000
+#define REFUSED_MS  600000
 #define WANTED_MS   300000 /* after a user has read samples, kxfs requests samples for this long */
 #define DEADLINE_MS 15000
-#define TRIES	    3
 
 static const char resource[] = "pods." SPEC_METRICS_GROUP;
 
 struct samples {
 	struct watches_access access;
-	samples_fn sampled;
-	void *data;
-	enum { IDLE, PAUSED, LISTING } state;
-	struct loop_timer timer;      /* runs in PAUSED */
-	struct http_request *request; /* the request in LISTING */
-	struct spec_split *split;     /* splits the reply into objects; used in LISTING */
+	struct publish *publish;
 	const char *version;	      /* the version of the API; NULL if it is not served */
+	struct http_request *request; /* for the list */
+	struct spec_split *split;     /* splits the reply into objects */
+	struct loop_timer timer;      /* runs while VERSION is known and there is no REQUEST */
 	uint64_t not_before;	      /* the earliest loop_now_ms() of the next request */
-	unsigned failures;	      /* number of failures since the last successful list */
-	enum { NONE_RUNS, SOME_RUN, SOME_CAPTURED } running;
 	bool stopped;
 	struct lock lock;   /* protects all members below it */
 	uint64_t read;	    /* loop_now_ms() when a user last read samples; 0 if never */
@@ -52,7 +36,7 @@ struct samples {
 	char *failed; /* why there are no samples; NULL if there are samples, or after a 403 */
 };
 
-static void request_next(void *data);
+static void check(void *data);
 
 /* The caller must hold L's lock. */
 static bool is_read(const struct samples *l)
@@ -62,16 +46,19 @@ static bool is_read(const struct samples *l)
 
 static bool is_wanted(struct samples *l)
 {
-	lock_scope(&l->lock);
+	bool read;
 
-	return l->running == SOME_CAPTURED || (l->running == SOME_RUN && is_read(l));
+	{
+		lock_scope(&l->lock);
+		read = is_read(l);
+	}
+	return publish_runs(l->publish, !read);
 }
 
 static void pause_for(struct samples *l, uint64_t ms)
 {
 	l->not_before = loop_now_ms() + ms;
-	l->state = IDLE;
-	request_next(l);
+	check(l);
 }
 
 /*
@@ -93,19 +80,16 @@ static void set_source(struct samples *l, const char *version, const char *text,
 static void failed(struct samples *l, const struct http_reply *reply, const char *why)
 {
 	const struct spec_asked asked = spec_asked_of("list", resource, l->access.namespace);
-	bool away = reply->err && watches_stale_since(l->access.watches);
+	bool forbidden = !reply->err && reply->status == 403;
+	bool absent = !reply->err && reply->status == 404;
 	cleanup_free char *text = NULL;
 	int err = why ? 0 : http_refusal(reply, &asked, &text);
 	const char *reason = why ? why : text ? text : strerror(-err);
 
-	if (!away)
-		l->failures++;
-	if (away ||
-	    (l->source && l->failures < TRIES && reply->status != 403 && reply->status != 404))
-		return pause_for(l, EVERY_MS);
-	diag(DIAG_INFO, "the resource usage of pods is unknown: %s", reason);
-	set_source(l, NULL, reason, !reply->err && reply->status == 403);
-	pause_for(l, AGAIN_MS);
+	if (!l->failed)
+		diag(DIAG_INFO, "the resource usage of pods is unknown: %s", reason);
+	set_source(l, NULL, reason, forbidden);
+	pause_for(l, forbidden || absent ? REFUSED_MS : FAILED_MS);
 }
 
 /* --- the list --- */
@@ -116,7 +100,7 @@ static int on_pod(void *data, const char *json, size_t len, int wrong)
 	const struct world_job *job = wrong ? NULL : world_sample(l->access.world, json, len);
 
 	if (job)
-		l->sampled(l->data, job);
+		publish_sampled(l->publish, job);
 	return 0;
 }
 
@@ -138,7 +122,6 @@ static void on_list(void *data, const struct http_reply *reply)
 	if (!whole)
 		return failed(l, reply,
 			      answered ? "the list of " SPEC_METRICS_GROUP " is incomplete" : NULL);
-	l->failures = 0;
 	set_source(l, l->version, NULL, false);
 	pause_for(l, EVERY_MS);
 }
@@ -157,34 +140,25 @@ static void list(struct samples *l)
 		.data = l,
 	};
 
-	l->state = LISTING;
 	l->split = spec_split_new(SPEC_SPLIT_LIST, NULL, on_pod, l);
 	l->request = http_send(l->access.http, &call);
 }
 
 /* --- the time of the next request --- */
 
-static void on_timer(void *data)
-{
-	struct samples *l = data;
-
-	l->state = IDLE;
-	request_next(l);
-}
-
-static void request_next(void *data)
+static void check(void *data)
 {
 	struct samples *l = data;
 	uint64_t now = loop_now_ms();
 
-	if (l->state != IDLE || l->stopped || !l->version || !is_wanted(l))
+	if (l->request || l->stopped || !l->version)
 		return;
-	if (now < l->not_before) {
-		l->state = PAUSED;
+	if (now < l->not_before)
 		loop_timer_set(&l->timer, l->not_before - now);
-	} else {
+	else if (is_wanted(l))
 		list(l);
-	}
+	else
+		loop_timer_set(&l->timer, EVERY_MS);
 }
 
 void samples_served(struct samples *l, const char *groups, size_t len)
@@ -198,13 +172,7 @@ void samples_served(struct samples *l, const char *groups, size_t len)
 				     ", the API of metrics-server",
 			   false);
 	l->version = version;
-	request_next(l);
-}
-
-void samples_set_running(struct samples *l, bool any, bool captured)
-{
-	l->running = captured ? SOME_CAPTURED : any ? SOME_RUN : NONE_RUNS;
-	request_next(l);
+	check(l);
 }
 
 void samples_wanted(struct samples *l)
@@ -216,22 +184,21 @@ void samples_wanted(struct samples *l)
 		was_read = is_read(l);
 		l->read = max_of(loop_now_ms(), (uint64_t)1);
 	}
-	/* if a user has read samples recently, the next request is planned already */
+	/* after an earlier read, the timer is soon enough */
 	if (!was_read)
-		loop_post(l->access.loop, request_next, l);
+		loop_post(l->access.loop, check, l);
 }
 
 /* --- creation and end --- */
 
-struct samples *samples_new(const struct watches_access *access, samples_fn sampled, void *data)
+struct samples *samples_new(const struct watches_access *access, struct publish *publish)
 {
 	struct samples *l = new0(struct samples);
 
 	l->access = *access;
-	l->sampled = sampled;
-	l->data = data;
+	l->publish = publish;
 	l->lock = (struct lock)LOCK_INIT;
-	loop_timer_init(&l->timer, access->loop, on_timer, l);
+	loop_timer_init(&l->timer, access->loop, check, l);
 	return l;
 }
 
