@@ -423,7 +423,7 @@ static int kube_events_text(struct backend *b, const struct spec_job *job, char 
 	const struct kube_parts *k = kube_parts_of(b);
 	struct events_list events cleanup(events_release) = {0};
 
-	if (!watches_know(k->watches, WORLD_EVENTS))
+	if (!world_has_listed(k->world, WORLD_EVENTS))
 		return -ENOENT;
 	if (!ret)
 		return 0;
@@ -441,8 +441,9 @@ static int kube_queues(struct backend *b, struct spec_queue_view ***ret, size_t 
 {
 	const struct kube_parts *k = kube_parts_of(b);
 
-	if (!watches_know(k->watches, WORLD_QUEUES) && !watches_know(k->watches, WORLD_OWN_QUEUE) &&
-	    !watches_know(k->watches, WORLD_LOCAL_QUEUES))
+	if (!world_has_listed(k->world, WORLD_QUEUES) &&
+	    !world_has_listed(k->world, WORLD_OWN_QUEUE) &&
+	    !world_has_listed(k->world, WORLD_LOCAL_QUEUES))
 		return -ENOENT;
 	*ret = world_queues(k->world, ret_n);
 	return 0;

@@ -63,9 +63,7 @@ struct watched {
 	char *resource;	     /* for example "podgroups.scheduling.volcano.sh" */
 	int err;	     /* the last error of the watch; 0 if there is none */
 	bool stale; /* true if publish.c shows the jobs of this type as possibly outdated */
-	/* watches.lock protects the members below. */
-	bool known; /* see watches_know */
-	char *text; /* the reason why the watch fails, or "" */
+	char *text; /* the reason why the watch fails, or ""; watches.lock protects it */
 };
 
 /* The arguments of watches_refuse. RESOURCE and ANSWER are NULL if there is no refusal. */
@@ -281,7 +279,6 @@ static void stop_optional(struct watched *x)
 	watch_free(take_ptr(x->watch));
 	{
 		lock_scope(&x->w->lock);
-		x->known = false;
 		free(take_ptr(x->text));
 	}
 	set_status(x, WORLD_ABSENT, NULL);
@@ -366,15 +363,15 @@ static void on_state(void *data, int err, const char *text)
 {
 	struct watched *x = data;
 	const enum world_watch_status status = status_after(err);
-	bool first = status == WORLD_CONFIRMED && status_of(x) != WORLD_CONFIRMED;
-	bool lost = x->known && (status == WORLD_FORBIDDEN || status == WORLD_ABSENT);
 	struct watches *w = x->w;
+	bool first = status == WORLD_CONFIRMED && status_of(x) != WORLD_CONFIRMED;
+	bool lost = world_has_listed(w->config.world, x->type) &&
+		    (status == WORLD_FORBIDDEN || status == WORLD_ABSENT);
 	bool breaks, others;
 
 	x->err = err;
 	{
 		lock_scope(&w->lock);
-		x->known = status == WORLD_CONFIRMED || (x->known && !lost);
 		text_set(&x->text, "%s", text);
 	}
 	set_status(x, status, text);
@@ -702,12 +699,6 @@ char *watches_trouble(struct watches *w, enum world_type type)
 			ret = text_print("%s: %s", kind->parts[i].cost, text);
 	}
 	return ret;
-}
-
-bool watches_know(struct watches *w, enum world_type type)
-{
-	lock_scope(&w->lock);
-	return w->all[type].known;
 }
 
 size_t watches_n_objects(const struct watches *w)

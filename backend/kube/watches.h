@@ -78,8 +78,6 @@ char *watches_offline(struct watches *w);
 
 /* Return why the jobs of TYPE are not confirmed, malloc'ed; NULL if they are. Any thread. */
 char *watches_trouble(struct watches *w, enum world_type type);
-/* True if the world has the objects of TYPE, perhaps outdated ones. Any thread. */
-bool watches_know(struct watches *w, enum world_type type);
 /* The requests that the server refuses, in the order of `refused` in .kxfs/info. */
 enum watches_refusal {
 	REFUSED_KINDS,					/* one for each slot of kinds.c */

@@ -113,7 +113,7 @@ struct world {
 	const struct spec_part *_Atomic parts[SPEC_MAX_PARTS]; /* index: type minus WORLD_PARTS */
 	unsigned settling; /* number of nested calls of settle() */
 	unsigned rounds[WORLD_N_TYPES];
-	enum listing listing[WORLD_N_TYPES];
+	enum listing _Atomic listing[WORLD_N_TYPES];
 	enum world_watch_status _Atomic statuses[WORLD_N_TYPES];
 	struct job *jobs;
 	struct pod *pods, *named;
@@ -1052,7 +1052,9 @@ unsigned world_rounds(const struct world *w, enum world_type type)
 
 bool world_has_listed(const struct world *w, enum world_type type)
 {
-	return w->listing[type] == LISTED || w->listing[type] == RELISTING;
+	enum listing now = w->listing[type];
+
+	return now == LISTED || now == RELISTING;
 }
 
 void world_object(struct world *w, enum world_type type, const char *json, size_t len, bool gone)

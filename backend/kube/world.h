@@ -117,7 +117,7 @@ void world_pass_over(struct world *w, enum world_type type, const char *json, si
 void world_list_ends(struct world *w, enum world_type type);
 /* Return how many lists of TYPE have begun. */
 unsigned world_rounds(const struct world *w, enum world_type type);
-/* True if a list of TYPE has ended. */
+/* True if the world has the objects of TYPE from a list, perhaps outdated ones. Any thread. */
 bool world_has_listed(const struct world *w, enum world_type type);
 /*
  * Treat TYPE as not listed until its next list has ended, because earlier lists may lack objects of
