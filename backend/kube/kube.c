@@ -463,18 +463,12 @@ static struct spec_queue_view *kube_cluster_queue(struct backend *b, const char 
 	return world_queue(kube_parts_of(b)->world, WORLD_CLUSTER_QUEUES, name);
 }
 
-static void kube_wanted(struct backend *b, const struct spec_job *job)
+static void kube_wanted(struct backend *b, enum backend_data which)
 {
-	const struct spec_kind *kind = spec_kind_find(b->config.kinds, job->backend);
-
-	if (kind && kind->in_kueue && *job->queue &&
-	    (job->state == SPEC_PENDING || job->state == SPEC_SUBMITTED))
-		kueue_wanted(kube_parts_of(b)->kueue, job->queue);
-}
-
-static void kube_usage_wanted(struct backend *b)
-{
-	samples_wanted(kube_parts_of(b)->samples);
+	if (which == BACKEND_POSITIONS)
+		kueue_wanted(kube_parts_of(b)->kueue);
+	else
+		samples_wanted(kube_parts_of(b)->samples);
 }
 
 static char *kube_trouble(struct backend *b)
@@ -550,7 +544,6 @@ const struct backend_ops kube_ops = {
 	.queue = kube_queue,
 	.cluster_queue = kube_cluster_queue,
 	.wanted = kube_wanted,
-	.usage_wanted = kube_usage_wanted,
 	.info = kube_info,
 	.metrics = kube_metrics,
 };

@@ -16,8 +16,8 @@ void kueue_served(struct kueue *k, const char *groups, size_t len);
 void kueue_stop(struct kueue *k);
 void kueue_free(struct kueue *k); /* NULL is allowed */
 
-/* Call this when a user reads a position in LocalQueue NAME. Never blocks. Any thread. */
-void kueue_wanted(struct kueue *k, const char *name);
+/* Call this when a user reads positions. Never blocks. Any thread. */
+void kueue_wanted(struct kueue *k);
 /* Return Kueue's API ("kueue.x-k8s.io/v1beta2"), a static string, or NULL. Any thread. */
 const char *kueue_version(struct kueue *k);
 /* Print the keys of .kxfs/info about Kueue. Any thread. */

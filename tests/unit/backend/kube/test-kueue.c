@@ -26,7 +26,13 @@ void watches_set_kueue(struct watches *w, const char *version)
 void world_set_positions(struct world *w, const char *name, const struct spec_queue_position *v,
 			 size_t n)
 {
-	note("%zu in %s", n, name);
+	note("%zu in %s", n, name ? name : "all");
+}
+
+/* Jobs wait in the queues "a" and "b". */
+const char *world_next_queue(const struct world *w, const char *after)
+{
+	return !*after ? "a" : streq(after, "a") ? "b" : NULL;
 }
 
 void world_set_kueue(struct world *w, enum world_kueue fact, bool now)
@@ -46,6 +52,8 @@ void watches_refuse(struct watches *w, unsigned place, const char *verb, const c
 
 static int setup(void **state)
 {
+	memset(&fake, 0, sizeof(fake));
+	fake.now = 1000;
 	forget_noted();
 	kueue = kueue_new(&(struct watches_access){.namespace = "team"});
 	return 0;
@@ -87,33 +95,74 @@ static void test_absent(void **state)
 	assert_done("kueue.x-k8s.io/v1beta1");
 }
 
-static struct http_request *asks_positions(void)
+/* Return the request for the positions in QUEUE, or NULL. */
+static struct http_request *asks(const char *queue)
 {
+	cleanup_free char *path = text_print("/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/"
+					     "team/localqueues/%s/pendingworkloads",
+					     queue);
+
 	fake_run();
-	return fake_find("/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/team/localqueues/q/"
-			 "pendingworkloads");
+	return fake_find(path);
+}
+
+#define NOBODY "{\"items\":[]}"
+
+static void read_positions(void)
+{
+	kueue_wanted(kueue);
+	assert_null(asks("b"));
 }
 
 /* kxfs requests positions only if the server has the API that returns them. */
 static void test_positions(void **state)
 {
 	serve(GROUPS(KUEUE("v1beta2")));
-	kueue_wanted(kueue, "q");
-	assert_null(asks_positions());
+	kueue_wanted(kueue);
+	assert_null(asks("a"));
 	serve(GROUPS(KUEUE("v1beta2") "," VISIBILITY));
-	kueue_wanted(kueue, "q");
-	fake_answer(asks_positions(), 200, "{\"items\":[]}");
-	assert_done("kueue.x-k8s.io/v1beta2, 0 in q");
-	fake_pass(5000);
-	fake_answer(asks_positions(), 503, "");
-	assert_done("0 in q, away");
-	fake_pass(15000);
-	kueue_wanted(kueue, "q");
-	fake_answer(asks_positions(), 403, "{}");
-	assert_done("0 in q, refused: get localqueues/pendingworkloads.visibility.kueue.x-k8s.io");
-	fake_pass(60000);
-	assert_null(asks_positions());
-	assert_done("0 in q");
+	for (int i = 0; i < 2; i++) {
+		read_positions();
+		fake_answer(asks("a"), 200, NOBODY);
+		fake_pass(200);
+		fake_answer(asks("b"), 404, "{}");
+		assert_done(i ? "0 in a, 0 in b" : "kueue.x-k8s.io/v1beta2, 0 in a, 0 in b");
+		fake_pass(5000);
+		assert_null(fake.requests);
+		fake_pass(200);
+	}
+	/* 30 s after the last read, kxfs stops, and forgets the positions. */
+	for (int i = 0; fake.requests; i++) {
+		assert_true(i < 10);
+		fake_answer(fake.requests, 200, NOBODY);
+		fake_pass(i % 2 ? 5200 : 200);
+	}
+	assert_non_null(strstr(noted, "0 in all"));
+	assert_null(fake.timers);
+	read_positions();
+	assert_non_null(asks("a"));
+}
+
+/* After a failure, kxfs forgets the positions, and pauses. */
+static void test_failures(void **state)
+{
+	serve(GROUPS(KUEUE("v1beta2") "," VISIBILITY));
+	read_positions();
+	fake_answer(asks("a"), 503, "");
+	assert_done("kueue.x-k8s.io/v1beta2, 0 in all, away");
+	fake_pass(14900);
+	assert_null(fake.requests);
+	read_positions();
+	fake_pass(100);
+	fake_answer(asks("b"), 403, "{}");
+	assert_done("0 in all, "
+		    "refused: get localqueues/pendingworkloads.visibility.kueue.x-k8s.io");
+	fake_pass(299900);
+	assert_null(fake.requests);
+	read_positions();
+	fake_pass(5200);
+	fake_answer(asks("a"), 200, NOBODY);
+	assert_done("0 in a");
 }
 
 int main(void)
@@ -122,6 +171,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_served, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_absent, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_positions, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_failures, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
