@@ -334,18 +334,11 @@ int backend_unlink_file(struct backend *b, const char *file)
 	return 0;
 }
 
-void backend_wanted(struct backend *b, const struct spec_job *job)
+void backend_wanted(struct backend *b, enum backend_data which)
 {
 	lock_assert_none();
-	if (b->ops->wanted && !job->history)
-		b->ops->wanted(b, job);
-}
-
-void backend_usage_wanted(struct backend *b)
-{
-	lock_assert_none();
-	if (b->ops->usage_wanted)
-		b->ops->usage_wanted(b);
+	if (b->ops->wanted)
+		b->ops->wanted(b, which);
 }
 
 uint64_t backend_revision(struct backend *b, enum backend_place place)

@@ -171,15 +171,13 @@ bool backend_knows_digest(struct backend *b, const char *digest);
 /* Return 0 if jobs/ is up to date, else the time in ns since which it may be out of date. */
 int64_t backend_stale_since(struct backend *b);
 
+/* Data of the jobs in jobs/ that a server sends only on request. */
+enum backend_data { BACKEND_POSITIONS /* of waiting jobs in their queues */, BACKEND_USAGE };
 /*
- * Call this when a process reads the data of JOB. The server sends some data, such as the position
- * in a queue, only on request. Request such data now, and repeat this for a while. The replies
- * appear in later snapshots.
+ * Call this when a process reads WHICH. Request this data now, and repeat this for a while. The
+ * replies appear in later snapshots.
  */
-void backend_wanted(struct backend *b, const struct spec_job *job);
-
-/* Like backend_wanted, but for the usage of all jobs in jobs/. */
-void backend_usage_wanted(struct backend *b);
+void backend_wanted(struct backend *b, enum backend_data which);
 
 /* Return the path of this mount's directory in the archive; NULL if there is no archive. */
 char *backend_archive(struct backend *b);

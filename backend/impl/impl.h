@@ -72,8 +72,7 @@ struct backend_ops {
 			   char **ret, size_t *ret_len);
 	/* Return a new reference to the ClusterQueue NAME, or NULL. */
 	struct spec_queue_view *(*cluster_queue)(struct backend *b, const char *name);
-	void (*wanted)(struct backend *b, const struct spec_job *job);
-	void (*usage_wanted)(struct backend *b);
+	void (*wanted)(struct backend *b, enum backend_data which);
 	void (*info)(struct backend *b, FILE *out);
 	void (*metrics)(struct backend *b, FILE *out);
 };

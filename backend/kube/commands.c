@@ -156,19 +156,13 @@ void commands_taken(struct commands *cs, const char *uid, bool unsure)
 	cs->changed(cs->data, uid);
 }
 
-void commands_drop(struct commands *cs, const char *uid)
+void commands_leave(struct commands *cs, const char *uid)
 {
 	struct command *cmd = find_open(cs, uid);
 
-	if (cmd)
+	if (cmd && cmd->step == STEP_ASKED)
 		set_none(cmd);
-}
-
-void commands_detach(struct commands *cs, const char *uid)
-{
-	struct command *cmd = find_open(cs, uid);
-
-	if (cmd)
+	else if (cmd)
 		cmd->ended = NULL;
 }
 

@@ -45,10 +45,11 @@ void commands_sent(struct commands *cs, const char *uid, const struct spec_job_v
 		   const char *argument);
 /* Record that the server has accepted the command, or (UNSURE) may have accepted it. */
 void commands_taken(struct commands *cs, const char *uid, bool unsure);
-/* Forget a command that was refused or not sent, without calling its callback. */
-void commands_drop(struct commands *cs, const char *uid);
-/* Drop the callback of the command, because the user's process no longer waits. */
-void commands_detach(struct commands *cs, const char *uid);
+/*
+ * Drop the callback of the command, because the user's process no longer waits. If the server has
+ * not accepted the command, and the job shows no outcome, forget the command.
+ */
+void commands_leave(struct commands *cs, const char *uid);
 
 /* --- functions that publish.c calls --- */
 

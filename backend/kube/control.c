@@ -63,7 +63,6 @@ struct kube_control {
 	const struct spec_control *control;
 	char *uid, *name;
 	enum spec_action action;
-	bool has_command;
 	struct spec_control_request request;
 	char *lost; /* the error of a request that the server may have carried out, or NULL */
 	struct drain *drain;
@@ -83,8 +82,7 @@ static void control_free(struct request *r)
 
 	if (c->drain)
 		c->drain->c = NULL;
-	if (c->has_command)
-		commands_detach(c->k->commands, c->uid);
+	commands_leave(c->k->commands, c->uid);
 	loop_timer_stop(&c->timer);
 	spec_control_request_clear(&c->request);
 	free(c->lost);
@@ -98,20 +96,10 @@ static void answer(struct kube_control *c, int err, const char *text)
 	request_answer(&c->r, err, NULL, text);
 }
 
-/* Answer with ERR and TEXT. The request has not changed the job, so forget the command. */
-static void refuse(struct kube_control *c, int err, const char *text)
-{
-	if (c->has_command)
-		commands_drop(c->k->commands, c->uid);
-	c->has_command = false;
-	answer(c, err, text);
-}
-
 static void on_ended(void *data, enum command_end end, const char *text)
 {
 	struct kube_control *c = data;
 
-	c->has_command = false;
 	switch (end) {
 	case COMMAND_OBEYED:
 		return answer(c, 0, NULL);
@@ -192,7 +180,7 @@ static void refuse_request(struct kube_control *c, const struct http_reply *repl
 		more = text_print("%s is refused: %s\n%s", spec_action_name(c->action),
 				  c->request.forbidden, text);
 	}
-	refuse(c, err, more ? more : text);
+	answer(c, err, more ? more : text);
 }
 
 static void on_asked(void *data, const struct http_reply *reply)
@@ -255,7 +243,7 @@ static void on_needed(void *data, const struct http_reply *reply)
 	c->r.call = NULL;
 	free(take_ptr(c->request.needed));
 	if (!reply->err && reply->status == 404)
-		refuse(c, -EINVAL, c->request.missing);
+		answer(c, -EINVAL, c->request.missing);
 	else
 		ask(c);
 }
@@ -333,11 +321,11 @@ static void decide(struct kube_control *c, const struct spec_control_job *job)
 					  "ctl for the actions that are possible now",
 					  name,
 					  *phase ? phase : "not processed by its controller yet");
-		return refuse(c, err, text);
+		return answer(c, err, text);
 	}
 	err = make_request(c, job);
 	if (err)
-		return refuse(c, err, NULL);
+		return answer(c, err, NULL);
 	commands_sent(c->k->commands, c->uid, job->view, c->r.rq->argument);
 	ask(c);
 }
@@ -357,14 +345,14 @@ static void on_read(void *data, const struct http_reply *reply)
 		if (c->lost)
 			on_lost(c, reply, text ? text : strerror(-err));
 		else
-			refuse(c, err, text);
+			answer(c, err, text);
 		return;
 	}
 	job = watches_reply(c->k->watches, c->r.kind, reply->body, reply->len);
 	if (!job) {
-		refuse(c, -ENOENT, "the job was deleted meanwhile");
+		answer(c, -ENOENT, "the job was deleted meanwhile");
 	} else if (!streq(job->uid, c->uid)) {
-		refuse(c, -ESTALE,
+		answer(c, -ESTALE,
 		       "another job has this name now; read that job's status before you retry");
 	} else {
 		kueue = world_kueue(c->k->world, job);
@@ -462,7 +450,6 @@ void kube_control(struct backend *b, struct backend_request *rq)
 	c->uid = text_copy(rq->uid);
 	c->name = text_copy(job->view->meta.name);
 	c->action = rq->action;
-	c->has_command = true;
 	request_begin(k->requests, &c->r, rq, &control_ops);
 	request_set_kind(&c->r, job->kind);
 	drain(c);

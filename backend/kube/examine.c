@@ -5,12 +5,11 @@
  * request after the other:
  *
  *	state    request                                    next, after the reply
- *	VERSION  /version                                   SERVED; OVER if the request fails
- *	SERVED   the groups that the server has             KUEUE if a kind can use Kueue's queues,
- *	                                                    else METRICS; OVER if no kind is served
- *	KUEUE    Kueue's group                              QUEUES; METRICS if Kueue is not served
- *	QUEUES   Kueue's queues of the namespace            METRICS
- *	METRICS  the group of metrics of pods               RIGHTS
+ *	VERSION  /version                                   SERVED; OVER if it fails
+ *	SERVED   the groups that the server has             QUEUES if Kueue is served and a kind can
+ *	                                                    use its queues, else RIGHTS; OVER if no
+ *	                                                    kind is served
+ *	QUEUES   Kueue's queues of the namespace            RIGHTS
  *	RIGHTS   a review of each verb that the kinds need  OVER, after the last reply
  *	OVER
  *
@@ -39,7 +38,7 @@
 #define REPLY_MAX   (1u << 20)
 #define CLOCK_S	    3 /* tolerated difference of the clocks; a reply's date has only seconds */
 
-enum state { VERSION, SERVED, KUEUE, QUEUES, METRICS, RIGHTS, OVER };
+enum state { VERSION, SERVED, QUEUES, RIGHTS, OVER };
 
 struct examine {
 	const struct backend_config *config;
@@ -58,7 +57,7 @@ struct examine {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS]; /* the kinds that a mount would show */
 	size_t n_kinds;
 	bool may_list;	   /* true if the user has the right to list at least one kind of jobs */
-	const char *kueue; /* the version of Kueue's group; NULL if the cluster has no Kueue */
+	const char *kueue; /* the version of Kueue's group; NULL if no kind can use Kueue */
 	bool has_metrics;
 	struct spec_right *rights; /* the rights that a mount of KINDS needs */
 	size_t n_rights;
@@ -142,19 +141,23 @@ static void version_replied(struct examine *e, const struct http_reply *reply)
 
 /* --- the served kinds --- */
 
-static void served_over(struct examine *e)
+/* Report whether the API groups that kxfs can use besides the kinds are in GROUPS. */
+static void check_groups(struct examine *e, const char *groups, size_t len)
 {
-	if (!e->n_kinds) {
-		say(e, BACKEND_WRONG,
-		    "the cluster serves no %s: check that this is the right cluster, or ask the "
-		    "cluster's administrator to install them",
-		    spec_kinds_text(e->config->kinds, e->config->kind));
-		return enter(e, OVER);
-	}
+	const char *metrics = spec_group_version(groups, len, SPEC_METRICS_GROUP);
+
+	e->has_metrics = metrics;
+	if (metrics)
+		say(e, BACKEND_FINE, "%s reports the resource usage of pods", metrics);
+	else
+		say(e, BACKEND_LACKS,
+		    "the cluster does not report the resource usage of pods (no "
+		    "metrics-server): usage files show only what each replica requested");
 	for (size_t i = 0; i < e->n_kinds; i++)
 		if (e->kinds[i]->in_kueue)
-			return enter(e, KUEUE);
-	enter(e, METRICS);
+			e->kueue = spec_group_version(groups, len, SPEC_KUEUE_GROUP);
+	if (e->kueue)
+		say(e, BACKEND_FINE, "queues of %s are served", e->kueue);
 }
 
 static void served_replied(struct examine *e, const struct http_reply *reply)
@@ -182,16 +185,16 @@ static void served_replied(struct examine *e, const struct http_reply *reply)
 		    open ? "are served" : "may be served: the server does not list its APIs");
 		e->kinds[e->n_kinds++] = kinds[i];
 	}
-	served_over(e);
-}
-
-static void kueue_replied(struct examine *e, const struct http_reply *reply)
-{
-	if (!reply->err && reply->status == 200)
-		e->kueue = spec_group_version(reply->body, reply->len);
-	if (e->kueue)
-		say(e, BACKEND_FINE, "queues of %s are served", e->kueue);
-	enter(e, e->kueue ? QUEUES : METRICS);
+	if (!e->n_kinds) {
+		say(e, BACKEND_WRONG,
+		    "the cluster serves no %s: check that this is the right cluster, or ask the "
+		    "cluster's administrator to install them",
+		    spec_kinds_text(e->config->kinds, e->config->kind));
+		return enter(e, OVER);
+	}
+	if (open)
+		check_groups(e, reply->body, reply->len);
+	enter(e, e->kueue ? QUEUES : RIGHTS);
 }
 
 /*
@@ -216,22 +219,6 @@ static void queues_replied(struct examine *e, const struct http_reply *reply)
 		    "-o queue=%s: there is no such queue, so jobs wait until somebody creates it: "
 		    "correct the name, or create the queue",
 		    wanted);
-	enter(e, METRICS);
-}
-
-static void metrics_replied(struct examine *e, const struct http_reply *reply)
-{
-	const char *version = !reply->err && reply->status == 200
-				      ? spec_group_version(reply->body, reply->len)
-				      : NULL;
-
-	e->has_metrics = version;
-	if (version)
-		say(e, BACKEND_FINE, "%s reports the resource usage of pods", version);
-	else
-		say(e, BACKEND_LACKS,
-		    "the cluster does not report the resource usage of pods (no "
-		    "metrics-server): usage files show only what each replica requested");
 	enter(e, RIGHTS);
 }
 
@@ -320,9 +307,7 @@ static const struct {
 } steps[OVER] = {
 	[VERSION] = {"/version", version_replied},
 	[SERVED] = {"/apis", served_replied},
-	[KUEUE] = {"/apis/" SPEC_KUEUE_GROUP, kueue_replied},
 	[QUEUES] = {NULL, queues_replied},
-	[METRICS] = {"/apis/" SPEC_METRICS_GROUP, metrics_replied},
 	[RIGHTS] = {SPEC_REVIEW_PATH, right_replied},
 };
 

@@ -400,35 +400,28 @@ static void drop_record(struct folder_removal *r);
 static void on_output_dropped(void *data, int err)
 {
 	struct folder_removal *r = data;
+	struct record *record = records_by_key(r->f->config.records, r->key);
 
-	if (err || r->recorded)
-		return removal_ended(r, err);
-	r->recorded = true;
-	drop_record(r);
+	if (!err && !r->recorded && record && !record_is_going(record))
+		records_note(record,
+			     &(struct record_change){.state = record_head(record)->state,
+						     .dropped = true},
+			     0);
+	removal_ended(r, err);
 }
 
 /*
  * Remove the output only when the record on disk shows the removal. Otherwise the next mount would
  * fetch the output again, or would not report it as missing. But if the disk is too full for the
- * record, remove the output first, and then write the record again.
+ * record, remove the output first.
  */
 static void on_drop_recorded(void *data, int err)
 {
 	struct folder_removal *r = data;
-	struct record *record = records_by_key(r->f->config.records, r->key);
 	struct folder_entry *e = find(r->f, r->key);
 
 	if (err == -ESTALE)
 		return drop_record(r);
-	/* The output is gone already. If the record still does not show this, write it later. */
-	if (e && !e->full) {
-		if (err && record && !record_is_going(record))
-			records_note(record,
-				     &(struct record_change){.state = record_head(record)->state,
-							     .dropped = true},
-				     SOON_MS);
-		return removal_ended(r, 0);
-	}
 	if (err && !file_is_full(err))
 		return removal_ended(r, err);
 	if (e) {
@@ -498,10 +491,8 @@ void folders_drop_output(struct folders *f, const char *key, folders_fn done, vo
 	if (!e)
 		return loop_post(f->config.loop, nothing_there, r);
 	LL_APPEND(e->removals, r);
-	if (e->removals != r)
-		return;
-	e->full = true;
-	removal_start(r);
+	if (e->removals == r)
+		removal_start(r);
 }
 
 /* --- the start --- */

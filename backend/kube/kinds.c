@@ -229,6 +229,8 @@ static void on_groups(void *data, const struct http_reply *reply)
 	if (err >= 0) {
 		for (size_t i = 0; i < k->n_slots; i++)
 			k->slots[i].served = served[i];
+		if (!closed)
+			k->events.groups(k->events.data, reply->body, reply->len);
 		return probe_all(k);
 	}
 	/* the served kinds are unknown, so keep all slots as they are */

@@ -11,6 +11,11 @@
 struct kinds;
 
 struct kinds_events {
+	/*
+	 * Called when a survey has the server's list of API groups, JSON (an APIGroupList), the
+	 * first time before found().
+	 */
+	void (*groups)(void *data, const char *json, size_t len);
 	/* Called once. If ERR is negative, the mount shows no kind, for the reason TEXT. */
 	void (*found)(void *data, int err, const char *text);
 	/* Called when the served kinds have changed later, and the watches have been switched. */

@@ -10,7 +10,7 @@
  *	commands  the commands that users have written to ctl
  *	publish   puts a new snapshot of each changed job into the store and onto the disk; makes
  *		  all modules forget a deleted job
- *	kueue     whether the cluster has Kueue; positions in its queues
+ *	kueue     the version of Kueue; positions in its queues
  *	samples   CPU and memory of pods
  *	requests  users' requests in progress; submit, control and removal handle them
  *	kube      (this file) creates and owns all these objects, and implements backend_ops
@@ -159,13 +159,21 @@ static int check_options(const struct kube *k, const struct spec_kind *const *ki
 	return 0;
 }
 
+/* --- events of kinds --- */
+
+static void on_groups(void *data, const char *json, size_t len)
+{
+	const struct kube *k = data;
+
+	kueue_served(k->parts.kueue, json, len);
+	samples_served(k->parts.samples, json, len);
+}
+
 static void on_kinds_changed(void *data)
 {
 	const struct kube *k = data;
 
 	publish_listed(k->parts.publish);
-	if (is_in_kueue(k))
-		kueue_start(k->parts.kueue);
 }
 
 /* --- events of the watches; DATA is the backend --- */
@@ -176,20 +184,11 @@ static void on_listed(void *data)
 
 	publish_begin(k->parts.publish);
 	removals_soon(k->parts.removals);
-	if (is_in_kueue(k))
-		kueue_start(k->parts.kueue);
 }
 
 static void on_unserved(void *data)
 {
 	kinds_unserved(kube_of(data)->kinds);
-}
-
-/* --- events of publish; DATA is the backend --- */
-
-static void on_running(void *data, bool any, bool captured)
-{
-	samples_set_running(kube_parts_of(data)->samples, any, captured);
 }
 
 static void on_loaded(void *data, int err)
@@ -264,8 +263,6 @@ static void make_parts(struct kube *k, struct backend *b)
 		.group = &k->group,
 		.user = k->user,
 		.mode = b->config.capture,
-		.running = on_running,
-		.data = b,
 	});
 	parts->watches = watches_new(&(struct watches_config){
 		.loop = b->loop,
@@ -286,9 +283,9 @@ static void make_parts(struct kube *k, struct backend *b)
 		.namespace = namespace,
 	};
 	k->kinds = kinds_new(&access, b->config.kinds, b->config.kind,
-			     &(struct kinds_events){on_found, on_kinds_changed, k});
+			     &(struct kinds_events){on_groups, on_found, on_kinds_changed, k});
 	parts->kueue = kueue_new(&access);
-	parts->samples = samples_new(&access, publish_sampled, parts->publish);
+	parts->samples = samples_new(&access, parts->publish);
 	parts->requests = requests_new(b->loop, k->http, &k->group, namespace);
 	parts->removals = removals_new(b, parts->folders, parts->capture, parts->publish);
 }
@@ -426,7 +423,7 @@ static int kube_events_text(struct backend *b, const struct spec_job *job, char 
 	const struct kube_parts *k = kube_parts_of(b);
 	struct events_list events cleanup(events_release) = {0};
 
-	if (!watches_know(k->watches, WORLD_EVENTS))
+	if (!world_has_listed(k->world, WORLD_EVENTS))
 		return -ENOENT;
 	if (!ret)
 		return 0;
@@ -444,8 +441,9 @@ static int kube_queues(struct backend *b, struct spec_queue_view ***ret, size_t 
 {
 	const struct kube_parts *k = kube_parts_of(b);
 
-	if (!watches_know(k->watches, WORLD_QUEUES) && !watches_know(k->watches, WORLD_OWN_QUEUE) &&
-	    !watches_know(k->watches, WORLD_LOCAL_QUEUES))
+	if (!world_has_listed(k->world, WORLD_QUEUES) &&
+	    !world_has_listed(k->world, WORLD_OWN_QUEUE) &&
+	    !world_has_listed(k->world, WORLD_LOCAL_QUEUES))
 		return -ENOENT;
 	*ret = world_queues(k->world, ret_n);
 	return 0;
@@ -465,18 +463,12 @@ static struct spec_queue_view *kube_cluster_queue(struct backend *b, const char 
 	return world_queue(kube_parts_of(b)->world, WORLD_CLUSTER_QUEUES, name);
 }
 
-static void kube_wanted(struct backend *b, const struct spec_job *job)
+static void kube_wanted(struct backend *b, enum backend_data which)
 {
-	const struct spec_kind *kind = spec_kind_find(b->config.kinds, job->backend);
-
-	if (kind && kind->in_kueue && *job->queue &&
-	    (job->state == SPEC_PENDING || job->state == SPEC_SUBMITTED))
-		kueue_wanted(kube_parts_of(b)->kueue, job->queue);
-}
-
-static void kube_usage_wanted(struct backend *b)
-{
-	samples_wanted(kube_parts_of(b)->samples);
+	if (which == BACKEND_POSITIONS)
+		kueue_wanted(kube_parts_of(b)->kueue);
+	else
+		samples_wanted(kube_parts_of(b)->samples);
 }
 
 static char *kube_trouble(struct backend *b)
@@ -552,7 +544,6 @@ const struct backend_ops kube_ops = {
 	.queue = kube_queue,
 	.cluster_queue = kube_cluster_queue,
 	.wanted = kube_wanted,
-	.usage_wanted = kube_usage_wanted,
 	.info = kube_info,
 	.metrics = kube_metrics,
 };

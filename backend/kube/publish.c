@@ -62,8 +62,8 @@ enum shown_wait {
 /* Progress of reading the last words of a job (spec/job/status.h) from a log. */
 enum words_state { WORDS_UNREAD, WORDS_READING, WORDS_READ, WORDS_SILENT /* the log is empty */ };
 
-/* bits of publish_shown.counted: which counters of struct publish include the job */
-enum { IN_RUNNING = 1, IN_CAPTURED = 2 };
+/* RUNS_CAPTURED: the job runs, and kxfs captures its output. */
+enum shown_running { RUNS_NOT, RUNS, RUNS_CAPTURED };
 
 /* The entry of a job. It exists as long as the world has the job. */
 struct publish_shown {
@@ -73,10 +73,10 @@ struct publish_shown {
 	enum shown_state state;
 	enum change change; /* UNCHANGED if the job is not in the queue */
 	enum shown_wait wait;
-	bool unsaved; /* true if the usage has changed since the last save */
-	unsigned counted;
-	uint64_t saved; /* loop_now_ms() when the snapshot was last saved */
-	unsigned round; /* world_rounds when the job left jobs/ */
+	bool unsaved;		    /* true if the usage has changed since the last save */
+	enum shown_running running; /* RUNS_NOT if the job is not in jobs/ */
+	uint64_t saved;		    /* loop_now_ms() when the snapshot was last saved */
+	unsigned round;		    /* world_rounds when the job left jobs/ */
 	uint64_t ended; /* loop_now_ms() when kxfs first published the job as ended, or 0 */
 	struct {
 		enum words_state state;
@@ -99,8 +99,6 @@ struct publish {
 	int64_t stale[WORLD_N_TYPES]; /* the same for the jobs of each type */
 	uint64_t confirmed;	      /* loop_now_ms() when jobs were last confirmed again */
 	struct loop_timer waiting;    /* publishes the jobs whose WAIT is not WAIT_NOT */
-	size_t n_running;
-	size_t n_captured;
 };
 
 static struct publish_shown *find_shown(const struct publish *p, const char *uid)
@@ -136,25 +134,17 @@ static bool has_left(const struct publish_shown *s)
 	return s->state == LEFT || s->state == GONE;
 }
 
-/* Count S in the counters that IN has (IN_RUNNING, IN_CAPTURED), and no longer in the others. */
-static void count(struct publish_shown *s, unsigned in)
+bool publish_runs(const struct publish *p, bool captured)
 {
-	struct publish *p = s->p;
-	bool any = p->n_running, captured = p->n_captured;
-
-	p->n_running -= (s->counted & IN_RUNNING) != 0;
-	p->n_captured -= (s->counted & IN_CAPTURED) != 0;
-	p->n_running += (in & IN_RUNNING) != 0;
-	p->n_captured += (in & IN_CAPTURED) != 0;
-	s->counted = in;
-	if (any != (p->n_running > 0) || captured != (p->n_captured > 0))
-		p->config.running(p->config.data, p->n_running, p->n_captured);
+	for (const struct publish_shown *s = p->all; s; s = s->hh.next)
+		if (s->running >= (captured ? RUNS_CAPTURED : RUNS))
+			return true;
+	return false;
 }
 
 static void shown_free(struct publish_shown *s)
 {
 	unqueue(s);
-	count(s, 0);
 	HASH_DEL(s->p->all, s);
 	last_words_drop(s->words.reading);
 	free(s->words.key);
@@ -548,10 +538,10 @@ static void show(struct publish *p, struct publish_shown *s, const struct world_
 	 * kinds, the controller ends the pods with the job.
 	 */
 	capture_update(c->capture, snapshot, captured && !folder.dropped, !job->kind->build);
-	count(s, has_left(s) || !spec_job_any(snapshot, SPEC_RUNNING)
-			 ? 0
-			 : IN_RUNNING | (captured ? IN_CAPTURED : 0));
-	/* Also save the end of a job without output: at the next start, the job may be deleted. */
+	s->running = has_left(s) || !spec_job_any(snapshot, SPEC_RUNNING) ? RUNS_NOT
+		     : captured						  ? RUNS_CAPTURED
+									  : RUNS;
+	/* Save the end even without output: the cluster may lack the job at the next start. */
 	kept = has_left(s) || capture_has(c->capture, job->uid) ||
 	       (before && before->history != snapshot->history) ||
 	       (before && before->state != snapshot->state &&
@@ -594,7 +584,7 @@ static void leave(struct publish *p, struct publish_shown *s, const struct world
 	if (!has_left(s))
 		s->round = world_rounds(c->world, job->type);
 	s->state = job->gone ? GONE : LEFT;
-	count(s, 0);
+	s->running = RUNS_NOT;
 	commands_gone(c->commands, s->uid);
 	if (folder.output) {
 		show(p, s, job);
@@ -703,9 +693,8 @@ static void enqueue_first(struct publish *p, struct publish_shown *s)
 	post_turn(p);
 }
 
-void publish_sampled(void *publish, const struct world_job *job)
+void publish_sampled(struct publish *p, const struct world_job *job)
 {
-	struct publish *p = publish;
 	struct publish_shown *s = need(p, job->uid);
 	enum change change = s->change == CHANGED ? CHANGED : USAGE_CHANGED;
 

@@ -27,12 +27,6 @@ struct publish_config {
 	const char *state_dir; /* borrowed */
 	struct group *group;   /* entered while an operation is in progress */
 	enum backend_capture mode;
-	/*
-	 * Called when ANY or CAPTURED changes. ANY is true if a job in jobs/ runs. CAPTURED is true
-	 * if kxfs captures the output of such a job.
-	 */
-	void (*running)(void *data, bool any, bool captured);
-	void *data;
 };
 
 /* The world, folders, capture and commands of CONFIG report their events to the new object. */
@@ -53,7 +47,7 @@ void publish_again(void *publish, const char *uid);
  * Publish JOB again soon. Call this when its resource usage has changed. If only the usage has
  * changed, kxfs saves the snapshot at most once a minute.
  */
-void publish_sampled(void *publish, const struct world_job *job);
+void publish_sampled(struct publish *p, const struct world_job *job);
 /*
  * Record whether the jobs of TYPE are confirmed. SINCE is 0 if they are. Otherwise it is the time
  * in ns since when they are not. If TYPE is WORLD_N_TYPES, this is about all jobs.
@@ -65,6 +59,8 @@ void publish_set_stale(struct publish *p, enum world_type type, int64_t since);
  */
 void publish_listed(struct publish *p);
 
+/* True if a job in jobs/ runs. If CAPTURED, consider only jobs whose output kxfs captures. */
+bool publish_runs(const struct publish *p, bool captured);
 /* True if all jobs and pods are listed and confirmed. */
 bool publish_is_whole(const struct publish *p);
 

@@ -1,23 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state machine of samples:
- *
- *	state   | what is in progress       | what ends it               | next
- *	IDLE    | nothing                   | samples are wanted:        |
- *	        |                           | - before NOT_BEFORE        | PAUSED
- *	        |                           | - VERSION is unknown       | ASKING
- *	        |                           | - otherwise                | LISTING
- *	PAUSED  | a timer, until NOT_BEFORE | the timer fires            | IDLE
- *	ASKING  | GET of the API's group    | the group is served        | LISTING
- *	        |                           | it is not served           | IDLE
- *	        |                           | the GET fails              | IDLE
- *	LISTING | LIST of PodMetrics        | the reply arrives          | IDLE
- *
- * samples.h describes when samples are wanted. After a successful list, NOT_BEFORE is EVERY_MS
- * later. After a failure, NOT_BEFORE is normally AGAIN_MS later. But after each of the first two
- * failures since a successful list, it is only EVERY_MS later, because a metrics-server that is
- * being replaced soon answers again. This does not apply to 403 and 404. While the API server can't
- * be reached, a failure does not count, and NOT_BEFORE is EVERY_MS later.
+ * kxfs checks every EVERY_MS whether samples are wanted, and then requests the list of PodMetrics.
+ * After a failure, it pauses for FAILED_MS or, after a 403 or 404, for REFUSED_MS.
  */
 #include "backend/kube/samples.h"
 
@@ -30,26 +14,21 @@
 #include "spec/view/view.h"
 
 #define EVERY_MS    15000
-#define AGAIN_MS    600000
+#define FAILED_MS   60000
+#define REFUSED_MS  600000
 #define WANTED_MS   300000 /* after a user has read samples, kxfs requests samples for this long */
 #define DEADLINE_MS 15000
-#define GROUP_MAX   (64u << 10) /* largest size of the description of the API group, in bytes */
-#define TRIES	    3
 
 static const char resource[] = "pods." SPEC_METRICS_GROUP;
 
 struct samples {
 	struct watches_access access;
-	samples_fn sampled;
-	void *data;
-	enum { IDLE, PAUSED, ASKING, LISTING } state;
-	struct loop_timer timer;      /* runs in PAUSED */
-	struct http_request *request; /* the request in ASKING and LISTING */
-	struct spec_split *split;     /* splits the reply into objects; used in LISTING */
-	const char *version;	      /* the version of the API; NULL if unknown */
+	struct publish *publish;
+	const char *version;	      /* the version of the API; NULL if it is not served */
+	struct http_request *request; /* for the list */
+	struct spec_split *split;     /* splits the reply into objects */
+	struct loop_timer timer;      /* runs while VERSION is known and there is no REQUEST */
 	uint64_t not_before;	      /* the earliest loop_now_ms() of the next request */
-	unsigned failures;	      /* number of failures since the last successful list */
-	enum { NONE_RUNS, SOME_RUN, SOME_CAPTURED } running;
 	bool stopped;
 	struct lock lock;   /* protects all members below it */
 	uint64_t read;	    /* loop_now_ms() when a user last read samples; 0 if never */
@@ -57,7 +36,7 @@ struct samples {
 	char *failed; /* why there are no samples; NULL if there are samples, or after a 403 */
 };
 
-static void request_next(void *data);
+static void check(void *data);
 
 /* The caller must hold L's lock. */
 static bool is_read(const struct samples *l)
@@ -67,16 +46,19 @@ static bool is_read(const struct samples *l)
 
 static bool is_wanted(struct samples *l)
 {
-	lock_scope(&l->lock);
+	bool read;
 
-	return l->running == SOME_CAPTURED || (l->running == SOME_RUN && is_read(l));
+	{
+		lock_scope(&l->lock);
+		read = is_read(l);
+	}
+	return publish_runs(l->publish, !read);
 }
 
 static void pause_for(struct samples *l, uint64_t ms)
 {
 	l->not_before = loop_now_ms() + ms;
-	l->state = IDLE;
-	request_next(l);
+	check(l);
 }
 
 /*
@@ -98,20 +80,16 @@ static void set_source(struct samples *l, const char *version, const char *text,
 static void failed(struct samples *l, const struct http_reply *reply, const char *why)
 {
 	const struct spec_asked asked = spec_asked_of("list", resource, l->access.namespace);
-	bool away = reply->err && watches_stale_since(l->access.watches);
+	bool forbidden = !reply->err && reply->status == 403;
+	bool absent = !reply->err && reply->status == 404;
 	cleanup_free char *text = NULL;
 	int err = why ? 0 : http_refusal(reply, &asked, &text);
 	const char *reason = why ? why : text ? text : strerror(-err);
 
-	if (!away)
-		l->failures++;
-	if (away ||
-	    (l->source && l->failures < TRIES && reply->status != 403 && reply->status != 404))
-		return pause_for(l, EVERY_MS);
-	diag(DIAG_INFO, "the resource usage of pods is unknown: %s", reason);
-	set_source(l, NULL, reason, !reply->err && reply->status == 403);
-	l->version = NULL;
-	pause_for(l, AGAIN_MS);
+	if (!l->failed)
+		diag(DIAG_INFO, "the resource usage of pods is unknown: %s", reason);
+	set_source(l, NULL, reason, forbidden);
+	pause_for(l, forbidden || absent ? REFUSED_MS : FAILED_MS);
 }
 
 /* --- the list --- */
@@ -122,7 +100,7 @@ static int on_pod(void *data, const char *json, size_t len, int wrong)
 	const struct world_job *job = wrong ? NULL : world_sample(l->access.world, json, len);
 
 	if (job)
-		l->sampled(l->data, job);
+		publish_sampled(l->publish, job);
 	return 0;
 }
 
@@ -144,7 +122,6 @@ static void on_list(void *data, const struct http_reply *reply)
 	if (!whole)
 		return failed(l, reply,
 			      answered ? "the list of " SPEC_METRICS_GROUP " is incomplete" : NULL);
-	l->failures = 0;
 	set_source(l, l->version, NULL, false);
 	pause_for(l, EVERY_MS);
 }
@@ -163,69 +140,39 @@ static void list(struct samples *l)
 		.data = l,
 	};
 
-	l->state = LISTING;
 	l->split = spec_split_new(SPEC_SPLIT_LIST, NULL, on_pod, l);
 	l->request = http_send(l->access.http, &call);
 }
 
-/* --- the API's group --- */
-
-static void on_group(void *data, const struct http_reply *reply)
-{
-	struct samples *l = data;
-	bool answered = !reply->err && (reply->status / 100 == 2 || reply->status == 404);
-
-	l->request = NULL;
-	if (http_succeeded(reply))
-		l->version = spec_group_version(reply->body, reply->len);
-	if (l->version)
-		return list(l);
-	return failed(l, reply,
-		      answered ? "the cluster does not serve " SPEC_METRICS_GROUP
-				 ", the API of metrics-server"
-			       : NULL);
-}
-
 /* --- the time of the next request --- */
 
-static void on_timer(void *data)
+static void check(void *data)
 {
 	struct samples *l = data;
-
-	l->state = IDLE;
-	request_next(l);
-}
-
-static void request_next(void *data)
-{
-	struct samples *l = data;
-	const struct http_call ask = {
-		.method = HTTP_GET,
-		.path = "/apis/" SPEC_METRICS_GROUP,
-		.deadline_ms = DEADLINE_MS,
-		.max_body = GROUP_MAX,
-		.done = on_group,
-		.data = l,
-	};
 	uint64_t now = loop_now_ms();
 
-	if (l->state != IDLE || l->stopped || !is_wanted(l))
+	if (l->request || l->stopped || !l->version)
 		return;
-	if (now < l->not_before) {
-		l->state = PAUSED;
+	if (now < l->not_before)
 		loop_timer_set(&l->timer, l->not_before - now);
-	} else if (l->version) {
+	else if (is_wanted(l))
 		list(l);
-	} else {
-		l->state = ASKING;
-		l->request = http_send(l->access.http, &ask);
-	}
+	else
+		loop_timer_set(&l->timer, EVERY_MS);
 }
 
-void samples_set_running(struct samples *l, bool any, bool captured)
+void samples_served(struct samples *l, const char *groups, size_t len)
 {
-	l->running = captured ? SOME_CAPTURED : any ? SOME_RUN : NONE_RUNS;
-	request_next(l);
+	const char *version = spec_group_version(groups, len, SPEC_METRICS_GROUP);
+
+	if (!version || !l->version)
+		set_source(l, NULL,
+			   version ? NULL
+				   : "the cluster does not serve " SPEC_METRICS_GROUP
+				     ", the API of metrics-server",
+			   false);
+	l->version = version;
+	check(l);
 }
 
 void samples_wanted(struct samples *l)
@@ -237,22 +184,21 @@ void samples_wanted(struct samples *l)
 		was_read = is_read(l);
 		l->read = max_of(loop_now_ms(), (uint64_t)1);
 	}
-	/* if a user has read samples recently, the next request is planned already */
+	/* after an earlier read, the timer is soon enough */
 	if (!was_read)
-		loop_post(l->access.loop, request_next, l);
+		loop_post(l->access.loop, check, l);
 }
 
 /* --- creation and end --- */
 
-struct samples *samples_new(const struct watches_access *access, samples_fn sampled, void *data)
+struct samples *samples_new(const struct watches_access *access, struct publish *publish)
 {
 	struct samples *l = new0(struct samples);
 
 	l->access = *access;
-	l->sampled = sampled;
-	l->data = data;
+	l->publish = publish;
 	l->lock = (struct lock)LOCK_INIT;
-	loop_timer_init(&l->timer, access->loop, on_timer, l);
+	loop_timer_init(&l->timer, access->loop, check, l);
 	return l;
 }
 

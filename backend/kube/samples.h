@@ -11,12 +11,9 @@
 
 struct samples;
 
-/* Called when a pod of JOB has a new sample. */
-typedef void (*samples_fn)(void *data, const struct world_job *job);
-
-struct samples *samples_new(const struct watches_access *access, samples_fn sampled, void *data);
-/* Record whether any job runs, and whether the output of any running job is captured. */
-void samples_set_running(struct samples *l, bool any, bool captured);
+struct samples *samples_new(const struct watches_access *access, struct publish *publish);
+/* Find metrics.k8s.io in GROUPS, the server's list of API groups. */
+void samples_served(struct samples *l, const char *groups, size_t len);
 void samples_stop(struct samples *l);
 void samples_free(struct samples *l); /* NULL is allowed */
 

@@ -63,9 +63,7 @@ struct watched {
 	char *resource;	     /* for example "podgroups.scheduling.volcano.sh" */
 	int err;	     /* the last error of the watch; 0 if there is none */
 	bool stale; /* true if publish.c shows the jobs of this type as possibly outdated */
-	/* watches.lock protects the members below. */
-	bool known; /* see watches_know */
-	char *text; /* the reason why the watch fails, or "" */
+	char *text; /* the reason why the watch fails, or ""; watches.lock protects it */
 };
 
 /* The arguments of watches_refuse. RESOURCE and ANSWER are NULL if there is no refusal. */
@@ -80,8 +78,7 @@ struct watches {
 	struct watches_config config;
 	struct watched all[WORLD_N_TYPES];
 	enum phase phase;
-	const char *kueue; /* the version of Kueue's API; NULL if Kueue was not found */
-	bool finding;	   /* true if the start must wait until watches_start_kueue is called */
+	const char *kueue;	 /* the version of Kueue's API; NULL if Kueue was not found */
 	struct loop_timer ready; /* runs in PHASE_LISTED */
 	struct lock lock;	 /* protects STALE_SINCE to REFUSALS, and KNOWN and TEXT of ALL */
 	int64_t stale_since;
@@ -220,7 +217,7 @@ static void check_ready(struct watches *w)
 {
 	static const enum world_type waited[] = {WORLD_QUEUES, WORLD_OWN_QUEUE, WORLD_WORKLOADS,
 						 WORLD_LOCAL_QUEUES, WORLD_CLUSTER_QUEUES};
-	bool ready = w->phase == PHASE_LISTED && !w->finding;
+	bool ready = w->phase == PHASE_LISTED;
 
 	for (size_t i = 0; i < array_size(waited); i++)
 		ready = ready && !is_unknown(&w->all[waited[i]]);
@@ -238,6 +235,11 @@ static void start_others(struct watches *w)
 		start(w, WORLD_QUEUES);
 	} else if (!scheduling && !w->all[WORLD_EVENTS].watch) {
 		start(w, WORLD_EVENTS);
+	}
+	if (api_version(w, WORLD_WORKLOADS) && !w->all[WORLD_WORKLOADS].watch) {
+		start(w, WORLD_WORKLOADS);
+		start(w, WORLD_LOCAL_QUEUES);
+		start(w, WORLD_CLUSTER_QUEUES);
 	}
 }
 
@@ -277,7 +279,6 @@ static void stop_optional(struct watched *x)
 	watch_free(take_ptr(x->watch));
 	{
 		lock_scope(&x->w->lock);
-		x->known = false;
 		free(take_ptr(x->text));
 	}
 	set_status(x, WORLD_ABSENT, NULL);
@@ -362,15 +363,15 @@ static void on_state(void *data, int err, const char *text)
 {
 	struct watched *x = data;
 	const enum world_watch_status status = status_after(err);
-	bool first = status == WORLD_CONFIRMED && status_of(x) != WORLD_CONFIRMED;
-	bool lost = x->known && (status == WORLD_FORBIDDEN || status == WORLD_ABSENT);
 	struct watches *w = x->w;
+	bool first = status == WORLD_CONFIRMED && status_of(x) != WORLD_CONFIRMED;
+	bool lost = world_has_listed(w->config.world, x->type) &&
+		    (status == WORLD_FORBIDDEN || status == WORLD_ABSENT);
 	bool breaks, others;
 
 	x->err = err;
 	{
 		lock_scope(&w->lock);
-		x->known = status == WORLD_CONFIRMED || (x->known && !lost);
 		text_set(&x->text, "%s", text);
 	}
 	set_status(x, status, text);
@@ -416,7 +417,10 @@ static const char *api_version(const struct watches *w, enum world_type type)
 				return kinds[i]->scheduling_api;
 		return NULL;
 	default:
-		return w->kueue;
+		for (size_t i = 0; i < n; i++)
+			if (kinds[i]->in_kueue)
+				return w->kueue;
+		return NULL;
 	}
 }
 
@@ -554,20 +558,11 @@ void watches_start(struct watches *w)
 	start_parts(w);
 }
 
-void watches_await_kueue(struct watches *w)
+void watches_set_kueue(struct watches *w, const char *version)
 {
-	w->finding = true;
-}
-
-void watches_start_kueue(struct watches *w, const char *version)
-{
-	w->finding = false;
-	if (!version)
-		return check_ready(w);
 	w->kueue = version;
-	start(w, WORLD_WORKLOADS);
-	start(w, WORLD_LOCAL_QUEUES);
-	start(w, WORLD_CLUSTER_QUEUES);
+	if (w->phase != PHASE_LISTING)
+		start_others(w);
 }
 
 void watches_switch(struct watches *w)
@@ -704,12 +699,6 @@ char *watches_trouble(struct watches *w, enum world_type type)
 			ret = text_print("%s: %s", kind->parts[i].cost, text);
 	}
 	return ret;
-}
-
-bool watches_know(struct watches *w, enum world_type type)
-{
-	lock_scope(&w->lock);
-	return w->all[type].known;
 }
 
 size_t watches_n_objects(const struct watches *w)

@@ -53,10 +53,8 @@ struct watches_access {
 struct watches *watches_new(const struct watches_config *config);
 /* Start the required watches. Call this when the kinds of the world are set. */
 void watches_start(struct watches *w);
-/* Make the start also wait until watches_start_kueue is called. */
-void watches_await_kueue(struct watches *w);
-/* Watch Kueue's objects. VERSION is static. NULL means that Kueue was not found (yet). */
-void watches_start_kueue(struct watches *w, const char *version);
+/* Call this once. From now on, watch Kueue's objects if a kind needs them. VERSION is static. */
+void watches_set_kueue(struct watches *w, const char *version);
 /* Watch the jobs and pods of the kinds that the world has now, because the kinds have changed. */
 void watches_switch(struct watches *w);
 /* Stop watching the jobs of TYPE, and forget them. The caller must then call watches_switch. */
@@ -80,8 +78,6 @@ char *watches_offline(struct watches *w);
 
 /* Return why the jobs of TYPE are not confirmed, malloc'ed; NULL if they are. Any thread. */
 char *watches_trouble(struct watches *w, enum world_type type);
-/* True if the world has the objects of TYPE, perhaps outdated ones. Any thread. */
-bool watches_know(struct watches *w, enum world_type type);
 /* The requests that the server refuses, in the order of `refused` in .kxfs/info. */
 enum watches_refusal {
 	REFUSED_KINDS,					/* one for each slot of kinds.c */

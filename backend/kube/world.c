@@ -113,7 +113,7 @@ struct world {
 	const struct spec_part *_Atomic parts[SPEC_MAX_PARTS]; /* index: type minus WORLD_PARTS */
 	unsigned settling; /* number of nested calls of settle() */
 	unsigned rounds[WORLD_N_TYPES];
-	enum listing listing[WORLD_N_TYPES];
+	enum listing _Atomic listing[WORLD_N_TYPES];
 	enum world_watch_status _Atomic statuses[WORLD_N_TYPES];
 	struct job *jobs;
 	struct pod *pods, *named;
@@ -1052,7 +1052,9 @@ unsigned world_rounds(const struct world *w, enum world_type type)
 
 bool world_has_listed(const struct world *w, enum world_type type)
 {
-	return w->listing[type] == LISTED || w->listing[type] == RELISTING;
+	enum listing now = w->listing[type];
+
+	return now == LISTED || now == RELISTING;
 }
 
 void world_object(struct world *w, enum world_type type, const char *json, size_t len, bool gone)
@@ -1260,13 +1262,29 @@ void world_set_kueue(struct world *w, enum world_kueue fact, bool now)
 			changed(job);
 }
 
+const char *world_next_queue(const struct world *w, const char *after)
+{
+	const char *ret = NULL;
+
+	for (const struct job *job = w->jobs; job; job = job->hh.next) {
+		const char *queue =
+			job->j.view && !job->j.gone && job->waits && job->j.kind->in_kueue
+				? job->j.view->queue
+				: "";
+
+		if (strcmp(queue, after) > 0 && (!ret || strcmp(queue, ret) < 0))
+			ret = queue;
+	}
+	return ret;
+}
+
 void world_set_positions(struct world *w, const char *name, const struct spec_queue_position *v,
 			 size_t n)
 {
 	for (struct job *job = w->jobs; job; job = job->hh.next) {
 		unsigned position;
 
-		if (!job->j.view || !streq(job->j.view->queue, name))
+		if (!job->j.view || (name && !streq(job->j.view->queue, name)))
 			continue;
 		position = spec_queue_positions_find(v, n, job->j.uid);
 		if (job->position == position)

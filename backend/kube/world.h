@@ -117,7 +117,7 @@ void world_pass_over(struct world *w, enum world_type type, const char *json, si
 void world_list_ends(struct world *w, enum world_type type);
 /* Return how many lists of TYPE have begun. */
 unsigned world_rounds(const struct world *w, enum world_type type);
-/* True if a list of TYPE has ended. */
+/* True if the world has the objects of TYPE from a list, perhaps outdated ones. Any thread. */
 bool world_has_listed(const struct world *w, enum world_type type);
 /*
  * Treat TYPE as not listed until its next list has ended, because earlier lists may lack objects of
@@ -167,7 +167,15 @@ const struct spec_pod_view *world_pod(struct world *w, const char *job, const ch
 const struct spec_group_view *world_group(const struct world *w, const struct world_job *job);
 /* Return the facts about JOB that come from Kueue, except those about the ClusterQueue. */
 struct spec_kueue_facts world_kueue(const struct world *w, const struct world_job *job);
-/* Set the positions of the jobs in LocalQueue NAME. Jobs that V does not list have no position. */
+/*
+ * Return the LocalQueue in which jobs wait and whose name follows AFTER in alphabetical order. Return
+ * NULL if there is none. The name is borrowed until control returns to the loop.
+ */
+const char *world_next_queue(const struct world *w, const char *after);
+/*
+ * Set the positions of the jobs in LocalQueue NAME, or in all queues if NAME is NULL. Jobs that are
+ * not in V have no position.
+ */
 void world_set_positions(struct world *w, const char *name, const struct spec_queue_position *v,
 			 size_t n);
 /* Facts about Kueue that any job may show. */

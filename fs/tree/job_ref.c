@@ -77,7 +77,7 @@ void job_ref_usage_opened(struct node *node)
 	const struct job_ref *p = job_ref_of(node);
 
 	if (!p->history)
-		backend_usage_wanted(p->tree->backend);
+		backend_wanted(p->tree->backend, BACKEND_USAGE);
 }
 
 bool job_ref_state_is_gone(struct tree *t)

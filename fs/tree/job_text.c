@@ -145,8 +145,8 @@ static void job_opened(struct node *node)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(node);
 
-	if (job)
-		backend_wanted(job_ref_of(node)->tree->backend, job);
+	if (job && *job->queue && (job->state == SPEC_PENDING || job->state == SPEC_SUBMITTED))
+		backend_wanted(job_ref_of(node)->tree->backend, BACKEND_POSITIONS);
 }
 
 static void job_json_opened(struct node *node)

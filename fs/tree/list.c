@@ -10,16 +10,7 @@
 #include "fs/tree/job_ref.h"
 #include "fs/vfs/serve.h"
 
-/* the most queues whose positions an open requests */
-#define QUEUES_MAX 64
-
 struct list_text {
-	/*
-	 * One waiting job of each queue. An open passes it to backend_wanted, so that the backend
-	 * requests the positions of all jobs in that queue.
-	 */
-	const struct spec_job *waiting[QUEUES_MAX];
-	size_t n_waiting;
 	struct spec_text *text;
 	uint64_t revision;
 	int64_t stale_since;
@@ -55,13 +46,6 @@ struct lists *lists_new(void)
 	return lists;
 }
 
-static void list_text_clear(struct list_text *t)
-{
-	while (t->n_waiting > 0)
-		spec_job_unref(t->waiting[--t->n_waiting]);
-	spec_text_unref(t->text);
-}
-
 void lists_free(struct lists *lists)
 {
 	if (!lists)
@@ -70,7 +54,7 @@ void lists_free(struct lists *lists)
 		for (size_t form = 0; form < SPEC_LIST_N_FORMS; form++) {
 			struct list_file *f = &lists->all[place][form];
 
-			list_text_clear(&f->now);
+			spec_text_unref(f->now.text);
 			pthread_mutex_destroy(&f->rendering);
 			spec_list_free(f->list);
 		}
@@ -89,17 +73,6 @@ static void list_make(struct spec_list *list, struct backend *b, enum backend_pl
 	t->revision = backend_revision(b, place);
 	backend_jobs(b, place, &jobs, &n);
 	t->text = spec_list_text(list, jobs, n, t->stale_since, t->made, &t->until);
-	for (size_t i = 0; i < n && t->n_waiting < QUEUES_MAX; i++) {
-		const struct spec_job *job = jobs[i];
-		size_t q = 0;
-
-		if (!*job->queue || (job->state != SPEC_PENDING && job->state != SPEC_SUBMITTED))
-			continue;
-		while (q < t->n_waiting && !streq(t->waiting[q]->queue, job->queue))
-			q++;
-		if (q == t->n_waiting)
-			t->waiting[t->n_waiting++] = spec_job_ref(job);
-	}
 	for (size_t i = 0; i < n; i++)
 		spec_job_unref(jobs[i]);
 }
@@ -142,7 +115,7 @@ static int list_refresh(const struct node *node)
 	list_make(f->list, tree->backend, class->place, &next);
 	pthread_mutex_unlock(&f->rendering);
 	serve_disk_end(tree->fs);
-	list_text_clear(&f->now);
+	spec_text_unref(f->now.text);
 	f->now = next;
 	return 0;
 }
@@ -150,12 +123,12 @@ static int list_refresh(const struct node *node)
 static void list_opened(struct node *node)
 {
 	const struct list_class *class = list_class_of(node);
-	const struct list_text *t = &list_of(node)->now;
 
-	for (size_t i = 0; i < t->n_waiting; i++)
-		backend_wanted(tree_of(node)->backend, t->waiting[i]);
-	if (class->place == BACKEND_JOBS && class->form == SPEC_LIST_JSON)
-		backend_usage_wanted(tree_of(node)->backend);
+	if (class->place != BACKEND_JOBS)
+		return;
+	backend_wanted(tree_of(node)->backend, BACKEND_POSITIONS);
+	if (class->form == SPEC_LIST_JSON)
+		backend_wanted(tree_of(node)->backend, BACKEND_USAGE);
 }
 
 static int list_share(struct fs *fs, struct node *node, struct spec_text **ret)

@@ -139,7 +139,7 @@ void spec_meta_free(struct spec_meta *m)
 	free(m);
 }
 
-const char *spec_group_version(const char *json, size_t len)
+const char *spec_group_version(const char *groups, size_t len, const char *group)
 {
 	/* Supported versions, the newest of each group first. */
 	static const char *const versions[] = {
@@ -150,9 +150,10 @@ const char *spec_group_version(const char *json, size_t len)
 	struct spec_value *o cleanup_free = NULL;
 	const struct spec_value *list;
 
-	if (spec_value_parse_map(json, len, &o) < 0)
+	if (spec_value_parse_map(groups, len, &o) < 0)
 		return NULL;
-	list = spec_read_list(o, "versions");
+	list = spec_read_list(spec_read_item(spec_read_list(o, "groups"), "name", group),
+			      "versions");
 	for (size_t i = 0; i < array_size(versions); i++)
 		if (spec_read_item(list, "groupVersion", versions[i]))
 			return versions[i];

@@ -220,10 +220,10 @@ void spec_pod_view_free(struct spec_pod_view *v); /* NULL is allowed */
 void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view *before);
 
 /*
- * JSON describes an API group of Kueue or SPEC_METRICS_GROUP. Return the newest version that the
- * server and kxfs support, "GROUP/v1beta2" (static), or NULL.
+ * Return the newest version of GROUP, an API group of Kueue or SPEC_METRICS_GROUP, that the server
+ * and kxfs support, "GROUP/v1beta2" (static), or NULL. GROUPS is the server's reply to "/apis".
  */
-const char *spec_group_version(const char *json, size_t len);
+const char *spec_group_version(const char *groups, size_t len, const char *group);
 
 #define SPEC_METRICS_GROUP "metrics.k8s.io"
 /*

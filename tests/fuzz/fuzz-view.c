@@ -201,7 +201,7 @@ static bool read_watched(struct cluster *c, const char *line, size_t len)
 		return true;
 	case 'p':
 		read_places(c, line + 1, len - 1);
-		spec_group_version(line + 1, len - 1);
+		spec_group_version(line + 1, len - 1, SPEC_KUEUE_GROUP);
 		return true;
 	default:
 		return false;

@@ -50,8 +50,7 @@ def test_one_list_and_one_watch(server, make_mount):
     harness.run(f"cd {kx.mnt} && cat jobs/*/state jobs/*/status jobs/*/status.json jobs/*/why "
                 "jobs/*/manifest.yaml jobs/*/main-0/status && ls -lR jobs && cat .kxfs/info .kxfs/metrics",
                 stdout=-3)
-    # Reading causes no requests, except one for the usage of all jobs, which this server does not support.
-    assert [req.path for req in server.requests[before:]] in ([], ["/apis/metrics.k8s.io"])
+    assert [req.path for req in server.requests[before:]] == [], "reading causes no requests"
     for resource in ("jobs", "pods"):
         pages = server.seen(verb="list", resource=resource, is_metadata=False)
         assert all("limit" in page.query for page in pages)

@@ -1044,7 +1044,7 @@ static void patch(struct object *job, const char *body, size_t len, struct serve
 	json_object_put(json);
 }
 
-/* Reply with the group versions of the kinds of jobs that the server serves. */
+/* Reply with the group versions of Kueue and of the kinds of jobs that the server serves. */
 static void list_groups(struct server_reply *ret)
 {
 	FILE *f = text_stream(&ret->body, &ret->len);
@@ -1060,6 +1060,11 @@ static void list_groups(struct server_reply *ret)
 			(int)strcspn(of->api, "/"), of->api, of->api);
 		comma = ",";
 	}
+	if (kueue_is_here())
+		fprintf(f,
+			"%s{\"name\":\"kueue.x-k8s.io\",\"versions\":[{\"groupVersion\":"
+			"\"" KUEUE_API "\"}]}",
+			comma);
 	fputs("]}", f);
 	text_stream_close(f);
 	ret->status = 200;
@@ -1068,15 +1073,8 @@ static void list_groups(struct server_reply *ret)
 /* Handle a request for discovery. Return false for any other PATH. */
 static bool is_answered(const char *method, const char *path, struct server_reply *ret)
 {
-	static const char group[] =
-		"{\"kind\":\"APIGroup\",\"name\":\"kueue.x-k8s.io\",\"versions\":[{\"groupVersion\":"
-		"\"" KUEUE_API "\",\"version\":\"v1beta2\"}]}";
 	bool get = streq(method, "GET");
 
-	if (get && kueue_is_here() && streq(path, "/apis/kueue.x-k8s.io")) {
-		server_reply_with(ret, 200, text_copy(group));
-		return true;
-	}
 	if (get && streq(path, "/apis")) {
 		list_groups(ret);
 		return true;

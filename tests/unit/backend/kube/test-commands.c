@@ -125,7 +125,7 @@ static void test_late(void **state)
 static void test_ignored(void **state)
 {
 	take();
-	commands_detach(rig.cs, "u1");
+	commands_leave(rig.cs, "u1");
 	fake_pass(29000);
 	assert_int_equal(commands_ignored(rig.cs, "u1"), 0);
 	fake_pass(2000);
@@ -136,8 +136,21 @@ static void test_ignored(void **state)
 	/* The next command replaces the one that was ignored. */
 	begin();
 	assert_int_equal(commands_ignored(rig.cs, "u1"), 0);
-	commands_drop(rig.cs, "u1");
+	commands_leave(rig.cs, "u1");
 	assert_int_equal(rig.n_ended, 0);
+}
+
+/* The job shows the outcome before the reply arrives, and then the user's process stops waiting. */
+static void test_left_when_shown(void **state)
+{
+	begin();
+	commands_sent(rig.cs, "u1", &view, NULL);
+	rig.outcome = SPEC_CONTROL_OBEYED;
+	assert_true(commands_check(rig.cs, "u1", &control, &job));
+	commands_leave(rig.cs, "u1");
+	commands_shown(rig.cs, "u1", view.phase);
+	assert_int_equal(rig.n_ended, 0);
+	begin();
 }
 
 static void test_gone(void **state)
@@ -158,6 +171,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_shown_before_taken, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ignored, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_left_when_shown, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
 	};
 

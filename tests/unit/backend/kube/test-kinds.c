@@ -71,16 +71,24 @@ static void on_changed(void *data)
 	note("changed");
 }
 
+static unsigned n_groups; /* how often kxfs has got the list of API groups */
+
+static void on_groups(void *data, const char *json, size_t len)
+{
+	n_groups++;
+}
+
 static int setup(void **state)
 {
 	memset(&rig, 0, sizeof(rig));
 	memset(&fake, 0, sizeof(fake));
+	n_groups = 0;
 	forget_noted();
 	diag_setup(DIAG_DEBUG, false);
 	rig.w = world_new(NULL);
 	rig.k = kinds_new(&(struct watches_access){.world = rig.w, .namespace = "ns"},
 			  test_table_of_kinds(), "",
-			  &(struct kinds_events){.found = on_found, .changed = on_changed});
+			  &(struct kinds_events){on_groups, on_found, on_changed, NULL});
 	return 0;
 }
 
@@ -254,6 +262,10 @@ static void test_failure(void **state)
 	answer("/apis", 403, "{}");
 	assert_null(fake.requests);
 	assert_done("");
+	assert_int_equal(n_groups, 1);
+	fake_pass(SURVEY_MS);
+	serve(VOLCANO " batch/v1");
+	assert_int_equal(n_groups, 2);
 }
 
 /* If the server does not return its API groups, kxfs requests each kind. */
@@ -271,6 +283,7 @@ static void test_closed(void **state)
 		answer(path, 404, "{}");
 	}
 	assert_done("found 0, job");
+	assert_int_equal(n_groups, 0);
 	fake_pass(SURVEY_MS); /* each survey requests all kinds that are not shown */
 	answer("/apis", 403, "{}");
 	answer("batch.volcano.sh", 403, "{}");

@@ -299,6 +299,32 @@ static void test_two_names(void **state)
 	assert_int_equal(count_messages("the server reports job j1 under a second name, j9"), 1);
 }
 
+/* kxfs requests the positions in each LocalQueue in which jobs wait, and in no other queue. */
+static void test_next_queue(void **state)
+{
+	static const struct spec_queue_position first = {.uid = "v1", .position = 3};
+	static const char *const queues[] = {"z", "b", "b", "m", "w"};
+
+	fill();
+	world_set_kind(rig.w, WORLD_JOBS + 1, test_kind("job"));
+	assert_null(world_next_queue(rig.w, ""));
+	for (size_t i = 0; i < array_size(queues); i++) {
+		cleanup_free char *uid = text_print("v%zu", i);
+
+		tell(WORLD_JOBS + 1, queues[i][0] == 'm',
+		     "{'metadata':{'name':'%s','uid':'%s','labels':{'kueue.x-k8s.io/queue-name':'%s'}}}",
+		     uid, uid, queues[i]);
+	}
+	world_set_waiting(world_find(rig.w, "v4"), false);
+	assert_string_equal(world_next_queue(rig.w, ""), "b");
+	assert_string_equal(world_next_queue(rig.w, "b"), "z");
+	assert_null(world_next_queue(rig.w, "z"));
+	world_set_positions(rig.w, "b", &first, 1);
+	assert_int_equal(world_kueue(rig.w, world_find(rig.w, "v1")).position, 3);
+	world_set_positions(rig.w, NULL, NULL, 0);
+	assert_int_equal(world_kueue(rig.w, world_find(rig.w, "v1")).position, 0);
+}
+
 /* The reason why jobs wait in a LocalQueue may be in its ClusterQueue. */
 static void test_cluster_queue(void **state)
 {
@@ -568,6 +594,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_own_queue, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_group, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_workload, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_next_queue, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cluster_queue, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_moved, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_behind_a_reply, setup, teardown),

@@ -65,13 +65,9 @@ void backend_jobs(struct backend *b, enum backend_place place, const struct spec
 	*ret_n = 1;
 }
 
-void backend_wanted(struct backend *b, const struct spec_job *job)
+void backend_wanted(struct backend *b, enum backend_data which)
 {
-	note("%s is wanted", job->id);
-}
-
-void backend_usage_wanted(struct backend *b)
-{
+	note(which == BACKEND_POSITIONS ? "positions" : "usage");
 }
 
 void text_open(struct fs *fs, fuse_req_t req, struct node *of, struct fuse_file_info *fi)
@@ -128,13 +124,13 @@ static void test_made_apart(void **state)
 	assert_done("others may, jobs, its turn");
 }
 
-/* Opening the file requests the queue positions of the waiting jobs that are in its text. */
+/* Opening the file requests the queue positions of the waiting jobs. */
 static void test_opened(void **state)
 {
 	expect("job-1");
 	forget_noted();
 	list_jobs_table.text.opened(&node);
-	assert_done("job-1 is wanted");
+	assert_done("positions");
 }
 
 /* If too many requests already wait, this one fails. The next one does not. */

@@ -210,21 +210,31 @@ static void test_places(void **state)
 	free(v);
 }
 
-#define VERSIONS(group, v) "{\"versions\":[{\"groupVersion\":\"" group "/" v "\"}"
+#define VERSION(group, v)     "{\"groupVersion\":\"" group "/" v "\"}"
+#define GROUP(name, versions) "{\"name\":\"" name "\",\"versions\":[" versions "]}"
+#define GROUPS(list)	      "{\"groups\":[" list "]}"
 
 static void test_versions(void **state)
 {
-	static const char both[] =
-		VERSIONS(SPEC_KUEUE_GROUP, "v1beta1") ",{\"groupVersion\":\"" SPEC_KUEUE_GROUP
-						      "/v1beta2\"}]}";
-	static const char old[] = VERSIONS(SPEC_KUEUE_GROUP, "v1beta1") "]}";
-	static const char visible[] = VERSIONS(SPEC_KUEUE_VISIBILITY, "v1beta1") "]}";
+	static const char old[] = GROUP(SPEC_KUEUE_GROUP, VERSION(SPEC_KUEUE_GROUP, "v1beta1"));
+	static const char list[] = GROUPS(GROUP("apps", VERSION("apps", "v1")) "," GROUP(
+		SPEC_KUEUE_VISIBILITY,
+		VERSION(SPEC_KUEUE_VISIBILITY,
+			"v1beta1")) "," GROUP(SPEC_KUEUE_GROUP,
+					      VERSION(SPEC_KUEUE_GROUP,
+						      "v1beta1") "," VERSION(SPEC_KUEUE_GROUP,
+									     "v1beta2")));
+	cleanup_free char *one = text_print("{\"groups\":[%s]}", old);
 
-	assert_string_equal(spec_group_version(both, strlen(both)), "kueue.x-k8s.io/v1beta2");
-	assert_string_equal(spec_group_version(old, strlen(old)), "kueue.x-k8s.io/v1beta1");
-	assert_null(spec_group_version("no", 2));
-	assert_string_equal(spec_group_version(visible, strlen(visible)),
+	assert_string_equal(spec_group_version(list, strlen(list), SPEC_KUEUE_GROUP),
+			    "kueue.x-k8s.io/v1beta2");
+	assert_string_equal(spec_group_version(list, strlen(list), SPEC_KUEUE_VISIBILITY),
 			    "visibility.kueue.x-k8s.io/v1beta1");
+	assert_string_equal(spec_group_version(one, strlen(one), SPEC_KUEUE_GROUP),
+			    "kueue.x-k8s.io/v1beta1");
+	assert_null(spec_group_version(one, strlen(one), SPEC_KUEUE_VISIBILITY));
+	assert_null(spec_group_version(old, strlen(old), SPEC_KUEUE_GROUP));
+	assert_null(spec_group_version("no", 2, SPEC_KUEUE_GROUP));
 }
 
 int main(void)

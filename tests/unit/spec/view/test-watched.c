@@ -397,23 +397,27 @@ static void test_not_metrics(void **state)
 	assert_null(used(s));
 }
 
+#define METRICS(versions) "{\"groups\":[{\"name\":\"metrics.k8s.io\",\"versions\":" versions "}]}"
+
 static void test_version(void **state)
 {
 	static const struct {
 		const char *json, *version;
 	} rows[] = {
-		{"{\"versions\":[{\"groupVersion\":\"metrics.k8s.io/v1beta1\"}]}",
+		{METRICS("[{\"groupVersion\":\"metrics.k8s.io/v1beta1\"}]"),
 		 "metrics.k8s.io/v1beta1"},
-		{"{\"versions\":[{\"groupVersion\":\"metrics.k8s.io/v1beta1\"},{\"groupVersion\":"
-		 "\"metrics.k8s.io/v1\"}]}",
+		{METRICS("[{\"groupVersion\":\"metrics.k8s.io/v1beta1\"},{\"groupVersion\":"
+			 "\"metrics.k8s.io/v1\"}]"),
 		 "metrics.k8s.io/v1"},
-		{"{\"versions\":[{\"groupVersion\":\"metrics.k8s.io/v2\"}]}", NULL},
-		{"{\"versions\":{}}", NULL},
+		{METRICS("[{\"groupVersion\":\"metrics.k8s.io/v2\"}]"), NULL},
+		{METRICS("{}"), NULL},
+		{"{\"groups\":{}}", NULL},
 		{"nothing", NULL},
 	};
 
 	for (size_t i = 0; i < array_size(rows); i++) {
-		const char *version = spec_group_version(rows[i].json, strlen(rows[i].json));
+		const char *version =
+			spec_group_version(rows[i].json, strlen(rows[i].json), SPEC_METRICS_GROUP);
 
 		assert_int_equal(!version, !rows[i].version);
 		if (version)
