@@ -73,7 +73,7 @@ int kind_files_add(struct spec_kinds *kinds, const char *dir, char **ret_text)
 	return err;
 }
 
-/* Print the status of the job with the object in OBJECT and the pods in PODS, which may be NULL. */
+/* Print the status of the job in the file OBJECT. The file PODS has its pods; PODS may be NULL. */
 static int show(const struct spec_kind *kind, const char *object, const char *pods, char **ret_text)
 {
 	cleanup_free char *job = NULL, *list = text_copy("{}"), *status = NULL;

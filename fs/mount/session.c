@@ -186,7 +186,7 @@ int session_serve(struct session *s)
 	return serve_run(s->fs->serve, s->fuse);
 }
 
-/* True until our mount is unmounted everywhere, or an administrator has aborted its connection. */
+/* False if our mount is unmounted everywhere, or if an administrator has aborted its connection. */
 static bool is_connected(const struct session *s)
 {
 	struct pollfd p = {.fd = fuse_session_fd(s->fuse)};
@@ -195,9 +195,9 @@ static bool is_connected(const struct session *s)
 }
 
 /*
- * Unmount our file system from its present path. If a different file system is mounted over it,
- * leave that alone. After an unmount, another mount may have the numbers of ours, but then it is
- * alive.
+ * Unmount our file system from its present path, unless another file system is mounted over it. If
+ * ours is already unmounted, another mount may have got its numbers. Leave such a mount alone. It
+ * is not dead.
  */
 static void detach(const struct session *s)
 {

@@ -399,7 +399,10 @@ static int take(struct state *s, unsigned wait_ms, char **ret_text)
 	if (s->lock_fd < 0)
 		return explain(-errno, s->dir, ret_text);
 	r = lock(s, wait_ms, ret_text);
-	/* Check again: another version of kxfs may have had the lock until now. */
+	/*
+	 * Check again: until now, another version of kxfs may have had the lock and used the
+	 * directory.
+	 */
 	if (r == 0)
 		r = check_ours(s, ret_text);
 	if (r == 0)
@@ -474,7 +477,10 @@ void state_enter(struct state *s, enum state_phase phase)
 	text = text_print("pid %d\nphase %s\nwhere %s\nmountpoint %s\n", getpid(), phases[phase],
 			  where, s->mountpoint);
 
-	/* A full disk must not end the mount. Only people and waiting processes read this text. */
+	/*
+	 * Ignore errors. Only people and waiting processes read this text, so a full disk must not
+	 * end the mount.
+	 */
 	(void)!pwrite(s->lock_fd, text, strlen(text), 0);
 	(void)!ftruncate(s->lock_fd, (off_t)strlen(text));
 	if (phase == STATE_MOUNTED || phase == STATE_CAPTURING) {

@@ -326,8 +326,8 @@ static void dir_renamed(void *data, int err)
 	if (!err)
 		launch_renamed(c->s, c->upload, c->newname, c->process, c->ticket);
 	/*
-	 * If the old name does not submit, a writer may have closed the file under that name during
-	 * the rename. Then nothing has launched the contents yet.
+	 * A writer may have closed the file during the rename. If the old name does not submit,
+	 * that close has not launched the contents, so launch them now.
 	 */
 	if (err || spec_name_submits(c->name) || !dir_rename_launches(c))
 		dir_rename_over(c, err);

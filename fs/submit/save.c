@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The queue to the disk; see save.h. */
+/* The queue of changes on disk; see save.h. */
 #include "fs/submit/save.h"
 
 #include <errno.h>

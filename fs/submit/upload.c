@@ -173,9 +173,9 @@ static struct content *content_of(const struct upload *u, const struct upload_wr
 }
 
 /*
- * Return the address of the pointer to the contents that W changes. If W is NULL (a change without
- * a handle), or if U has no submitting name and W has no contents of its own, this is the pointer
- * in U. Otherwise it is the pointer in W; if that is NULL, W gets its own contents now.
+ * Return the address of the pointer to the contents that W changes. If W has contents of its own,
+ * or if U has a submitting name, this is the pointer in W, which may still be NULL. Otherwise, or
+ * if W is NULL (a change without a handle), it is the pointer in U.
  */
 static struct content **slot_to_change(struct upload *u, struct upload_writer *w)
 {
@@ -456,8 +456,8 @@ size_t upload_read(struct upload *u, const struct upload_writer *w, char *buf, s
 }
 
 /*
- * Record that a write of W failed. If U has a submitting name, W gets empty contents with this flaw,
- * because there may be no space for a copy. The file still shows its old contents.
+ * Record as a flaw that a write of W failed. If U has a submitting name, W first gets empty
+ * contents, because there may be no space for a copy. The file still shows its old contents.
  */
 static void fail(struct upload *u, struct upload_writer *w, int err)
 {
@@ -465,7 +465,10 @@ static void fail(struct upload *u, struct upload_writer *w, int err)
 		u->named == UPLOAD_SUBMITS ? content_to_change(u, w, true) : content_of(u, w);
 
 	w->dirty = true;
-	/* Killing a writer interrupts its write; then the flaw says already that it was killed. */
+	/*
+	 * If the writer was killed, its write was interrupted, and the flaw already shows the
+	 * reason.
+	 */
 	if (!c->flaw || err != -EINTR)
 		c->flaw = -err;
 }

@@ -25,8 +25,8 @@
  *
  *	state     | the contents                           | next
  *	NEW       | were not launched, or were refused     | launch: LAUNCHING
- *	FOUND     | were on disk at the start of the mount | loaded, were launched: LAUNCHED
- *	          |                                        | loaded, were not launched: NEW
+ *	FOUND     | were on disk at the start of the mount | loading shows a launch: LAUNCHED
+ *	          |                                        | loading shows no launch: NEW
  *	LAUNCHING | are being launched                     | accepted: LAUNCHED; refused: NEW
  *	LAUNCHED  | were launched; dryrun/: are a manifest |
  */
@@ -119,7 +119,7 @@ struct upload_look {
 	 * write failed. They remain until the file is emptied.
 	 */
 	int flaw;
-	/* All others are false if W is NULL. */
+	/* The members below are false if W is NULL. */
 	bool is_whole; /* the contents end like a document: with a newline, or a JSON bracket */
 	bool is_dirty; /* W has unsubmitted changes, and has not lost the file */
 	bool is_lost;  /* W has unsubmitted changes, and has lost the file */

@@ -224,7 +224,7 @@ static void follow_stop(struct stream *s)
 	struct tail_follow *f = follow_of(s);
 	struct loop *loop = s->fs->loop;
 
-	/* Closing may wait for the disk, so use the pool, unless it has ended with the mount. */
+	/* Closing may wait for the disk, so use the pool, unless the mount has ended the pool. */
 	if (f->log && loop_is_here(loop))
 		loop_work(loop, unref_work, NULL, f->log);
 	else

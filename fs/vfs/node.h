@@ -172,8 +172,8 @@ void node_set_times(struct stat *st, int64_t mtime, int64_t ctime);
 int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 /*
  * Like node_entry, for a directory listing. Omit the attributes of a costly node. Let the kernel
- * cache the attributes of a directory even if the node is live, because a process that lists
- * usually needs them next. But don't let it if the class of the directory is live.
+ * cache the attributes of a directory, because a process that lists usually needs them next. Do
+ * this even if the node is live, unless its class is live.
  */
 int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 

@@ -492,8 +492,8 @@ static const struct spec_template *make_templates(struct spec_kind_file *f)
 }
 
 /*
- * Return an element for a list of members that a copy of an object omits: the member at the path V.
- * If VALUE is not NULL, a copy omits the member only if it has this value.
+ * Return an element for a list of members that a copy of an object omits. It is for the member at
+ * the path V. If VALUE is not NULL, a copy omits the member only if it has this value.
  */
 static struct spec_member member_of(struct spec_kind_file *f, const struct value *v,
 				    const char *value)

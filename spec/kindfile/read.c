@@ -352,8 +352,8 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 /* --- pods --- */
 
 /*
- * Determine the name of the part from POD: the values PART->named, joined by dashes. True if POD's
- * controller has this name.
+ * True if POD's controller has the name of the part. This name is the values PART->named in POD,
+ * joined by dashes.
  */
 static bool is_named(const struct kind_part *part, const struct spec_value *pod)
 {

@@ -17,11 +17,11 @@
 
 #define ANNOTATIONS "metadata.annotations"
 #define LABELS	    "metadata.labels"
-/* of a SparkApplication's driver or executor, beside its pod template */
+/* keys of a SparkApplication's driver or executor, beside its pod template */
 #define SPARK_ANNOTATIONS "annotations"
 #define SPARK_LABELS	  "labels"
 
-/* Kueue sets these in the pod template of an admitted job. */
+/* Kueue sets the label PODSET and the annotation WORKLOAD in the pods of an admitted job. */
 #define PODSET	 SPEC_KUEUE_GROUP "/podset"
 #define WORKLOAD SPEC_KUEUE_GROUP "/workload"
 #define BATCH	 "batch.kubernetes.io/"
@@ -84,7 +84,7 @@ static const struct added table[] = {
 		.keys = {"kxfs/appdef", "kxfs/appdef-sha256", "kxfs/submission", "kxfs/submitter"},
 	},
 	{
-		/* Kueue's ApplyDefaultForSuspend (jobframework/defaults.go), or ctl */
+		/* Kueue's ApplyDefaultForSuspend (jobframework/defaults.go), or ctl of kxfs */
 		.where = LIVE,
 		.at = "spec",
 		.keys = {"suspend"},
@@ -240,7 +240,7 @@ static void remove_in(struct json_object *item, enum where where)
 		remove_all(item, where);
 }
 
-/* Remove the fields of WHERE from each item of the list at the path LIST. */
+/* Remove the fields of WHERE from the items of the list at the path LIST to which WHERE applies. */
 static void remove_in_list(struct json_object *o, const char *list, enum where where)
 {
 	struct json_object *items = spec_tree_find(o, list);
@@ -256,7 +256,7 @@ static void remove_notes(struct json_object *pod, const void *data)
 	remove_in(pod, POD);
 }
 
-/* Kueue's RunWithPodSetsInfo (jobs/sparkapplication/sparkapplication_controller.go) */
+/* Undo Kueue's RunWithPodSetsInfo (jobs/sparkapplication/sparkapplication_controller.go). */
 static void remove_notes_of_spark(struct json_object *part)
 {
 	if (!has(part, SPARK_LABELS, PODSET) && !has(part, SPARK_ANNOTATIONS, WORKLOAD))

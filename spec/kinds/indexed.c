@@ -31,8 +31,8 @@
 		POD_OPTIONS, SPEC_TIME_LIMIT_OPTION, SPEC_TTL_OPTION, POD_NO_ANNOTATIONS_OPTION
 
 /*
- * Prepare P for the pods of its build, whose id must be set. RANK0_HOST (which P owns) is the host
- * name of rank 0; NULL if pods have no host names.
+ * Prepare P for the pods of its build, whose id must be set. RANK0_HOST is the host name of rank 0,
+ * or NULL if pods have no host names. Take ownership of RANK0_HOST.
  */
 static void indexed_init(struct spec_pods *p, char *rank0_host)
 {

@@ -203,7 +203,7 @@ static const char *const commands[SPEC_N_ACTIONS] = {
 	[SPEC_TERMINATE] = "TerminateJob",
 };
 
-/* The actions that Volcano obeys in a phase. It obeys none in other phases. */
+/* The actions that Volcano obeys in a phase. In a phase without a row, it obeys none. */
 static const struct {
 	const char *phase;
 	unsigned actions;
@@ -290,7 +290,7 @@ static bool is_one_of(const char *phase, const char *a, const char *b)
 	return streq(phase, a) || streq(phase, b);
 }
 
-/* The watch may miss a short phase, but not a change of the count of retries. */
+/* Compare the counts of retries, too, because the watch may miss a short phase. */
 static enum spec_control_outcome outcome(enum spec_action action,
 					 const struct spec_control_mark *before,
 					 const struct spec_control_job *job)

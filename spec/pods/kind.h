@@ -14,7 +14,7 @@ struct spec_value;
 /* The identity of a submission. Plain data. */
 struct spec_identity {
 	uint64_t random[2];	/* for the job's name */
-	const char *namespace;	/* of the mount */
+	const char *namespace;	/* namespace of the mount */
 	const char *submission; /* UUID */
 	const char *submitter;	/* user@host */
 	const char *user;	/* value of the label SPEC_LABEL_USER */

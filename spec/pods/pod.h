@@ -63,7 +63,7 @@ void spec_build_ttl(const struct spec_build *b, struct json_object *spec);
 struct spec_pods {
 	struct spec_build *build;
 	char *app_name; /* as in labels; by default, the app's name */
-	/* Name of the variable that has the host of rank 0, in the pods of other ranks. */
+	/* In the pods of other ranks, the variable with this name has the host of rank 0. */
 	char *rank0_env;
 	/*
 	 * The text in a role's template that the cluster replaces by the replica's number. NULL if

@@ -167,7 +167,7 @@ static const struct kueue_meaning *put_eviction(struct kueue_text *m)
 {
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
 	const struct kueue_meaning *means = meaning_of(evicted_meanings, e->reason);
-	/* Kueue's requeueState.count counts only evictions with this reason. */
+	/* Kueue's requeueState.count counts only evictions with the reason PodsReadyTimeout. */
 	unsigned requeued = streq(e->reason, "PodsReadyTimeout") ? m->w->requeued : 0;
 
 	m->pods |= means->adds == PODS;
@@ -215,8 +215,8 @@ static void line(struct kueue_text *m)
 		      m->out);
 	else if (m->ctx->kueue.position > 1 && m->ctx->now - m->ctx->since >= SPEC_SETTLE_NS)
 		/*
-		 * kxfs does not know the version of Kueue, so the text names the versions that skip
-		 * such jobs. See SchedulingEquivalenceHashing in Kueue's
+		 * kxfs does not know which version of Kueue runs, so the text names the versions
+		 * that skip a job for this reason. See SchedulingEquivalenceHashing in Kueue's
 		 * pkg/features/kube_features.go.
 		 */
 		fputs(", and Kueue has not tried to admit it yet. Other jobs are ahead of it, and "

@@ -12,7 +12,7 @@
 #define MAX_AMOUNTS 1024
 #define MAX_PLACES  100000
 #define NAMES_MAX   500 /* bytes; kxfs adds no name after this many */
-#define TEXT_DEPTH  2	/* YAML in block style: the queue, its list of amounts */
+#define TEXT_DEPTH  2	/* levels of block style in YAML: the queue, its list of flavors */
 
 /* --- amounts --- */
 

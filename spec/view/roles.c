@@ -18,7 +18,7 @@
 
 /* --- roles --- */
 
-/* True also for a task that a user has scaled to 0, so that it does not part its role. */
+/* True also for a task that a user has scaled to 0, so that it does not split its role in two. */
 static bool is_replica(const struct spec_task_source *task)
 {
 	return *task->role && task->replicas <= 1;

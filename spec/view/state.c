@@ -24,7 +24,7 @@ static const struct spec_phase *phase_of(const struct spec_job_view *view,
 	return NULL;
 }
 
-/* How replicas ended, by their newest pods. */
+/* How many replicas ended, and how. Only the newest pod of each replica counts. */
 struct ends {
 	size_t succeeded, failed;
 	bool gone;    /* a failed pod was deleted */
