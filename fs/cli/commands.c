@@ -181,8 +181,8 @@ static bool gives(const struct spec_right *v, size_t n, const struct spec_right 
 }
 
 /*
- * Print one rule for all rights to V[I]'s resource. Print nothing if an earlier right is for this
- * resource, because its rule has been printed.
+ * Print one rule for all rights to V[I]'s resource. Print nothing if a right before V[I] is for the
+ * same resource, because that right's rule covers V[I].
  */
 static void print_rule(FILE *out, const struct spec_right *v, size_t n, size_t i)
 {

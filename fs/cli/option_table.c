@@ -60,7 +60,7 @@ SETTER(set_choice)
 	return bad_value(def, value, def->arg, ret_text);
 }
 
-/* In this row, the member FIELD is the action, not an offset. */
+/* In rows with this setter, FIELD is the action, not an offset. */
 SETTER(set_action)
 {
 	o->action = (enum options_action)def->field;
@@ -110,7 +110,7 @@ static const struct number {
 	 "a time of at most 3650d, like 12h or 7d"},
 };
 
-/* Set *RET to the number in TEXT, for a TIME in seconds. Return false if TEXT is malformed. */
+/* Set *RET to the number in TEXT; a TIME becomes seconds. Return false if TEXT is malformed. */
 static bool parse_number(const char *text, enum number_form form, uint64_t *ret)
 {
 	static const char units[] = "KMGT";

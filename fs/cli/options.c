@@ -63,7 +63,7 @@ static const char *const generic[] = {
 	"suid",		 "user",     "users",
 };
 
-/* Set WORD, which is NAME or NAME=VALUE. Return false if NAME is not a generic option. */
+/* Set the generic option WORD, which is NAME or NAME=VALUE. Return false if NAME is not one. */
 static bool set_generic(struct options *o, const char *word, const char *name)
 {
 	const char *old = o->mount_options;
@@ -132,8 +132,8 @@ static const struct spec_kind *meant_kind(const struct options *o, const char *n
 }
 
 /*
- * If SOURCE names a kind, as in job:NAMESPACE, this kind must have the options. With local:, the
- * options of all kinds are valid, because a dry run may convert a document for any kind.
+ * If SOURCE names a kind, as in job:NAMESPACE, this kind must have all given run options. With
+ * local:, the options of any kind are valid, because a dry run may convert a document for any kind.
  */
 static int run_options_check(const struct options *o, char **ret_text)
 {

@@ -11,7 +11,7 @@
 /* kxfs doctor. Return EXIT_SUCCESS if a mount would work, else EXIT_FAILURE. */
 int doctor_main(const struct options *o);
 
-/* --version: also print the libraries, features and backends. */
+/* --version: print the version, the libraries, the features and the backends. */
 void about_version(const struct options *o);
 
 /*

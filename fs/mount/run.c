@@ -61,9 +61,9 @@ struct mount_run {
 	sem_t over; /* posted when a signal ends the capture */
 	struct loop_timer metrics_timer;
 	struct work metrics;
-	int metrics_err;     /* result of writing STATE/metrics last */
+	int metrics_err;     /* error of the last write of STATE/metrics, or 0 */
 	char *mountpoint;    /* NULL for kxfs capture */
-	int mountpoint_lock; /* the lock of mountpoint_prepare until the mount is up, or -1 */
+	int mountpoint_lock; /* lock from mountpoint_prepare; -1 if none, or when the mount is up */
 	char *work_dir;
 	char *submitter;
 	char *home;   /* NULL if unknown */

@@ -186,7 +186,9 @@ int session_serve(struct session *s)
 	return serve_run(s->fs->serve, s->fuse);
 }
 
-/* False if our mount is unmounted everywhere, or if an administrator has aborted its connection. */
+/*
+ * False if no mount of our file system is left, or if an administrator has aborted its connection.
+ */
 static bool is_connected(const struct session *s)
 {
 	struct pollfd p = {.fd = fuse_session_fd(s->fuse)};
@@ -196,8 +198,8 @@ static bool is_connected(const struct session *s)
 
 /*
  * Unmount our file system from its present path, unless another file system is mounted over it. If
- * ours is already unmounted, another mount may have got its numbers. Leave such a mount alone. It
- * is not dead.
+ * ours is already unmounted, another mount may have got its numbers. Leave that mount alone: a
+ * process serves it.
  */
 static void detach(const struct session *s)
 {

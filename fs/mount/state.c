@@ -111,7 +111,7 @@ static char *canonical(const char *dir)
 
 	while (!(real = realpath(head[0] ? head : "/", NULL)) && errno == ENOENT) {
 		slash = strrchr(head, '/');
-		if (!slash) { /* "name" in the working directory */
+		if (!slash) { /* only one component is left, as in "name" */
 			real = realpath(".", NULL);
 			head[0] = 0;
 			break;

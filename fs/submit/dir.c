@@ -16,7 +16,7 @@
 #include "spec/base/name.h"
 #include "spec/base/time.h"
 
-/* Files of dryrun/ that have not changed for this time expire, in ns. */
+/* How long (ns) a file of dryrun/ stays unchanged before it expires. */
 #define DIR_EXPIRY (7 * 24 * 3600 * NS_PER_S)
 
 static struct submit *dir_of(const struct node *node)
@@ -232,7 +232,7 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 /* an unlink or rename that waits for the disk */
 struct dir_change {
 	struct submit *s;
-	/* a reference; for a rename, also open (upload_open) */
+	/* a reference; a rename has also opened it (upload_open) */
 	struct upload *upload;
 	char name[NAME_MAX + 1];
 	char newname[NAME_MAX + 1];

@@ -43,7 +43,7 @@ int submit_new(struct fs *fs, const struct submit_config *config, const struct n
 	       struct submit **ret, char **ret_text);
 /*
  * Find the owners of files launched by earlier mounts. Call this after the backend has started and
- * before the first request is served, because it reads the files without the queue.
+ * before the first request is served, because this function reads the files without the queue.
  */
 void submit_find_owners(struct submit *s);
 /* Call this after the loop has ended and handles and nodes are freed. NULL is allowed. */

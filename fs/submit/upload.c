@@ -32,7 +32,7 @@ struct uploads {
 /* The contents that a file shows, or that one handle has. Under the lock. */
 struct content {
 	/*
-	 * one if the file shows the contents, one for each handle that has them; contents with
+	 * one if the file shows the contents, and one for each handle that has them; contents with
 	 * several references must not change
 	 */
 	unsigned refs;
@@ -75,14 +75,14 @@ struct upload {
 	unsigned taken; /* see struct upload_look */
 	enum upload_name named;
 	struct content *shown;
-	bool loaded; /* false if SHOWN has only its size */
+	bool loaded; /* false if SHOWN's size is in memory, but not its bytes */
 	/* the contents that changed last, if a handle has them; NULL if SHOWN changed last */
 	const struct content *latest;
 	uint64_t charged; /* how many bytes of this file all->scratch counts */
 	struct attr attr;
 	struct upload_writer *writers;
 	enum upload_disk disk;
-	/* Not under the lock: used only by the queue, and before the mount is up. */
+	/* Not under the lock: once the mount is up, only the queue uses these. */
 	ino_t ino; /* 0 if the file is not on disk */
 	char name[NAME_MAX + 1];
 };

@@ -104,13 +104,16 @@ struct upload_look {
 	 * old name.
 	 */
 	unsigned taken;
-	/* Of the contents that the file shows: */
+	/* Version and state of the contents that the file shows. */
 	uint64_t version;
 	enum content_state state;
 	bool has_writers;
 	bool is_busy;  /* a writer has unsubmitted changes, or the contents are being launched */
 	bool is_saved; /* all changes are on disk */
-	/* Of W's contents, or of those that the file shows if W is NULL or has no contents: */
+	/*
+	 * Size of W's contents, or of those that the file shows if W is NULL or has none. FLAW is
+	 * of the same contents.
+	 */
 	uint64_t size;
 	/*
 	 * Why the contents are incomplete, as a positive errno; 0 if they are complete. ECANCELED:
@@ -124,9 +127,9 @@ struct upload_look {
 	bool is_dirty; /* W has unsubmitted changes, and has not lost the file */
 	bool is_lost;  /* W has unsubmitted changes, and has lost the file */
 	/*
-	 * W has not lost the file, and its contents are not being launched, nor were launched. A
+	 * W has not lost the file, and W's contents were not launched and are not being launched. A
 	 * writer that /proc does not show may also write after a launch, because kxfs can't know
-	 * whether it had finished. Its next write makes new contents.
+	 * whether it had finished. The next write of such a writer makes new contents.
 	 */
 	bool may_write;
 };
@@ -225,7 +228,7 @@ int upload_save(struct upload *u);
  */
 int upload_load(struct upload *u, uint64_t *ret_version, char digest[UPLOAD_DIGEST]);
 int upload_sync(struct upload *u);
-/* Replace U's contents on disk by TEXT. If the disk is full, keep the old ones. */
+/* Replace U's contents on disk by TEXT. If the disk is full, keep the old contents. */
 int upload_save_text(struct upload *u, const char *text);
 /* Rename U to NAME on disk, or remove it if NAME is NULL. */
 int upload_save_name(struct upload *u, const char *name);
@@ -240,7 +243,8 @@ uint64_t upload_version(const struct upload *u);
 bool upload_is_idle(const struct upload *u);
 /*
  * Take U from its writers, except those that PROCESS has opened. Return the process of a writer
- * that has thereby lost unsubmitted changes: -1 if it is unknown, 0 if there is none.
+ * that has thereby lost unsubmitted changes, -1 if this process is unknown, or 0 if no writer has
+ * lost changes.
  */
 pid_t upload_displace(struct upload *u, pid_t process);
 /*

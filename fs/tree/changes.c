@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The file `changes`: a line for each job in jobs/, the line "TIME - SYNC", then a line for each
- * change. Each open file has a buffer of lines, which the I/O thread fills. While it is full, kxfs
- * drops lines, and later reports their number in a line "TIME - LOST N".
+ * change. Each open file has a buffer of lines, which the I/O thread fills. While the buffer is
+ * full, kxfs drops lines, and later reports their number in a line "TIME - LOST N".
  */
 #include "fs/tree/tree.h"
 

@@ -133,9 +133,9 @@ struct node_table *node_table_new(const struct node_class *root, void *object);
 void node_table_free(struct node_table *t);
 
 /*
- * Return a new reference to the node with CLASS and TAG under PARENT, made if it does not exist
- * yet. If FRESH is not NULL, *FRESH shows whether the node is new. The caller then sets the members
- * after struct node, which are zero.
+ * Return a new reference to the node with CLASS and TAG under PARENT. Make the node if it does not
+ * exist yet. If FRESH is not NULL, *FRESH shows whether the node is new. The caller then sets the
+ * members after struct node, which are zero.
  */
 struct node *node_get(struct fs *fs, struct node *parent, const struct node_class *class,
 		      const char *tag, bool *fresh);

@@ -96,7 +96,10 @@ static void park_remove(struct park *park, struct parked *p)
 	park->count[p->kind]--;
 }
 
-/* Return the FUSE request and free P. This waits for interrupt callbacks, so hold no lock. */
+/*
+ * Return the FUSE request and free P. This waits for interrupt callbacks, so the caller must hold
+ * no lock.
+ */
 static fuse_req_t park_release(struct parked *p)
 {
 	fuse_req_t req = p->req;

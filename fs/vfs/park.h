@@ -30,7 +30,7 @@ struct park *park_new(void);
 int park_start(struct park *park);
 /* End the thread of park_start, and wait for it. Call this before freeing the FUSE session. */
 void park_stop(struct park *park);
-/* No request may be parked any more. NULL is allowed. */
+/* Call this when no request is parked. NULL is allowed. */
 void park_free(struct park *park);
 
 /*

@@ -13,7 +13,7 @@
 #include "spec/yaml/yaml.h"
 
 #define FORMAT	  "kxfs-kind/1"
-#define MAX_ROWS  64 /* items in a list */
+#define MAX_ROWS  64 /* the most items in a list */
 #define MAX_PARTS 4
 /*
  * The longest member name, in bytes, that "ignore" may list. The splitter (spec/api/split.h) can't
@@ -534,7 +534,6 @@ static const char *const *make_ignored(struct spec_kind_file *f)
 	return f->ignored.n ? keys : NULL;
 }
 
-/* Set the parts that a mount watches. */
 static void make_parts(struct spec_kind_file *f)
 {
 	struct spec_part *v = arena_own(&f->arena, new0_n(struct spec_part, f->parts.n));

@@ -140,7 +140,6 @@ static int64_t began(const struct spec_value *list)
 	return ret - ret % NS_PER_S;
 }
 
-/* Return the latest condition, or NULL. */
 static const struct spec_value *last_of(const struct spec_value *list)
 {
 	const struct spec_value *ret = NULL;

@@ -25,7 +25,7 @@
 
 /* --- reading --- */
 
-/* Volcano's webhook sets maxRetry to this if it is 0. */
+/* Volcano's webhook replaces a maxRetry of 0 by this. */
 #define DEFAULT_ATTEMPTS 3
 
 static const struct spec_phase phases[] = {
@@ -380,8 +380,8 @@ static void start(struct spec_pods *p)
 	cleanup_free char *name = spec_name_norm(b->app->roles[0].name);
 
 	/*
-	 * The variable in which Volcano lists the hosts of a task. It contains the task's name in
-	 * upper case, with "_" for dashes.
+	 * The name of the variable in which Volcano lists the hosts of a task. It contains the name
+	 * of the task in upper case, with "_" for dashes.
 	 */
 	p->rank0_env = text_print("VC_%s_0_HOSTS", name);
 	for (char *at = p->rank0_env; *at; at++)

@@ -75,7 +75,7 @@ struct spec_kind {
 	size_t n_parts;
 	const char *scheduling_api;	   /* API version of pod groups and queues, or NULL */
 	bool one_template;		   /* each role has one template for all replicas */
-	bool users;			   /* from a user's kind file */
+	bool users;			   /* the kind is from a user's kind file */
 	bool in_kueue;			   /* jobs may be in queues of Kueue */
 	const struct spec_option *options; /* run options; NAME is NULL in the last row */
 	/* As in spec_scheduler. */

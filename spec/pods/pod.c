@@ -292,7 +292,6 @@ static void make_node_selector(struct spec_pod_role *r)
 	spec_tree_add(r->spec, "nodeSelector", selector);
 }
 
-/* Make R's image, container and spec. */
 static void make_parts(struct spec_pod_role *r)
 {
 	const char *account = spec_options_text(r->pods->build->options, "service_account");

@@ -152,7 +152,7 @@ static const char *behind(const char *text, const char *key)
 	return p ? p + strlen(key) : text;
 }
 
-/* Return the word after KEY in TEXT, without quotes, and its length *N; NULL if there is none. */
+/* Return the word after KEY in TEXT, without quotes, and set *N to its length; NULL if none. */
 static const char *word_behind(const char *text, const char *key, size_t *n)
 {
 	const char *p = strstr(text, key);

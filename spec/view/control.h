@@ -21,7 +21,7 @@ struct spec_control_job {
 struct spec_control_asked {
 	const struct spec_control_job *job; /* the job's current version on the server */
 	const char *namespace;
-	const char *kueue; /* "kueue.x-k8s.io/v1beta2", or NULL if not served */
+	const char *kueue; /* API version of Kueue, or NULL if not served */
 	enum spec_action action;
 	const char *argument; /* the name of a queue or class, or NULL */
 	/*

@@ -97,7 +97,7 @@ struct kueue_text {
 	/* The job's queue and its ClusterQueue, or NULL. */
 	const struct spec_kueue_queue *queue, *cluster;
 	const char *reason, *advice; /* as in kueue_meaning */
-	FILE *out;		     /* the sentence */
+	FILE *out;		     /* gets the sentence */
 	bool stops;
 	bool pods; /* end the text with why the pods did not become ready */
 };
@@ -156,7 +156,6 @@ static void put_time(const struct kueue_text *m, int64_t ns)
 		fprintf(m->out, " at %s", text);
 }
 
-/* Quote the message of condition C, or its reason if there is no message. */
 static void put_quote(const struct kueue_text *m, const struct spec_condition_view *c)
 {
 	fprintf(m->out, ". Kueue: \"%s\"", *c->message ? c->message : c->reason);

@@ -110,7 +110,6 @@ static const char *state_of(const struct spec_kueue_queue *q,
 	return q->active.is_true ? "Open" : q->active.reason;
 }
 
-/* Add TEXT as the member KEY: null if TEXT is empty or NULL. */
 static void put_text(struct json_object *o, const char *key, const char *text)
 {
 	spec_tree_text(o, key, text && *text ? text : NULL);

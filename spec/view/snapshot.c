@@ -110,7 +110,6 @@ static unsigned recount(const struct spec_job_view *view, struct spec_placed_pod
 	return max_of(failed + restarts, before ? before->retries : 0u);
 }
 
-/* Return the retries of the replica that was retried most often. */
 static unsigned most_retries(struct spec_placed_pods pods, const struct spec_job *before)
 {
 	/* Failed pods may have been deleted since the last snapshot. */

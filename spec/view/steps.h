@@ -59,8 +59,8 @@ bool spec_pod_is_lost(const struct spec_pod_view *pod);
 /* True if C, a container of POD, has failed and will be restarted. */
 bool spec_pod_loops(const struct spec_pod_view *pod, const struct spec_container_view *c);
 /*
- * Return POD's state without regard to its job. If the containers' status is newer than POD's
- * phase, it determines the state.
+ * Return POD's state without regard to its job. The containers' status determines the state if this
+ * status is newer than POD's phase.
  */
 enum spec_state spec_pod_state(const struct spec_pod_view *pod);
 /*

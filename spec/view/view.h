@@ -214,7 +214,7 @@ int spec_pod_view_parse(const struct spec_pod_readers *readers, const char *json
 			struct spec_pod_view **ret);
 void spec_pod_view_free(struct spec_pod_view *v); /* NULL is allowed */
 /*
- * Copy from BEFORE, the view that NOW replaces, what NOW may lack: the usage sample, the time of
+ * NOW replaces the view BEFORE. Copy from BEFORE what NOW may lack: the usage sample, the time of
  * the deletion request, and whether the pod ended before that request.
  */
 void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view *before);
@@ -252,7 +252,7 @@ struct spec_kueue_facts {
 struct spec_view_context {
 	const struct spec_reader *reader;
 	const struct spec_control *control; /* the kind's actions, or NULL */
-	const char *backend;		    /* as in status */
+	const char *backend;		    /* as in the file `status` */
 	const char *id; /* name of the job's directory; NULL for the object's name */
 	const char *namespace;
 	int64_t now;
