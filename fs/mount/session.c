@@ -186,9 +186,7 @@ int session_serve(struct session *s)
 	return serve_run(s->fs->serve, s->fuse);
 }
 
-/*
- * False if no mount of our file system is left, or if an administrator has aborted its connection.
- */
+/* False if our file system has no mount left, or if an administrator has aborted the connection. */
 static bool is_connected(const struct session *s)
 {
 	struct pollfd p = {.fd = fuse_session_fd(s->fuse)};

@@ -307,10 +307,7 @@ static int check_ours(const struct state *s, char **ret_text)
 		      path, path, (int)strlen(VERSION_TEXT) - 1, VERSION_TEXT, path);
 }
 
-/*
- * True if a mount is useful despite ERR: users can still read files, or free space by removing
- * files.
- */
+/* True if a mount is useful despite ERR: users can read files, or remove some to free space. */
 static bool is_disk_flaw(int err)
 {
 	return err == -EROFS || err == -ENOSPC || err == -EDQUOT;
@@ -399,10 +396,7 @@ static int take(struct state *s, unsigned wait_ms, char **ret_text)
 	if (s->lock_fd < 0)
 		return explain(-errno, s->dir, ret_text);
 	r = lock(s, wait_ms, ret_text);
-	/*
-	 * Check again: until now, another version of kxfs may have had the lock and used the
-	 * directory.
-	 */
+	/* Check again: another version of kxfs may have had the lock, and used the directory. */
 	if (r == 0)
 		r = check_ours(s, ret_text);
 	if (r == 0)

@@ -443,10 +443,7 @@ static const struct node_class file_class = {
 
 struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u)
 {
-	/*
-	 * The tag is not the name: a renamed file keeps its node, and another file may get the old
-	 * name.
-	 */
+	/* Don't use the name: a renamed file keeps its node; a new file may get the old name. */
 	char *tag cleanup_free = text_print("%ju", (uintmax_t)upload_id(u));
 	unsigned taken = upload_look(u, NULL).taken;
 	bool fresh;

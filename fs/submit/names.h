@@ -98,8 +98,8 @@ bool names_expire(struct names *all, struct upload *u, uint64_t version);
 /* Start a launch of NAME, and return its number. names_end must end it. */
 uint64_t names_begin(struct names *all, const char *name);
 /*
- * End a launch of NAME. NUMBER is what names_begin returned, or 0 to keep NAME.error. Unless a newer
- * launch has ended, make ERROR the text of NAME.error; if ERROR is NULL, remove NAME.error.
+ * End a launch of NAME. NUMBER is what names_begin returned, or 0 to keep NAME.error. Unless a
+ * newer launch has ended, make ERROR the text of NAME.error. If ERROR is NULL, remove NAME.error.
  */
 void names_end(struct names *all, const char *name, uint64_t number, const char *error,
 	       struct file_owner owner);

@@ -31,9 +31,7 @@ struct submit {
 	struct work_queue queue; /* I/O thread */
 };
 
-/*
- * Add all files on disk to the tables of S, before the mount is up. Return 0 or a negative errno.
- */
+/* Add all files on disk to S. Call this before the mount is up. Return 0 or a negative errno. */
 int save_open(struct submit *s);
 
 /* Called when a queued request is done. ERR is 0 or a negative errno. I/O thread. */

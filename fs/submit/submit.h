@@ -28,9 +28,7 @@ struct submit_config {
 	const char *state_dir;	/* absolute */
 	const char *mountpoint; /* absolute; "" if unknown */
 	const char *submitter;	/* user@host of the mount */
-	/*
-	 * true if a file belongs to the user who makes it; false if all belong to the mounting user
-	 */
+	/* true if a file belongs to the user who makes it; otherwise, to the mounting user */
 	bool allow_other;
 };
 

@@ -208,10 +208,7 @@ static struct content *content_to_change(struct upload *u, struct upload_writer 
 	return c;
 }
 
-/*
- * Called when the bytes of C have changed. Give C a new version, and clear a flaw that no longer
- * applies.
- */
+/* The bytes of C have changed: give C a new version, and clear a flaw that no longer applies. */
 static void changed(struct upload *u, struct content *c)
 {
 	c->version = ++u->all->versions;
@@ -269,10 +266,7 @@ void upload_set_name(struct upload *u, const char *name)
 		   : spec_name_submits(name) ? UPLOAD_SUBMITS
 					     : UPLOAD_SCRATCH;
 	charge(u);
-	/*
-	 * If U gets a submitting name, each writer with unsubmitted changes gets contents of its
-	 * own.
-	 */
+	/* If the new name submits, each writer with unsubmitted changes gets its own contents. */
 	DL_FOREACH(u->writers, w)
 		if (u->named == UPLOAD_SUBMITS && w->dirty && !w->content) {
 			w->content = u->shown;
@@ -465,10 +459,7 @@ static void fail(struct upload *u, struct upload_writer *w, int err)
 		u->named == UPLOAD_SUBMITS ? content_to_change(u, w, true) : content_of(u, w);
 
 	w->dirty = true;
-	/*
-	 * If the writer was killed, its write was interrupted, and the flaw already shows the
-	 * reason.
-	 */
+	/* The write of a killed process fails with EINTR. Then the flaw already shows the kill. */
 	if (!c->flaw || err != -EINTR)
 		c->flaw = -err;
 }
@@ -829,10 +820,7 @@ int upload_load(struct upload *u, uint64_t *ret_version, char digest[UPLOAD_DIGE
 	return 0;
 }
 
-/*
- * True if U has a name. Then U has a name on disk, too, because the queue keeps the order of
- * changes.
- */
+/* True if U has a name. Then U has one on disk, too: the queue keeps the order of changes. */
 static bool is_named(struct upload *u)
 {
 	lock_scope(u->all->lock);

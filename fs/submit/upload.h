@@ -104,7 +104,7 @@ struct upload_look {
 	 * old name.
 	 */
 	unsigned taken;
-	/* Version and state of the contents that the file shows. */
+	/* VERSION and STATE are those of the contents that the file shows. */
 	uint64_t version;
 	enum content_state state;
 	bool has_writers;
@@ -148,9 +148,7 @@ void upload_close(struct upload *u);
 
 /* --- bytes of an open file --- */
 
-/*
- * These functions use W's contents, or those that the file shows if W is NULL or has no contents.
- */
+/* These functions use W's contents, or those that the file shows if W is NULL or has none. */
 
 size_t upload_read(struct upload *u, const struct upload_writer *w, char *buf, size_t size,
 		   off_t off);
@@ -202,10 +200,7 @@ void upload_add_writer(struct upload *u, struct upload_writer *w, pid_t opener, 
 void upload_remove_writer(struct upload *u, struct upload_writer *w);
 /* Return how many writers of U, not counting W, were opened by PROCESS. */
 size_t upload_others(struct upload *u, const struct upload_writer *w, pid_t process);
-/*
- * Record that /proc does not show W's opener. STRANGE is true if the opener is in another pid
- * namespace.
- */
+/* Record that /proc hides W's opener. STRANGE is true if the opener is in another pid namespace. */
 void upload_set_unseen(struct upload *u, struct upload_writer *w, bool strange);
 /*
  * Record that W has no unsubmitted changes. LAUNCH is the number of the launch of its contents,

@@ -147,9 +147,7 @@ static struct node *replica_find_log(struct fs *fs, struct node *dir, const stru
 		size_t i;
 
 		end = spec_replica_logs_end(r, first);
-		/*
-		 * a number at the end of NAME is an attempt; without it, NAME is the newest attempt
-		 */
+		/* a number at the end of NAME is an attempt; otherwise, use the newest attempt */
 		i = dot && dot[1] >= '0' && dot[1] <= '9' ? strtoul(dot + 1, NULL, 10)
 							  : end - first - 1;
 		if (i >= end - first)

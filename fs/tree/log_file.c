@@ -366,10 +366,7 @@ static int log_file_find(struct node *node, struct ahead **ret)
 	return 0;
 }
 
-/*
- * Succeed even if the log can't be read, so that `rm -r` can remove the file. An open returns the
- * error.
- */
+/* Succeed even if the log can't be read, so that `rm -r` works. An open returns the error. */
 static int log_file_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
 	struct log_node *ln = container_of(node, struct log_node, node);

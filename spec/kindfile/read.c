@@ -432,10 +432,7 @@ static void read_pod(const struct spec_reader *reader, const struct spec_value *
 	}
 	name_task(f, role, values_number(&row->copy, object, 0),
 		  values_number(&row->copies, object, 1), task, sizeof(task));
-	/*
-	 * One row may apply to the pods of all batch Jobs. Only those of Indexed Jobs have an
-	 * index.
-	 */
+	/* Of the pods of batch Jobs, only those of Indexed Jobs have an index. */
 	v->index = index < first ? UINT32_MAX : (unsigned)(index - first);
 	v->failures = (unsigned)values_number(&row->failures, object, 0);
 	v->retry = row->attempt.n ? (unsigned)values_number(&row->attempt, object, 0)

@@ -68,10 +68,7 @@ static const struct added table[] = {
 			 "deletionGracePeriodSeconds", "ownerReferences"},
 	},
 	{
-		/*
-		 * The server sets the first two when a user deletes the object. Controllers set the
-		 * others.
-		 */
+		/* The server sets the first two at a deletion. Controllers set the others. */
 		.where = LIVE,
 		.at = "metadata.finalizers",
 		.keys = {"foregroundDeletion", "orphan", "workload.codeflare.dev/finalizer",
@@ -239,9 +236,7 @@ static void remove_in(struct json_object *item, enum where where)
 		remove_all(item, where);
 }
 
-/*
- * In the list at the path LIST, remove the fields of WHERE from each item to which WHERE applies.
- */
+/* In the list at the path LIST, remove the fields of WHERE from the items that fit WHERE. */
 static void remove_in_list(struct json_object *o, const char *list, enum where where)
 {
 	struct json_object *items = spec_tree_find(o, list);

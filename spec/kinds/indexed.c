@@ -360,10 +360,7 @@ static void job_hook(const struct spec_value *object, struct spec_job_view *v)
 		spec_set(&v->reason, "SuccessPolicy");
 		spec_read_copy_message(&v->message, met);
 	}
-	/*
-	 * In this phase, the job is over, although the controller has not set the final condition
-	 * yet.
-	 */
+	/* In this phase, the job is over, but still lacks the final condition. */
 	v->over |= streq(v->phase, "SuccessCriteriaMet");
 	/* A podFailurePolicy may forbid retries after some exit codes. */
 	v->remakes = v->restarts && (v->alone || v->retries <= v->max_retries) &&

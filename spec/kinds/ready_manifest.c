@@ -186,10 +186,7 @@ static void replace_text(struct json_object *value, const struct manifest_names 
 		mem_out();
 }
 
-/*
- * Replace the name in all texts of VALUE. The nesting of documents is bounded, and so is this
- * recursion.
- */
+/* Replace the name in all texts of VALUE. The parser limits the nesting. */
 static void replace_all(struct json_object *value, const struct manifest_names *names)
 {
 	if (json_object_is_type(value, json_type_string))

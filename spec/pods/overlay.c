@@ -330,9 +330,7 @@ static void merge_into(struct merge *m, const struct overlay_place *at, struct j
 	}
 }
 
-/*
- * Replace POD's FIELD by a copy that no other object shares. If FIELD is not a map, add an error.
- */
+/* Replace POD's FIELD by a copy that no object shares. If FIELD is not a map, add an error. */
 static void own_map(struct merge *m, const struct overlay_place *at, struct json_object *pod,
 		    const char *field)
 {

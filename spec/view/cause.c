@@ -323,9 +323,7 @@ const char *spec_cause_probe(const struct spec_pod_view *pod, const struct spec_
 
 /* --- volumes --- */
 
-/*
- * Return the replica of the pod that E is about, if the pod exists and the replica waits, or NULL.
- */
+/* E is about a pod. Return its replica if the pod exists and the replica waits, else NULL. */
 static const struct spec_replica *replica_of(const struct facts *f, const struct spec_event_view *e)
 {
 	for (size_t i = 0; i < f->pods.n; i++) {
@@ -493,9 +491,7 @@ static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char
 
 	if (all < 0)
 		return;
-	/*
-	 * If enough seems to be free, jobs that start soon will use it. Then print only the limit.
-	 */
+	/* If enough seems free, jobs that start soon will use it. Then print only the limit. */
 	if (need > all || left >= need) {
 		fputs(", and the queue's limit is ", out);
 		spec_amount_print(out, name, all);

@@ -273,10 +273,7 @@ static void inactive(struct kueue_text *m)
 
 /* --- the conditions --- */
 
-/*
- * True if W is finished. False for the reason OwnerNotFound, which Kueue sets if the job was
- * deleted.
- */
+/* True if W is finished. False for the reason OwnerNotFound: then the job was deleted. */
 static bool is_finished(const struct spec_workload_view *w)
 {
 	const struct spec_condition_view *finished = &w->conditions[SPEC_WORKLOAD_FINISHED];

@@ -234,10 +234,7 @@ static bool is_rerun(const struct spec_value *o)
 	return *policy && !streq(policy, "Never");
 }
 
-/*
- * True if a container may restart. A pod always has a policy, because the server sets a missing
- * one.
- */
+/* True if a container may restart. The server has set missing restart policies. */
 static bool reruns(const struct spec_value *spec)
 {
 	static const char *const keys[] = {"initContainers", "containers"};

@@ -359,9 +359,7 @@ static void fill_obstacle(struct spec_job *job, const struct spec_view_context *
 
 /* --- all steps together --- */
 
-/*
- * Set what Kueue's objects show. If Kueue has already deleted the Workload, use the last snapshot.
- */
+/* Set what Kueue's objects show. If the Workload was already deleted, use the last snapshot. */
 static void fill_kueue(struct spec_job *job, const struct spec_view_context *ctx)
 {
 	const struct spec_workload_view *w = ctx->kueue.workload;

@@ -158,10 +158,7 @@ struct spec_job_view {
 	bool suspends; /* its phase means suspended or suspending */
 	bool over;     /* its phase means ended or ending */
 	bool firm;     /* the phase, not the pods, decides between PENDING and RUNNING */
-	/*
-	 * True if the job has an owner that suspends and resumes it. The owner may also recreate
-	 * it.
-	 */
+	/* True if the job has an owner that suspends and resumes it, and may recreate it. */
 	bool owned;
 	bool hidden;	 /* some pods may not be in the snapshot */
 	bool from_pods;	 /* only pods name the roles */
