@@ -582,7 +582,10 @@ static int live(struct mount_run *r, char **why)
 	} else {
 		refuse_print(err, *why);
 	}
-	/* A thread may still use the memory, so don't free it. The exit releases the locks. */
+	/*
+	 * If end() fails, a thread may still use the memory, so don't free it. The exit releases
+	 * the locks.
+	 */
 	if (!end(r))
 		_exit(err ? EXIT_FAILURE : EXIT_SUCCESS);
 	/* Free each module before those that it depends on. */

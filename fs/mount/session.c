@@ -140,7 +140,7 @@ static void watch_mounts(void *data)
 	check_mount(s);
 }
 
-/* The mount is usable only after this answer to the kernel's first request. */
+/* Answer the kernel's first request. Only then is the mount usable. */
 static int serve_first(struct session *s)
 {
 	struct fuse_session *se = s->fuse;

@@ -212,7 +212,7 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 		node_put(fs, node);
 		return;
 	}
-	/* A file with a submitting name is saved when it is closed. */
+	/* Save the file now. But if its name submits, the close saves it. */
 	if (!spec_name_submits(name))
 		save_soon(s, u);
 	err = node_entry(fs, node, &e);

@@ -171,7 +171,7 @@ static int follow_switch(struct tail_follow *f, uint64_t size)
 		r = spec_job_replica(job, f->replica);
 		key = r ? follow_next_key(r, f->key, &last) : NULL;
 		if (!key)
-			/* a finished replica, or a job in history/, gets no more logs */
+			/* 0 if R is gone or gets no more attempts, or in history/ */
 			return !r || last || job->history ? 0 : -EAGAIN;
 	} else if (f->log) {
 		/* an empty merged log counts as ended, but its job may still print output */

@@ -72,7 +72,7 @@ struct node_class {
 	/* Called after getattr, to change attributes for the open file FI. May be NULL. */
 	void (*getattr_open)(struct fs *fs, struct node *node, struct fuse_file_info *fi,
 			     struct stat *st);
-	/* *RET becomes a new reference. If this is NULL, every lookup returns -ENOENT. */
+	/* *RET becomes a new reference. If `lookup` is NULL, every lookup fails with ENOENT. */
 	int (*lookup)(struct fs *fs, struct node *dir, const char *name, struct node **ret);
 	/* Add all names except "." and ".." to L. */
 	int (*list)(struct fs *fs, struct node *dir, struct listing *l);

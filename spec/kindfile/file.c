@@ -404,7 +404,7 @@ static void set_part(const struct kindfile_place *p, void *row)
 
 	set_map(p, row);
 	if (!part->part.api_version)
-		return; /* that is reported already */
+		return; /* this error was already reported */
 	core = !strchr(part->part.api_version, '/');
 	/* Every mount watches pods, so a Pod needs no plural. */
 	if (core && !streq(part->part.kind, "Pod"))

@@ -240,8 +240,8 @@ static void explain_end(const struct kindfile_reading *r, const struct kind_stat
 			       READ_MAX_MESSAGE);
 	v->vague = !is_exact(state, v);
 	/*
-	 * With this reason, a policy has ended the job because a pod failed. The pod explains more
-	 * than the policy.
+	 * SPEC_REASON_FAILURE_POLICY means that a policy has ended the job because a pod failed.
+	 * The pod explains more than the policy.
 	 */
 	v->exact = !v->vague && !streq(v->reason, SPEC_REASON_FAILURE_POLICY);
 }

@@ -311,7 +311,10 @@ static enum spec_control_outcome outcome(enum spec_action action,
 	}
 	if (there)
 		return SPEC_CONTROL_OBEYED;
-	/* Volcano may still act, in the same phase as before or during a restart. */
+	/*
+	 * Volcano may still act in the same phase as before, while restarting, or if it obeys
+	 * ACTION now.
+	 */
 	if (is_one_of(now->phase, before->phase, "Restarting") ||
 	    in_phase(now->phase) & BIT(action))
 		return SPEC_CONTROL_OPEN;

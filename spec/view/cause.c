@@ -491,7 +491,10 @@ static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char
 
 	if (all < 0)
 		return;
-	/* If enough seems free, jobs that start soon will use it. Then print only the limit. */
+	/*
+	 * Jobs that start soon will use what seems free. If that would suffice, print only the
+	 * limit.
+	 */
 	if (need > all || left >= need) {
 		fputs(", and the queue's limit is ", out);
 		spec_amount_print(out, name, all);
@@ -614,7 +617,6 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 	if (*ret.reason || spec_job_first_failed(job, NULL))
 		return ret;
 	if (!*view->phase) {
-		/* No controller has processed the job yet. */
 		if (job->state == SPEC_SUBMITTED && !ctx->stale_since && has_waited(&f, ctx->since))
 			ret = make(&no_controller, "no controller has processed it yet");
 		return ret;

@@ -28,7 +28,7 @@ static const struct spec_phase *phase_of(const struct spec_job_view *view,
 struct ends {
 	size_t succeeded, failed;
 	bool gone;    /* a failed pod was deleted */
-	int64_t time; /* of the last end, or 0 */
+	int64_t time; /* time of the last end, or 0 */
 };
 
 /* Count the ends in the current attempt. Return true if all replicas ended by themselves. */

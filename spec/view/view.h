@@ -134,7 +134,7 @@ struct spec_job_view {
 	char *submission;
 	char *owner_api;	       /* apiVersion of the controller, or "" */
 	char *user;		       /* value of the label kxfs/user, or "" */
-	char *appdef_sha256;	       /* of an AppDef too large for the object, or "" */
+	char *appdef_sha256;	       /* SHA-256 of an AppDef too large for the object, or "" */
 	unsigned retries, max_retries; /* so far, and at most */
 	/* The largest number of attempts; 0 if the controller limits retries instead. */
 	unsigned retry_limit;
@@ -267,7 +267,9 @@ struct spec_view_context {
 	size_t n_events;
 	struct spec_kueue_facts kueue;
 	bool events_known; /* the user may watch events, so EVENTS is complete */
-	/* SPEC_UNSEEN_... bits: what may explain waiting, but this user may not watch it. */
+	/*
+	 * SPEC_UNSEEN_... bits: objects that may explain waiting, but that this user may not watch.
+	 */
 	unsigned unseen;
 #define SPEC_UNSEEN_EVENTS 1u
 #define SPEC_UNSEEN_GROUPS 2u
