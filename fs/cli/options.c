@@ -113,9 +113,9 @@ static int run_option_add(struct options *o, const struct spec_option *option, c
 
 /*
  * Return the kind whose definition of the run option NAME applies. A mount may show several kinds:
- * return the first of them that has the option. If none has it, or if there is no mount, return the
- * kind that SOURCE names, even if it lacks the option. If SOURCE names no kind, return any kind
- * that has the option.
+ * return the first of them that has the option. If none has it, or if the action is not a mount,
+ * return the kind that SOURCE names, even if it lacks the option. If SOURCE names no kind, return
+ * any kind that has the option.
  */
 static const struct spec_kind *meant_kind(const struct options *o, const char *name)
 {

@@ -26,9 +26,9 @@ void daemon_prepare(int keep);
  * until the child is up or has failed, set *RET_STATUS to the exit status for the parent, and
  * return 1. If there is no child, return a negative errno.
  *
- * If the parent gets SIGINT, SIGTERM or SIGHUP, it sends SIGTERM to the child and waits for the
- * child's end, or for another signal. Then the first signal ends the parent. If the parent is
- * killed before daemon_ready, the kernel sends SIGTERM to the child. The child starts with the
+ * If the parent gets SIGINT, SIGTERM or SIGHUP, it sends SIGTERM to the child, waits for the
+ * child's end, and dies from the signal. Another signal ends the parent immediately. If the parent
+ * is killed before daemon_ready, the kernel sends SIGTERM to the child. The child starts with the
  * three signals blocked.
  */
 int daemon_fork(int *ret_up_fd, int *ret_status);

@@ -15,7 +15,7 @@ int doctor_main(const struct options *o);
 void about_version(const struct options *o);
 
 /*
- * --list-sources: print each backend, with its colon, on a line, then each context of the
- * kubeconfig, with its namespace. Return 0, or a negative errno after printing an error.
+ * --list-sources: print each backend with its colon, one on a line. Then print each context of the
+ * kubeconfig with its namespace. Return 0, or a negative errno after printing an error.
  */
 int about_sources(const struct options *o);

@@ -583,8 +583,7 @@ static int live(struct mount_run *r, char **why)
 		refuse_print(err, *why);
 	}
 	/*
-	 * If end() fails, a thread may still use the memory, so don't free it. The exit releases
-	 * the locks.
+	 * If end() returns false, a thread may still use the memory. The exit releases the locks.
 	 */
 	if (!end(r))
 		_exit(err ? EXIT_FAILURE : EXIT_SUCCESS);

@@ -35,7 +35,7 @@ int state_default(const char *key, char **ret, char **ret_text);
  */
 int state_open(const char *dir, const char *mountpoint, unsigned wait_ms, struct state **ret,
 	       char **ret_text);
-const char *state_dir(const struct state *s);
+const char *state_dir(const struct state *s); /* the canonical path */
 /*
  * Return 0, or the error with which writes to the directory fail: -EROFS, -ENOSPC or -EDQUOT.
  * state_open accepts such a directory only if kxfs has used it before.

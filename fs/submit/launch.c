@@ -469,9 +469,9 @@ static void launch_show_loss(struct submit *s, const struct name_loss *loss, pid
 }
 
 /*
- * With the request TICKET, PROCESS takes a file from its writers, except from those that the
- * returned process has opened. While the request waits, that is PROCESS itself. Afterwards return 0
- * (no exception), because PROCESS may have opened the file again.
+ * PROCESS takes a file from its writers with the request TICKET. Return the process whose handles
+ * keep the file: PROCESS while the request waits. Afterwards return 0, because PROCESS may have
+ * opened the file again.
  */
 static pid_t launch_keeper(const struct submit *s, pid_t process, uint64_t ticket)
 {

@@ -459,7 +459,7 @@ static void fail(struct upload *u, struct upload_writer *w, int err)
 		u->named == UPLOAD_SUBMITS ? content_to_change(u, w, true) : content_of(u, w);
 
 	w->dirty = true;
-	/* The write of a killed process fails with EINTR. Then the flaw already shows the kill. */
+	/* If a process was killed, its write fails with EINTR. The flaw already shows that. */
 	if (!c->flaw || err != -EINTR)
 		c->flaw = -err;
 }

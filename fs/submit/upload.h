@@ -75,7 +75,7 @@ struct upload_writer {
  * US owns them in the mount.
  */
 struct uploads *uploads_new(int dir_fd, struct file_owner us, struct lock *lock);
-/* All files must be freed. NULL is allowed. */
+/* Call this when all files are freed. NULL is allowed. */
 void uploads_free(struct uploads *all);
 
 /* --- making and freeing; from here on, any thread, except where a comment restricts it --- */

@@ -99,7 +99,7 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 	if (off < c->base || off > c->base + c->len)
 		return -ESPIPE;
 	c->head = off - c->base;
-	/* Free bytes only in large chunks, because shells read byte by byte. */
+	/* Free the bytes that were read, but only in large chunks: shells read byte by byte. */
 	if (c->head >= 65536 && c->head >= c->len / 2) {
 		c->len -= c->head;
 		c->base += c->head;

@@ -75,8 +75,8 @@ static int64_t changed(const struct spec_value *status)
 	const char *phase = phase_of(status);
 
 	/*
-	 * A finished job releases its quota, so QuotaReserved has the time. Later, during cleanup,
-	 * other conditions still change.
+	 * A finished job releases its quota, so the condition QuotaReserved has the time of its
+	 * end. Other conditions still change later, during cleanup.
 	 */
 	if (quota && streq(spec_read_text(quota, "reason"), phase))
 		return spec_read_time(quota, "lastTransitionTime");

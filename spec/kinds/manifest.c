@@ -30,7 +30,7 @@
 
 /*
  * kxfs makes even an object that is too large, because the error reports the exact size. The
- * exception is an object whose lower bound (spec_pods_least_bytes) exceeds the limit times this
+ * exception is an object whose minimum size (spec_pods_least_bytes) exceeds the limit times this
  * factor.
  */
 #define FAR_TOO_LARGE 4

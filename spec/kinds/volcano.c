@@ -311,10 +311,7 @@ static enum spec_control_outcome outcome(enum spec_action action,
 	}
 	if (there)
 		return SPEC_CONTROL_OBEYED;
-	/*
-	 * Volcano may still act in the same phase as before, while restarting, or if it obeys
-	 * ACTION now.
-	 */
+	/* Volcano may still act if the phase is the old one, is Restarting, or allows ACTION. */
 	if (is_one_of(now->phase, before->phase, "Restarting") ||
 	    in_phase(now->phase) & BIT(action))
 		return SPEC_CONTROL_OPEN;

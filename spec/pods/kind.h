@@ -19,7 +19,7 @@ struct spec_identity {
 	const char *submitter;	/* user@host */
 	const char *user;	/* value of the label SPEC_LABEL_USER */
 	bool rename;		/* a ready manifest needs a new name: its own is taken */
-	bool old_exists;	/* the object with its own name still exists */
+	bool old_exists;	/* the object that has the old name still exists */
 };
 
 /* A resource that jobs own, and that owns pods. A mount watches only its metadata. */

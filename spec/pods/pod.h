@@ -93,7 +93,7 @@ struct spec_pods {
 void spec_pods_init(struct spec_pods *p);
 void spec_pods_clear(struct spec_pods *p);
 
-/* Make an object for B's job. Takes ownership of NAME. *METADATA is borrowed. */
+/* Make an object for B's job. Take ownership of NAME. *METADATA is borrowed from the object. */
 struct json_object *spec_build_object(const struct spec_build *b, const char *version,
 				      const char *kind, struct json_object *name,
 				      struct json_object **metadata);

@@ -491,10 +491,7 @@ static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char
 
 	if (all < 0)
 		return;
-	/*
-	 * Jobs that start soon will use what seems free. If that would suffice, print only the
-	 * limit.
-	 */
+	/* If enough seems to be free, jobs that start soon will use it: print only the limit. */
 	if (need > all || left >= need) {
 		fputs(", and the queue's limit is ", out);
 		spec_amount_print(out, name, all);

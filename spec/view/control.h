@@ -42,7 +42,7 @@ struct spec_control_request {
 	char *resource; /* for messages: "commands.bus.volcano.sh" */
 	/* The message to the user after a 403; NULL to use the server's text. */
 	const char *forbidden;
-	char *path; /* relative to the server, with its query */
+	char *path; /* relative to the server, with the query */
 	char *body; /* JSON */
 	/*
 	 * The path of an object that must exist for the action to have an effect, or NULL. kxfs

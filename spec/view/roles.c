@@ -195,7 +195,7 @@ static int by_time(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Return the largest number of unnumbered pods that existed at a time. CLAIMS are sorted by age. */
+/* Return how many unnumbered pods existed at the same time, at most. CLAIMS are sorted by age. */
 static unsigned at_a_time(const struct roles_claim *claims, size_t n)
 {
 	int64_t *ends cleanup_free = new0_n(int64_t, n);

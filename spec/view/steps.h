@@ -110,8 +110,8 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 				  const struct spec_view_context *ctx);
 
 /*
- * Return why the controller gave up JOB, if events show that it could not create the pods. The text
- * is whole sentences. Otherwise, the reason is "". JOB's replicas must be set.
+ * Return why the controller gave up JOB, in whole sentences, if events show that it could not
+ * create the pods. If they do not show this, the reason is "". JOB's replicas must be set.
  */
 struct spec_cause spec_cause_given_up(const struct spec_job *job, const struct spec_job_view *view,
 				      struct spec_placed_pods pods,

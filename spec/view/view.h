@@ -85,7 +85,7 @@ struct spec_pod_view {
 	int64_t lost;	  /* since when its node has not responded, or 0 */
 	bool reruns;	  /* a container that has ended may be restarted */
 	bool main_reruns; /* the main container may be restarted after a failure */
-	bool ended;	  /* it is known to have ended before a deletion request */
+	bool ended;	  /* the pod is known to have ended before a deletion request */
 	/* SPEC_OWNER_OPEN: the owner is only a guess. Parse the pod again when its job is known. */
 	enum { SPEC_OWNER_FOUND, SPEC_OWNER_OPEN } owner;
 	bool gone; /* the pod was deleted; set by backend/kube */
@@ -267,9 +267,7 @@ struct spec_view_context {
 	size_t n_events;
 	struct spec_kueue_facts kueue;
 	bool events_known; /* the user may watch events, so EVENTS is complete */
-	/*
-	 * SPEC_UNSEEN_... bits: objects that may explain waiting, but that this user may not watch.
-	 */
+	/* SPEC_UNSEEN_... bits: the user may not watch these objects, which may explain waiting. */
 	unsigned unseen;
 #define SPEC_UNSEEN_EVENTS 1u
 #define SPEC_UNSEEN_GROUPS 2u
