@@ -324,7 +324,7 @@ static int set_source(struct options *o, const char *text, char **ret_text)
 	return 0;
 }
 
-/* the most operands of each action, and its usage */
+/* for each action: the most operands, and the usage */
 static const struct {
 	int max;
 	const char *usage;

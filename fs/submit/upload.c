@@ -450,8 +450,9 @@ size_t upload_read(struct upload *u, const struct upload_writer *w, char *buf, s
 }
 
 /*
- * Record as a flaw that a write of W failed. If U has a submitting name, W first gets empty
- * contents, because there may be no space for a copy. The file still shows its old contents.
+ * Record as a flaw that a write of W failed. If U has a submitting name, and W has no contents of
+ * its own yet, W first gets empty ones, because there may be no space for a copy. The file still
+ * shows its old contents.
  */
 static void fail(struct upload *u, struct upload_writer *w, int err)
 {
@@ -546,7 +547,7 @@ uint64_t upload_replace(struct upload *u, uint64_t version, const char *text)
 	lock_scope(u->all->lock);
 	touch(u, true);
 	set_changed(u);
-	/* If the file shows newer contents than TEXT, the next save writes them. */
+	/* The disk has TEXT now. If the file shows newer contents, the next save writes those. */
 	if (u->shown->version != version)
 		return 0;
 	c = content_to_change(u, NULL, true);
@@ -868,7 +869,7 @@ int upload_save_name(struct upload *u, const char *name)
 		err = disk_rename(u->all->dir_fd, u->name, u->all->dir_fd, name);
 	else if (!err && u->ino)
 		err = disk_unlink(u->all->dir_fd, u->name);
-	/* U is not on disk yet, but the file that it replaces may be. */
+	/* U is not on disk yet. If the file that it replaces is, remove that file. */
 	if (!err && !u->ino && name) {
 		err = disk_unlink(u->all->dir_fd, name);
 		if (err == -ENOENT)

@@ -157,15 +157,15 @@ int upload_write(struct upload *u, struct upload_writer *w, const char *buf, siz
 		 off_t off);
 /* Record that a write of W failed with ERR, which becomes the flaw of the contents. */
 void upload_fail(struct upload *u, struct upload_writer *w, int err);
-/* SIZE 0 is also allowed if U is closed. */
+/* If U is closed, SIZE must be 0. */
 int upload_truncate(struct upload *u, struct upload_writer *w, off_t size);
 /* *RET is malloc'ed and NUL-terminated. */
 void upload_copy(struct upload *u, const struct upload_writer *w, char **ret, size_t *ret_len,
 		 uint64_t *ret_version);
 void upload_set_flaw(struct upload *u, struct upload_writer *w, int flaw);
 /*
- * Make the file show what W has written, and return true. Return false if W has written nothing or
- * has lost the file, or if the file already shows W's contents.
+ * Make the file show what W has written, and return true. Return false if W has written nothing, if
+ * its first write failed, if W has lost the file, or if the file already shows W's contents.
  */
 bool upload_show(struct upload *u, struct upload_writer *w);
 /* Set the state, if U still shows VERSION. */

@@ -105,7 +105,9 @@ static int check_top(struct json_object *overlay, const char *path, struct spec_
 	return ret;
 }
 
-/* KINDS, the map that has OVERLAY, may only have the members V1Pod and FORMAT_KEY. */
+/*
+ * Check OVERLAY. Also refuse other members of KINDS, the map that has OVERLAY, except FORMAT_KEY.
+ */
 static int check_kind(struct json_object *kinds, struct json_object *overlay, const char *path,
 		      const char *at, struct spec_errors *e)
 {

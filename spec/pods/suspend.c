@@ -212,7 +212,10 @@ static bool follows_label(const struct spec_workload_view *workload, enum spec_a
 	return streq(action == SPEC_QUEUE ? workload->queue : workload->priority_class, wanted);
 }
 
-/* A job in a queue has obeyed SPEC_RESUME when its Workload is active, even without quota. */
+/*
+ * Implement spec_control.outcome. A job in a queue has obeyed SPEC_RESUME when its Workload is
+ * active, even without quota.
+ */
 static enum spec_control_outcome outcome(enum spec_action action,
 					 const struct spec_control_mark *before,
 					 const struct spec_control_job *now)
