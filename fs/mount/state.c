@@ -163,7 +163,10 @@ static int explain(int err, const char *dir, char **ret_text)
 
 /* --- the holder of the lock --- */
 
-/* Parse STATE/lock. Return -EINVAL if it can't be read, or was not written by kxfs. */
+/*
+ * Parse STATE/lock, which may be missing or empty. Return -EINVAL if it can't be read, or was not
+ * written by kxfs.
+ */
 static int read_holder(const struct state *s, struct holder *ret)
 {
 	cleanup_fd int fd =

@@ -301,9 +301,10 @@ static void dir_rename_over(void *data, int err)
 }
 
 /*
- * If the new name is a submitting name, and the file has NEW contents (upload.h), launch them under
- * the new name, free C, and return true. Otherwise return false. Also return false if a writer has
- * unsubmitted changes, because its close will launch them, or if a launch is in progress.
+ * If the new name is a submitting name, and the file has NEW contents (upload.h) and is not empty,
+ * launch them under the new name, free C, and return true. Otherwise return false. Also return
+ * false if a writer has unsubmitted changes, because its close will launch them, or if a launch is
+ * in progress.
  */
 static bool dir_rename_launches(struct dir_change *c)
 {

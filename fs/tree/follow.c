@@ -116,8 +116,9 @@ static int follow_begin(struct tail_follow *f, enum follow_state state, uint64_t
 }
 
 /*
- * Return the key of the log that follows the log KEY of R. If KEY is NULL, return the key of R's
- * first log. Return NULL if there is no such log yet. Set *LAST to true if R gets no more attempts.
+ * Return the key of the log of R's main container that follows the log KEY. If KEY is NULL, return
+ * the key of its first log. Return NULL if there is no such log yet. Set *LAST to true if R gets no
+ * more attempts.
  */
 static const char *follow_next_key(const struct spec_replica *r, const char *key, bool *last)
 {

@@ -127,7 +127,10 @@ static const struct node_entry_def replica_table[] = {
 	{0},
 };
 
-/* True if R's first log is yet to begin. `log` exists already, so that `tail -f` works early. */
+/*
+ * True if R's main container may get its first log later. `log` exists already, so that `tail -f`
+ * works early.
+ */
 static bool replica_log_is_due(const struct spec_replica *r)
 {
 	return !r->finished && (r->n_logs == 0 || *r->logs[0].container);

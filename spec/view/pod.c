@@ -270,7 +270,7 @@ static int64_t amount(const struct spec_value *map, const char *name, double by)
 	return value >= 0 && value <= MAX_FIGURE ? (int64_t)ceil(value) : -1;
 }
 
-/* Return the number of GPUs of any vendor (nvidia.com/gpu, amd.com/gpu). */
+/* Return the number of GPUs of any vendor (nvidia.com/gpu, amd.com/gpu); -1 if invalid. */
 static int64_t count_gpus(const struct spec_value *limits)
 {
 	int64_t n = 0, one;
