@@ -73,7 +73,7 @@ int kind_files_add(struct spec_kinds *kinds, const char *dir, char **ret_text)
 	return err;
 }
 
-/* Print the status of the job with the object in OBJECT and the pods in PODS, which may be NULL. */
+/* Print the status of the job in the file OBJECT. The file PODS has its pods; PODS may be NULL. */
 static int show(const struct spec_kind *kind, const char *object, const char *pods, char **ret_text)
 {
 	cleanup_free char *job = NULL, *list = text_copy("{}"), *status = NULL;
@@ -181,8 +181,8 @@ static bool gives(const struct spec_right *v, size_t n, const struct spec_right 
 }
 
 /*
- * Print one rule for all rights to V[I]'s resource. Print nothing if an earlier right is for this
- * resource, because its rule has been printed.
+ * Print one rule for all rights to V[I]'s resource. Print nothing if a right before V[I] is for the
+ * same resource, because that right's rule covers V[I].
  */
 static void print_rule(FILE *out, const struct spec_right *v, size_t n, size_t i)
 {

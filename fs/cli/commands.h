@@ -5,13 +5,13 @@
 #include "fs/cli/options.h"
 
 /*
- * Add the kinds that the YAML files of DIR describe to KINDS, in the order of the names. Return 0,
- * or a negative errno with all errors of the first bad file in *RET_TEXT, malloc'ed.
+ * Add to KINDS a kind for each YAML file in DIR, in the order of the file names. Return 0, or a
+ * negative errno with all errors of the first bad file in *RET_TEXT, malloc'ed.
  */
 int kind_files_add(struct spec_kinds *kinds, const char *dir, char **ret_text);
 /*
- * --check-kind: check a kind file. If the command line also names the file of an object, print the
- * status that kxfs would show. Return the exit status.
+ * --check-kind: check a kind file. If the command line also names a file with a job's object, print
+ * the status that kxfs would show for that job. Return the exit status.
  */
 int kind_files_check(const struct options *o);
 
@@ -19,8 +19,8 @@ int kind_files_check(const struct options *o);
 int dry_run_main(const struct options *o);
 
 /*
- * doctor --rbac: print the rights that a mount needs as a Role and, for resources without a
- * namespace, a ClusterRole. kxfs does not ask the cluster, so they cover all kinds that SOURCE may
+ * doctor --rbac: print a Role with the rights that a mount needs, and a ClusterRole for resources
+ * without a namespace. kxfs does not ask the cluster, so the rights cover all kinds that SOURCE may
  * show.
  */
 void rbac_print(const struct options *o, FILE *out);

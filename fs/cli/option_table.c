@@ -44,7 +44,7 @@ SETTER(set_archive)
 	return set_text(o, def, value, ret_text);
 }
 
-/* Set an enum, whose values ARG lists in order, as in "own|all|none". */
+/* Set an enum. ARG lists the words for its values in order, as in "own|all|none". */
 SETTER(set_choice)
 {
 	size_t len = strlen(value);
@@ -60,7 +60,7 @@ SETTER(set_choice)
 	return bad_value(def, value, def->arg, ret_text);
 }
 
-/* FIELD is the action. */
+/* In rows with this setter, FIELD is the action, not an offset. */
 SETTER(set_action)
 {
 	o->action = (enum options_action)def->field;
@@ -91,7 +91,7 @@ SETTER(set_kinds)
 
 enum number_form { DECIMAL, OCTAL, SIZE, TIME };
 
-/* The numbers that an option may have. WORDS describe them in an error message. */
+/* The numbers that an option accepts. WORDS describe them in error messages. */
 static const struct number {
 	size_t field;
 	enum number_form form;
@@ -110,7 +110,7 @@ static const struct number {
 	 "a time of at most 3650d, like 12h or 7d"},
 };
 
-/* Set *RET to the number in TEXT; a TIME is in s. Return false if TEXT is malformed. */
+/* Set *RET to the number in TEXT; a TIME becomes seconds. Return false if TEXT is malformed. */
 static bool parse_number(const char *text, enum number_form form, uint64_t *ret)
 {
 	static const char units[] = "KMGT";

@@ -28,7 +28,7 @@ struct option_def {
 	/* returns 0, or -EINVAL with a message, malloc'ed; NULL in the row of -o itself */
 	int (*set)(struct options *o, const struct option_def *def, const char *value,
 		   char **ret_text);
-	/* offset of the member of struct options that SET writes, or what SET defines */
+	/* offset of the member of struct options that SET writes; some setters use it otherwise */
 	size_t field;
 };
 

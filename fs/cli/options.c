@@ -63,7 +63,7 @@ static const char *const generic[] = {
 	"suid",		 "user",     "users",
 };
 
-/* Set WORD, which is NAME or NAME=VALUE. Return false if NAME is not a generic option. */
+/* Set the generic option WORD, which is NAME or NAME=VALUE. Return false if NAME is not one. */
 static bool set_generic(struct options *o, const char *word, const char *name)
 {
 	const char *old = o->mount_options;
@@ -112,10 +112,10 @@ static int run_option_add(struct options *o, const struct spec_option *option, c
 }
 
 /*
- * Return the kind whose definition of the run option NAME applies. A mount without a BACKEND may
- * show several kinds. So for a mount, return the first kind that it may show and that has the
- * option. If there is none, return the kind that SOURCE names, even if it lacks the option. If
- * SOURCE names no kind, return any kind that has the option.
+ * Return the kind whose definition of the run option NAME applies. A mount may show several kinds:
+ * return the first of them that has the option. If none has it, or if the action is not a mount,
+ * return the kind that SOURCE names, even if it lacks the option. If SOURCE names no kind, return
+ * any kind that has the option.
  */
 static const struct spec_kind *meant_kind(const struct options *o, const char *name)
 {
@@ -132,8 +132,8 @@ static const struct spec_kind *meant_kind(const struct options *o, const char *n
 }
 
 /*
- * If SOURCE names a kind, as in job:NAMESPACE, this kind must have the options. With local:, the
- * options of all kinds are valid, because a dry run may convert a document for any kind.
+ * If SOURCE names a kind, as in job:NAMESPACE, this kind must have all given run options. With
+ * local:, the options of any kind are valid, because a dry run may convert a document for any kind.
  */
 static int run_options_check(const struct options *o, char **ret_text)
 {
@@ -205,7 +205,7 @@ static int set_word(struct options *o, const char *word, char **ret_text)
 	return set_generic(o, word, name) ? 0 : unknown_word(o, name, ret_text);
 }
 
-/* A backslash escapes a comma in a value. */
+/* A backslash escapes a comma or a backslash in a value. */
 static int set_list(struct options *o, const char *list, char **ret_text)
 {
 	cleanup_free char *word = mem_zero(strlen(list) + 1);
@@ -324,7 +324,7 @@ static int set_source(struct options *o, const char *text, char **ret_text)
 	return 0;
 }
 
-/* the most operands of each action, and its usage */
+/* for each action: the most operands, and the usage */
 static const struct {
 	int max;
 	const char *usage;

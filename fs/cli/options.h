@@ -71,8 +71,8 @@ struct options {
 
 /*
  * Parse the command line of kxfs, or of mount.kxfs, the helper of mount(8). Return 0, or -EINVAL
- * with a message in *RET_TEXT, malloc'ed. The caller clears *RET in both cases. After OPTIONS_HELP
- * and OPTIONS_VERSION, only the kinds in *RET are complete.
+ * with a message in *RET_TEXT, malloc'ed. The caller clears *RET in both cases. If the action is
+ * OPTIONS_HELP or OPTIONS_VERSION, only the kinds in *RET are complete.
  */
 int options_parse(int argc, char **argv, struct options *ret, char **ret_text);
 void options_clear(struct options *o);

@@ -31,7 +31,7 @@ void daemon_prepare(int keep)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* End the child, which frees the mount point. Then end with the signal that has arrived. */
+/* End the child, so that it releases the mount point. Then die from the signal that has arrived. */
 static void pass_on(struct interrupt *interrupt, pid_t child)
 {
 	struct signalfd_siginfo came;

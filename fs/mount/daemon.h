@@ -2,7 +2,7 @@
 /*
  * Becomes a daemon in two steps. daemon_fork forks before any thread exists. daemon_ready leaves
  * the terminal when the start has succeeded. In between, the user sees the child's messages. The
- * parent waits until the child is up or has failed, and its exit status shows which.
+ * parent waits until the child is up or has failed. The exit status of the parent shows which.
  *
  * Also notifies systemd, or another parent that has set NOTIFY_SOCKET, by the protocol of
  * sd_notify.
@@ -23,12 +23,12 @@ void daemon_prepare(int keep);
 
 /*
  * Fork. In the child, set *RET_UP_FD to the pipe to the parent, and return 0. In the parent, wait
- * until the child is up or has failed, set *RET_STATUS to the parent's exit status, and return 1.
- * If there is no child, return a negative errno.
+ * until the child is up or has failed, set *RET_STATUS to the exit status for the parent, and
+ * return 1. If there is no child, return a negative errno.
  *
- * If the parent gets SIGINT, SIGTERM or SIGHUP, it sends SIGTERM to the child and waits for the
- * child's end, or for another signal. Then the parent ends itself with the signal. If the parent is
- * killed before daemon_ready, the kernel sends SIGTERM to the child. The child starts with the
+ * If the parent gets SIGINT, SIGTERM or SIGHUP, it sends SIGTERM to the child, waits for the
+ * child's end, and dies from the signal. Another signal ends the parent immediately. If the parent
+ * is killed before daemon_ready, the kernel sends SIGTERM to the child. The child starts with the
  * three signals blocked.
  */
 int daemon_fork(int *ret_up_fd, int *ret_status);

@@ -11,11 +11,11 @@
 /* kxfs doctor. Return EXIT_SUCCESS if a mount would work, else EXIT_FAILURE. */
 int doctor_main(const struct options *o);
 
-/* --version: also print the libraries, features and backends. */
+/* --version: print the version, the libraries, the features and the backends. */
 void about_version(const struct options *o);
 
 /*
- * --list-sources: print each backend, with its colon, on a line, then each context of the
- * kubeconfig, with its namespace. Return 0, or a negative errno after printing an error.
+ * --list-sources: print each backend with its colon, one on a line. Then print each context of the
+ * kubeconfig with its namespace. Return 0, or a negative errno after printing an error.
  */
 int about_sources(const struct options *o);

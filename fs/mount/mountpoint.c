@@ -308,7 +308,7 @@ static int replace_dead(const char *path, char **ret_text)
 	return 0;
 }
 
-/* Lock PATH itself: two processes that want to mount there may share no other file. */
+/* Lock PATH itself: two kxfs processes may have no other file in common. */
 static int lock_path(const char *path, int *ret, char **ret_text)
 {
 	cleanup_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

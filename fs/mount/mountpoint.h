@@ -30,9 +30,9 @@ int mountpoint_resolve(const char *name, char **ret_path, char **ret_text);
 /*
  * Prepare PATH, a canonical path, for a mount: remove dead mounts of kxfs there. Refuse PATH if it
  * has a live mount, if another process is about to mount there, if it is not empty, or if this user
- * may not mount there. Return 0, or a negative errno with a message. While copies of the descriptor
- * *RET_LOCK are open, no other process can prepare PATH. *RET_LOCK is -1 if the file system does
- * not support locks.
+ * may not mount there. Return 0, or a negative errno with a message. While any copy of the
+ * descriptor *RET_LOCK is open, no other process can prepare PATH. *RET_LOCK is -1 if the file
+ * system does not support locks.
  */
 int mountpoint_prepare(const char *path, int *ret_lock, char **ret_text);
 
@@ -46,8 +46,8 @@ int mountpoint_detach(const char *path);
 
 struct mountinfo {
 	/*
-	 * The kernel's number, and the device of the file system. After an unmount, the kernel may
-	 * give both to the next mount.
+	 * ID is the kernel's number of the mount. MAJOR and MINOR are the device of the file
+	 * system. After an unmount, the kernel may reuse all three for the next mount.
 	 */
 	int id;
 	unsigned major, minor;
@@ -61,7 +61,7 @@ struct mountinfo {
  */
 int mountinfo_of(const char *path, struct mountinfo *ret);
 
-/* True if process PID has no mount of kxfs at PATH in its namespace. False if unknown. */
+/* True if no kxfs is mounted at PATH in the mount namespace of PID. False if unknown. */
 bool mountinfo_process_lacks(int pid, const char *path);
 
 /*

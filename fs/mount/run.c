@@ -61,9 +61,9 @@ struct mount_run {
 	sem_t over; /* posted when a signal ends the capture */
 	struct loop_timer metrics_timer;
 	struct work metrics;
-	int metrics_err;     /* result of the last write */
+	int metrics_err;     /* error of the last write of STATE/metrics, or 0 */
 	char *mountpoint;    /* NULL for kxfs capture */
-	int mountpoint_lock; /* the lock of mountpoint_prepare until the mount is up, or -1 */
+	int mountpoint_lock; /* lock from mountpoint_prepare; -1 if none, or when the mount is up */
 	char *work_dir;
 	char *submitter;
 	char *home;   /* NULL if unknown */
@@ -188,8 +188,8 @@ static int choose_state(const struct mount_run *r, char **ret, char **why)
 
 /*
  * If the disk is read-only, make the mount read-only, too, so that users still see the files. But
- * refuse a capture. Also refuse a passed descriptor, because kxfs can't make its mount read-only.
- * If the disk is full, mount normally, so that users can free space by removing jobs.
+ * refuse to run kxfs capture. Also refuse a passed descriptor, because kxfs can't make its mount
+ * read-only. If the disk is full, mount normally, so that users can free space by removing jobs.
  */
 static int heed_flaw(struct mount_run *r, char **why)
 {
@@ -241,7 +241,7 @@ static int check(struct mount_run *r, char **why)
 		err = mountpoint_check_fuse(why);
 	if (!err)
 		err = choose_state(r, &dir, why);
-	/* An earlier run that is ending still locks the directory. */
+	/* If an earlier run is ending, wait until it unlocks the directory. */
 	if (!err)
 		err = state_open(dir, r->mountpoint ? r->mountpoint : "", end_seconds(r) * 1000,
 				 &r->state, why);
@@ -551,8 +551,8 @@ static bool end(struct mount_run *r)
 }
 
 /*
- * Do everything that follows the fork. This runs in the child; in the foreground, in the only
- * process.
+ * Do everything that follows the fork, in the child. In the foreground, there is no fork, and this
+ * runs in the only process.
  */
 static int live(struct mount_run *r, char **why)
 {
@@ -582,7 +582,9 @@ static int live(struct mount_run *r, char **why)
 	} else {
 		refuse_print(err, *why);
 	}
-	/* A thread may still use the memory, so don't free it. The exit releases the locks. */
+	/*
+	 * If end() returns false, a thread may still use the memory. The exit releases the locks.
+	 */
 	if (!end(r))
 		_exit(err ? EXIT_FAILURE : EXIT_SUCCESS);
 	/* Free each module before those that it depends on. */

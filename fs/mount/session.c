@@ -140,7 +140,7 @@ static void watch_mounts(void *data)
 	check_mount(s);
 }
 
-/* The mount is usable only after this answer to the kernel's first request. */
+/* Answer the kernel's first request. Only then is the mount usable. */
 static int serve_first(struct session *s)
 {
 	struct fuse_session *se = s->fuse;
@@ -186,7 +186,7 @@ int session_serve(struct session *s)
 	return serve_run(s->fs->serve, s->fuse);
 }
 
-/* True until our mount is unmounted everywhere, or an administrator has aborted its connection. */
+/* False if our file system has no mount left, or if an administrator has aborted the connection. */
 static bool is_connected(const struct session *s)
 {
 	struct pollfd p = {.fd = fuse_session_fd(s->fuse)};
@@ -195,9 +195,9 @@ static bool is_connected(const struct session *s)
 }
 
 /*
- * Unmount our file system from its present path. If a different file system is mounted over it,
- * leave that alone. After an unmount, another mount may have the numbers of ours, but then it is
- * alive.
+ * Unmount our file system from its present path, unless another file system is mounted over it. If
+ * ours is already unmounted, another mount may have got its numbers. Leave that mount alone: a
+ * process serves it.
  */
 static void detach(const struct session *s)
 {

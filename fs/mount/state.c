@@ -111,7 +111,7 @@ static char *canonical(const char *dir)
 
 	while (!(real = realpath(head[0] ? head : "/", NULL)) && errno == ENOENT) {
 		slash = strrchr(head, '/');
-		if (!slash) { /* "name" in the working directory */
+		if (!slash) { /* only one component is left, as in "name" */
 			real = realpath(".", NULL);
 			head[0] = 0;
 			break;
@@ -163,7 +163,10 @@ static int explain(int err, const char *dir, char **ret_text)
 
 /* --- the holder of the lock --- */
 
-/* Parse STATE/lock. Return -EINVAL if it can't be read, or was not written by kxfs. */
+/*
+ * Parse STATE/lock, which may be missing or empty. Return -EINVAL if it can't be read, or was not
+ * written by kxfs.
+ */
 static int read_holder(const struct state *s, struct holder *ret)
 {
 	cleanup_fd int fd =
@@ -307,10 +310,7 @@ static int check_ours(const struct state *s, char **ret_text)
 		      path, path, (int)strlen(VERSION_TEXT) - 1, VERSION_TEXT, path);
 }
 
-/*
- * True if a mount is useful despite ERR: users can still read files, or free space by removing
- * files.
- */
+/* True if a mount is useful despite ERR: users can read files, or remove some to free space. */
 static bool is_disk_flaw(int err)
 {
 	return err == -EROFS || err == -ENOSPC || err == -EDQUOT;
@@ -399,7 +399,7 @@ static int take(struct state *s, unsigned wait_ms, char **ret_text)
 	if (s->lock_fd < 0)
 		return explain(-errno, s->dir, ret_text);
 	r = lock(s, wait_ms, ret_text);
-	/* Check again: another version of kxfs may have had the lock until now. */
+	/* Check again: another version of kxfs may have had the lock, and used the directory. */
 	if (r == 0)
 		r = check_ours(s, ret_text);
 	if (r == 0)
@@ -474,7 +474,10 @@ void state_enter(struct state *s, enum state_phase phase)
 	text = text_print("pid %d\nphase %s\nwhere %s\nmountpoint %s\n", getpid(), phases[phase],
 			  where, s->mountpoint);
 
-	/* A full disk must not end the mount. Only people and waiting processes read this text. */
+	/*
+	 * Ignore errors. Only people and waiting processes read this text, so a full disk must not
+	 * end the mount.
+	 */
 	(void)!pwrite(s->lock_fd, text, strlen(text), 0);
 	(void)!ftruncate(s->lock_fd, (off_t)strlen(text));
 	if (phase == STATE_MOUNTED || phase == STATE_CAPTURING) {

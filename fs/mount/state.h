@@ -35,11 +35,10 @@ int state_default(const char *key, char **ret, char **ret_text);
  */
 int state_open(const char *dir, const char *mountpoint, unsigned wait_ms, struct state **ret,
 	       char **ret_text);
-/* Return the canonical path. */
-const char *state_dir(const struct state *s);
+const char *state_dir(const struct state *s); /* the canonical path */
 /*
- * Return 0, or the error of writes to the directory: -EROFS, -ENOSPC or -EDQUOT. state_open accepts
- * such a directory only if kxfs has used it before.
+ * Return 0, or the error with which writes to the directory fail: -EROFS, -ENOSPC or -EDQUOT.
+ * state_open accepts such a directory only if kxfs has used it before.
  */
 int state_flaw(const struct state *s);
 /* Record in STATE/lock that this process is in PHASE. */

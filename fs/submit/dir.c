@@ -16,7 +16,7 @@
 #include "spec/base/name.h"
 #include "spec/base/time.h"
 
-/* Files of dryrun/ that have not changed for this time expire, in ns. */
+/* How long (ns) a file of dryrun/ stays unchanged before it expires. */
 #define DIR_EXPIRY (7 * 24 * 3600 * NS_PER_S)
 
 static struct submit *dir_of(const struct node *node)
@@ -212,7 +212,7 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 		node_put(fs, node);
 		return;
 	}
-	/* A file with a submitting name is saved when it is closed. */
+	/* Save the file now. But if its name submits, the close saves it. */
 	if (!spec_name_submits(name))
 		save_soon(s, u);
 	err = node_entry(fs, node, &e);
@@ -232,7 +232,7 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 /* an unlink or rename that waits for the disk */
 struct dir_change {
 	struct submit *s;
-	/* a reference; for a rename, also open (upload_open) */
+	/* a reference; a rename has also opened it (upload_open) */
 	struct upload *upload;
 	char name[NAME_MAX + 1];
 	char newname[NAME_MAX + 1];
@@ -301,9 +301,10 @@ static void dir_rename_over(void *data, int err)
 }
 
 /*
- * If the new name is a submitting name, and the file has NEW contents (upload.h), launch them under
- * the new name, free C, and return true. Otherwise return false. Also return false if a writer has
- * unsubmitted changes, because its close will launch them, or if a launch is in progress.
+ * If the new name is a submitting name, and the file has NEW contents (upload.h) and is not empty,
+ * launch them under the new name, free C, and return true. Otherwise return false. Also return
+ * false if a writer has unsubmitted changes, because its close will launch them, or if a launch is
+ * in progress.
  */
 static bool dir_rename_launches(struct dir_change *c)
 {
@@ -326,8 +327,8 @@ static void dir_renamed(void *data, int err)
 	if (!err)
 		launch_renamed(c->s, c->upload, c->newname, c->process, c->ticket);
 	/*
-	 * If the old name does not submit, a writer may have closed the file under that name during
-	 * the rename. Then nothing has launched the contents yet.
+	 * A writer may have closed the file during the rename. If the old name does not submit,
+	 * that close has not launched the contents, so launch them now.
 	 */
 	if (err || spec_name_submits(c->name) || !dir_rename_launches(c))
 		dir_rename_over(c, err);

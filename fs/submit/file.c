@@ -23,7 +23,7 @@
 struct file_node {
 	struct node node;
 	struct upload *upload;
-	unsigned taken; /* the value when the node was made (struct upload_look) */
+	unsigned taken; /* upload_look.taken when the node was made */
 };
 
 struct open_file {
@@ -189,10 +189,10 @@ static bool file_is_left(struct open_file *h, pid_t tid, pid_t process, uint64_t
 }
 
 /*
- * True if the close of H by thread TID of PROCESS ends the writing. There are three conditions.
- * PROCESS has opened H. PROCESS has no other descriptor of H; a shell that redirects its output has
- * one. The process that wrote last has no descriptor of H; with Popen(stdout=f), the child has one
- * when the parent calls f.close().
+ * True if the close of H by thread TID of PROCESS ends the writing. Three conditions must hold.
+ * PROCESS has opened H. PROCESS has no other descriptor of H: a shell that redirects its output
+ * still has one. The process that wrote last has no descriptor of H: with Popen(stdout=f), the
+ * child still has one when the parent calls f.close().
  *
  * If /proc does not show the processes, decide by WHO, the number of the closing process (struct
  * holders). Read /proc/TID, not /proc/PROCESS, which shows no descriptors if the first thread has
@@ -443,10 +443,7 @@ static const struct node_class file_class = {
 
 struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u)
 {
-	/*
-	 * The tag is not the name: a renamed file keeps its node, and another file may get the old
-	 * name.
-	 */
+	/* Don't use the name: a renamed file keeps its node; a new file may get the old name. */
 	char *tag cleanup_free = text_print("%ju", (uintmax_t)upload_id(u));
 	unsigned taken = upload_look(u, NULL).taken;
 	bool fresh;

@@ -36,14 +36,14 @@ struct launch {
 	/* true for a launch by rename (launch_rename) */
 	bool rename;
 	pid_t process;	  /* the process that requested the rename */
-	uint64_t version; /* of TEXT */
-	uint64_t number;  /* of this launch (names_begin) */
-	uint64_t ticket;  /* of the parked request, or 0 */
+	uint64_t version; /* version of TEXT */
+	uint64_t number;  /* number of this launch (names_begin) */
+	uint64_t ticket;  /* the parked request that waits, or 0 */
 	struct file_owner owner;
 	char *submitter; /* user@host; NULL for the mounting user */
 	char *text;
 	size_t len;
-	mode_t readable;	 /* S_IRGRP and S_IROTH of the file */
+	mode_t readable;	 /* S_IRGRP and S_IROTH: who may read the job's texts */
 	char name[NAME_MAX + 1]; /* the name under which TEXT is submitted */
 	int err;		 /* 0 if TEXT was launched */
 	/* error of the rename after the launch, or 0 */
@@ -144,8 +144,8 @@ static void launch_on_text(void *data, int err)
 }
 
 /*
- * True if the file still shows the launched contents, and has a submitting name, or gets one by the
- * rename that waits for this launch.
+ * True if the file still shows the launched contents under a submitting name. If a rename waits for
+ * this launch, its new name counts.
  */
 static bool launch_is_shown(const struct launch *l)
 {
@@ -280,8 +280,9 @@ static struct launch *launch_new(struct submit *s, struct upload *u, const struc
 	upload_open(u, false);
 	l->owner = owner;
 	/*
-	 * The texts of the job will have the group of the mounting user. So use the file's group
-	 * bit only if the file has that group, or if all users may read the file anyway.
+	 * Files such as the job's manifest.yaml will have the group of the mounting user. So let
+	 * the group read them only if the uploaded file has that group, or if all users may read it
+	 * anyway.
 	 */
 	upload_stat(u, w, &st);
 	mode = st.st_mode & ~s->fs->config.umask & (S_IRGRP | S_IROTH);
@@ -451,7 +452,7 @@ static char *process_text(pid_t process)
 		     : text_print("process %d", (int)process);
 }
 
-/* In NAME.error of the old name, explain that PROCESS has taken the file from its writer. */
+/* Explain in NAME.error of the lost file that PROCESS has taken the file from its writer. */
 static void launch_show_loss(struct submit *s, const struct name_loss *loss, pid_t process)
 {
 	char *who cleanup_free = NULL, *whom cleanup_free = NULL, *text cleanup_free = NULL;
@@ -468,9 +469,9 @@ static void launch_show_loss(struct submit *s, const struct name_loss *loss, pid
 }
 
 /*
- * PROCESS takes a file from its writers with the request TICKET. Return the process whose writers
- * don't lose the file. While the request waits, this is PROCESS. Afterwards return 0, because
- * PROCESS may have opened the file again.
+ * PROCESS takes a file from its writers with the request TICKET. Return the process whose handles
+ * keep the file: PROCESS while the request waits. Afterwards return 0, because PROCESS may have
+ * opened the file again.
  */
 static pid_t launch_keeper(const struct submit *s, pid_t process, uint64_t ticket)
 {

@@ -32,7 +32,8 @@ void launch_rename(struct submit *s, struct upload *u, const char *name, struct 
 		   pid_t process, uint64_t ticket);
 /*
  * The request TICKET of PROCESS has renamed U to NAME on disk, or removed U if NAME is NULL. Do the
- * same in the tree. If a writer thereby loses its file, explain that in a NAME.error.
+ * same in the tree. If a writer thereby loses its file, explain that in NAME.error of the lost
+ * file.
  */
 void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t process,
 		    uint64_t ticket);

@@ -67,7 +67,7 @@ static void free_name(struct names *all, struct name *n)
 	free(n);
 }
 
-/* Called after a change of N. Record the time, and free N if nothing is left. */
+/* Called after a change of N. Record the time. Free N if it has no file, no error and no launch. */
 static void show(struct names *all, struct name *n)
 {
 	all->changed = loop_time_ns();

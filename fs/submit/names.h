@@ -47,7 +47,7 @@ void names_free(struct names *all); /* NULL is allowed */
 
 /* --- any thread --- */
 
-/* Return when the list of names last changed, in ns. */
+/* Return the time (ns) of the last change of the list of names. */
 int64_t names_changed(struct names *all);
 /*
  * Set *RET to the names (without suffix) that have a file, or, for SUBMIT_NAME_ERROR, a NAME.error.
@@ -76,16 +76,17 @@ bool names_of(struct names *all, const struct upload *u, char ret[NAME_MAX + 1])
  */
 struct name_loss {
 	pid_t writer; /* the writer's process; -1 if unknown; 0 if no writer has lost the file */
-	/* number of a launch (names_begin) for the NAME.error that explains the loss */
+	/* number for names_end, which the caller calls with the reason for NAME.error */
 	uint64_t number;
 	char name[NAME_MAX + 1];
 };
 
 /*
  * Rename U to TO, or remove U's name if TO is NULL, as PROCESS has requested. Take the file that
- * had the name TO from its writers, except those that PROCESS has opened. Do the same with U if it
- * loses a submitting name: by a removal, or by a rename to a name that does not submit. If PROCESS
- * is 0, spare no writer. *RET reports a writer that has lost a file. If U has no name, do nothing.
+ * had the name TO from its writers, except those that PROCESS has opened. Take U from its writers
+ * in the same way if U loses a submitting name: by a removal, or by a rename to a name that does
+ * not submit. If PROCESS is 0, spare no writer. *RET reports a writer that has lost a file. If U
+ * has no name, do nothing.
  */
 void names_move(struct names *all, struct upload *u, const char *to, pid_t process,
 		struct name_loss *ret);
@@ -97,8 +98,8 @@ bool names_expire(struct names *all, struct upload *u, uint64_t version);
 /* Start a launch of NAME, and return its number. names_end must end it. */
 uint64_t names_begin(struct names *all, const char *name);
 /*
- * End a launch of NAME. NUMBER is what names_begin returned, or 0 to keep NAME.error. Unless a newer
- * launch has ended, make ERROR the text of NAME.error; if ERROR is NULL, remove NAME.error.
+ * End a launch of NAME. NUMBER is what names_begin returned, or 0 to keep NAME.error. Unless a
+ * newer launch has ended, make ERROR the text of NAME.error. If ERROR is NULL, remove NAME.error.
  */
 void names_end(struct names *all, const char *name, uint64_t number, const char *error,
 	       struct file_owner owner);

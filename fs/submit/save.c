@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The queue to the disk; see save.h. */
+/* The queue of changes on disk; see save.h. */
 #include "fs/submit/save.h"
 
 #include <errno.h>
@@ -124,7 +124,7 @@ void save_soon(struct submit *s, struct upload *u)
 static int found_file(void *data, int at, const char *name, unsigned char type)
 {
 	const struct submit *s = data;
-	/* an earlier mount has launched or refused a file with a submitting name */
+	/* an earlier mount has launched or refused all files with submitting names */
 	enum content_state state = spec_name_submits(name) ? CONTENT_LAUNCHED
 				   : s->dry		   ? CONTENT_NEW
 							   : CONTENT_FOUND;

@@ -31,9 +31,7 @@ struct submit {
 	struct work_queue queue; /* I/O thread */
 };
 
-/*
- * Add all files on disk to the tables of S, before the mount is up. Return 0 or a negative errno.
- */
+/* Add all files on disk to S. Call this before the mount is up. Return 0 or a negative errno. */
 int save_open(struct submit *s);
 
 /* Called when a queued request is done. ERR is 0 or a negative errno. I/O thread. */
@@ -49,7 +47,7 @@ enum save_what {
 	SAVE_CHECK,  /* fail with -ESTALE unless TEXT is the file's SHA-256 */
 };
 
-/* Queue WHAT for U. TEXT is copied. FN gets the result; if NULL, log an error. Any thread. */
+/* Queue WHAT for U. TEXT is copied. FN gets the result. If FN is NULL, log an error. Any thread. */
 void save_file(struct submit *s, struct upload *u, enum save_what what, const char *text,
 	       save_fn fn, void *data);
 /* Queue SAVE_BYTES for U if it has changes that are not queued yet. Any thread. */

@@ -28,20 +28,20 @@ struct submit_config {
 	const char *state_dir;	/* absolute */
 	const char *mountpoint; /* absolute; "" if unknown */
 	const char *submitter;	/* user@host of the mount */
-	/* true if a file belongs to the user who makes it, false if to the mounting user */
+	/* true if a file belongs to the user who makes it; otherwise, to the mounting user */
 	bool allow_other;
 };
 
 /*
- * Make *RET, the object of the directory's node, whose class is CLASS (below). Read the directory
- * on disk, or create it. Return 0, or a negative errno with a message in *RET_TEXT, malloc'ed. Call
- * this before the loop runs.
+ * Make *RET, the object of the node of submit/ or dryrun/. CLASS is submit_class or dryrun_class.
+ * Read the directory on disk, or create it. Return 0, or a negative errno with a message in
+ * *RET_TEXT, malloc'ed. Call this before the loop runs.
  */
 int submit_new(struct fs *fs, const struct submit_config *config, const struct node_class *class,
 	       struct submit **ret, char **ret_text);
 /*
  * Find the owners of files launched by earlier mounts. Call this after the backend has started and
- * before the first request is served, because it reads the files without the queue.
+ * before the first request is served, because this function reads the files without the queue.
  */
 void submit_find_owners(struct submit *s);
 /* Call this after the loop has ended and handles and nodes are freed. NULL is allowed. */

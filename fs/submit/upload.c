@@ -32,7 +32,7 @@ struct uploads {
 /* The contents that a file shows, or that one handle has. Under the lock. */
 struct content {
 	/*
-	 * one if the file shows the contents, one for each handle that has them; contents with
+	 * one if the file shows the contents, and one for each handle that has them; contents with
 	 * several references must not change
 	 */
 	unsigned refs;
@@ -75,14 +75,14 @@ struct upload {
 	unsigned taken; /* see struct upload_look */
 	enum upload_name named;
 	struct content *shown;
-	bool loaded; /* false if SHOWN has only its size */
+	bool loaded; /* false if SHOWN's size is in memory, but not its bytes */
 	/* the contents that changed last, if a handle has them; NULL if SHOWN changed last */
 	const struct content *latest;
 	uint64_t charged; /* how many bytes of this file all->scratch counts */
 	struct attr attr;
 	struct upload_writer *writers;
 	enum upload_disk disk;
-	/* Not under the lock: used only by the queue, and before the mount is up. */
+	/* Not under the lock: once the mount is up, only the queue uses these. */
 	ino_t ino; /* 0 if the file is not on disk */
 	char name[NAME_MAX + 1];
 };
@@ -173,9 +173,9 @@ static struct content *content_of(const struct upload *u, const struct upload_wr
 }
 
 /*
- * Return the address of the pointer to the contents that W changes. If W is NULL (a change without
- * a handle), or if U has no submitting name and W has no contents of its own, this is the pointer
- * in U. Otherwise it is the pointer in W; if that is NULL, W gets its own contents now.
+ * Return the address of the pointer to the contents that W changes. If W has contents of its own,
+ * or if U has a submitting name, this is the pointer in W, which may still be NULL. Otherwise, or
+ * if W is NULL (a change without a handle), it is the pointer in U.
  */
 static struct content **slot_to_change(struct upload *u, struct upload_writer *w)
 {
@@ -208,10 +208,7 @@ static struct content *content_to_change(struct upload *u, struct upload_writer 
 	return c;
 }
 
-/*
- * Called when the bytes of C have changed. Give C a new version, and clear a flaw that no longer
- * applies.
- */
+/* The bytes of C have changed: give C a new version, and clear a flaw that no longer applies. */
 static void changed(struct upload *u, struct content *c)
 {
 	c->version = ++u->all->versions;
@@ -269,10 +266,7 @@ void upload_set_name(struct upload *u, const char *name)
 		   : spec_name_submits(name) ? UPLOAD_SUBMITS
 					     : UPLOAD_SCRATCH;
 	charge(u);
-	/*
-	 * If U gets a submitting name, each writer with unsubmitted changes gets contents of its
-	 * own.
-	 */
+	/* If the new name submits, each writer with unsubmitted changes gets its own contents. */
 	DL_FOREACH(u->writers, w)
 		if (u->named == UPLOAD_SUBMITS && w->dirty && !w->content) {
 			w->content = u->shown;
@@ -456,8 +450,9 @@ size_t upload_read(struct upload *u, const struct upload_writer *w, char *buf, s
 }
 
 /*
- * Record that a write of W failed. If U has a submitting name, W gets empty contents with this flaw,
- * because there may be no space for a copy. The file still shows its old contents.
+ * Record as a flaw that a write of W failed. If U has a submitting name, and W has no contents of
+ * its own yet, W first gets empty ones, because there may be no space for a copy. The file still
+ * shows its old contents.
  */
 static void fail(struct upload *u, struct upload_writer *w, int err)
 {
@@ -465,7 +460,7 @@ static void fail(struct upload *u, struct upload_writer *w, int err)
 		u->named == UPLOAD_SUBMITS ? content_to_change(u, w, true) : content_of(u, w);
 
 	w->dirty = true;
-	/* Killing a writer interrupts its write; then the flaw says already that it was killed. */
+	/* If a process was killed, its write fails with EINTR. The flaw already shows that. */
 	if (!c->flaw || err != -EINTR)
 		c->flaw = -err;
 }
@@ -552,7 +547,7 @@ uint64_t upload_replace(struct upload *u, uint64_t version, const char *text)
 	lock_scope(u->all->lock);
 	touch(u, true);
 	set_changed(u);
-	/* If the file shows newer contents than TEXT, the next save writes them. */
+	/* The disk has TEXT now. If the file shows newer contents, the next save writes those. */
 	if (u->shown->version != version)
 		return 0;
 	c = content_to_change(u, NULL, true);
@@ -826,10 +821,7 @@ int upload_load(struct upload *u, uint64_t *ret_version, char digest[UPLOAD_DIGE
 	return 0;
 }
 
-/*
- * True if U has a name. Then U has a name on disk, too, because the queue keeps the order of
- * changes.
- */
+/* True if U has a name. Then U has one on disk, too: the queue keeps the order of changes. */
 static bool is_named(struct upload *u)
 {
 	lock_scope(u->all->lock);
@@ -877,7 +869,7 @@ int upload_save_name(struct upload *u, const char *name)
 		err = disk_rename(u->all->dir_fd, u->name, u->all->dir_fd, name);
 	else if (!err && u->ino)
 		err = disk_unlink(u->all->dir_fd, u->name);
-	/* U is not on disk yet, but the file that it replaces may be. */
+	/* U is not on disk yet. If the file that it replaces is, remove that file. */
 	if (!err && !u->ino && name) {
 		err = disk_unlink(u->all->dir_fd, name);
 		if (err == -ENOENT)

@@ -25,8 +25,8 @@
  *
  *	state     | the contents                           | next
  *	NEW       | were not launched, or were refused     | launch: LAUNCHING
- *	FOUND     | were on disk at the start of the mount | loaded, were launched: LAUNCHED
- *	          |                                        | loaded, were not launched: NEW
+ *	FOUND     | were on disk at the start of the mount | loading shows a launch: LAUNCHED
+ *	          |                                        | loading shows no launch: NEW
  *	LAUNCHING | are being launched                     | accepted: LAUNCHED; refused: NEW
  *	LAUNCHED  | were launched; dryrun/: are a manifest |
  */
@@ -75,7 +75,7 @@ struct upload_writer {
  * US owns them in the mount.
  */
 struct uploads *uploads_new(int dir_fd, struct file_owner us, struct lock *lock);
-/* All files must be freed. NULL is allowed. */
+/* Call this when all files are freed. NULL is allowed. */
 void uploads_free(struct uploads *all);
 
 /* --- making and freeing; from here on, any thread, except where a comment restricts it --- */
@@ -104,13 +104,16 @@ struct upload_look {
 	 * old name.
 	 */
 	unsigned taken;
-	/* Of the contents that the file shows: */
+	/* VERSION and STATE are those of the contents that the file shows. */
 	uint64_t version;
 	enum content_state state;
 	bool has_writers;
 	bool is_busy;  /* a writer has unsubmitted changes, or the contents are being launched */
 	bool is_saved; /* all changes are on disk */
-	/* Of W's contents, or of those that the file shows if W is NULL or has no contents: */
+	/*
+	 * Size of W's contents, or of those that the file shows if W is NULL or has none. FLAW is
+	 * of the same contents.
+	 */
 	uint64_t size;
 	/*
 	 * Why the contents are incomplete, as a positive errno; 0 if they are complete. ECANCELED:
@@ -119,14 +122,14 @@ struct upload_look {
 	 * write failed. They remain until the file is emptied.
 	 */
 	int flaw;
-	/* All others are false if W is NULL. */
+	/* The members below are false if W is NULL. */
 	bool is_whole; /* the contents end like a document: with a newline, or a JSON bracket */
 	bool is_dirty; /* W has unsubmitted changes, and has not lost the file */
 	bool is_lost;  /* W has unsubmitted changes, and has lost the file */
 	/*
-	 * W has not lost the file, and its contents are not being launched, nor were launched. A
+	 * W has not lost the file, and W's contents were not launched and are not being launched. A
 	 * writer that /proc does not show may also write after a launch, because kxfs can't know
-	 * whether it had finished. Its next write makes new contents.
+	 * whether it had finished. The next write of such a writer makes new contents.
 	 */
 	bool may_write;
 };
@@ -145,9 +148,7 @@ void upload_close(struct upload *u);
 
 /* --- bytes of an open file --- */
 
-/*
- * These functions use W's contents, or those that the file shows if W is NULL or has no contents.
- */
+/* These functions use W's contents, or those that the file shows if W is NULL or has none. */
 
 size_t upload_read(struct upload *u, const struct upload_writer *w, char *buf, size_t size,
 		   off_t off);
@@ -156,15 +157,15 @@ int upload_write(struct upload *u, struct upload_writer *w, const char *buf, siz
 		 off_t off);
 /* Record that a write of W failed with ERR, which becomes the flaw of the contents. */
 void upload_fail(struct upload *u, struct upload_writer *w, int err);
-/* SIZE 0 is also allowed if U is closed. */
+/* If U is closed, SIZE must be 0. */
 int upload_truncate(struct upload *u, struct upload_writer *w, off_t size);
 /* *RET is malloc'ed and NUL-terminated. */
 void upload_copy(struct upload *u, const struct upload_writer *w, char **ret, size_t *ret_len,
 		 uint64_t *ret_version);
 void upload_set_flaw(struct upload *u, struct upload_writer *w, int flaw);
 /*
- * Make the file show what W has written, and return true. Return false if W has written nothing or
- * has lost the file, or if the file already shows W's contents.
+ * Make the file show what W has written, and return true. Return false if W has written nothing, if
+ * its first write failed, if W has lost the file, or if the file already shows W's contents.
  */
 bool upload_show(struct upload *u, struct upload_writer *w);
 /* Set the state, if U still shows VERSION. */
@@ -199,10 +200,7 @@ void upload_add_writer(struct upload *u, struct upload_writer *w, pid_t opener, 
 void upload_remove_writer(struct upload *u, struct upload_writer *w);
 /* Return how many writers of U, not counting W, were opened by PROCESS. */
 size_t upload_others(struct upload *u, const struct upload_writer *w, pid_t process);
-/*
- * Record that /proc does not show W's opener. STRANGE is true if the opener is in another pid
- * namespace.
- */
+/* Record that /proc hides W's opener. STRANGE is true if the opener is in another pid namespace. */
 void upload_set_unseen(struct upload *u, struct upload_writer *w, bool strange);
 /*
  * Record that W has no unsubmitted changes. LAUNCH is the number of the launch of its contents,
@@ -225,7 +223,7 @@ int upload_save(struct upload *u);
  */
 int upload_load(struct upload *u, uint64_t *ret_version, char digest[UPLOAD_DIGEST]);
 int upload_sync(struct upload *u);
-/* Replace U's contents on disk by TEXT. If the disk is full, keep the old ones. */
+/* Replace U's contents on disk by TEXT. If the disk is full, keep the old contents. */
 int upload_save_text(struct upload *u, const char *text);
 /* Rename U to NAME on disk, or remove it if NAME is NULL. */
 int upload_save_name(struct upload *u, const char *name);
@@ -240,7 +238,8 @@ uint64_t upload_version(const struct upload *u);
 bool upload_is_idle(const struct upload *u);
 /*
  * Take U from its writers, except those that PROCESS has opened. Return the process of a writer
- * that has thereby lost unsubmitted changes: -1 if it is unknown, 0 if there is none.
+ * that has thereby lost unsubmitted changes, -1 if this process is unknown, or 0 if no writer has
+ * lost changes.
  */
 pid_t upload_displace(struct upload *u, pid_t process);
 /*

@@ -93,9 +93,9 @@ pid_t writer_process(pid_t tid, bool *ret_in_exec)
 
 /*
  * True if the descriptor NAME in the directory FDS is on the filesystem of MOUNTPOINT, or if that
- * is unknown. Inode numbers don't suffice, because they are hashes of keys: two mounts have the
- * same ones. With AT_STATX_DONT_SYNC and an empty mask, the kernel sends no request to a
- * filesystem.
+ * is unknown. Inode numbers don't suffice, because they are hashes of keys (node.h), so two mounts
+ * have the same numbers. With AT_STATX_DONT_SYNC and an empty mask, the kernel sends no request to
+ * a filesystem.
  */
 static bool writer_same_mount(int fds, const char *name, const char *mountpoint)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The file `changes`: a line for each job in jobs/, the line "TIME - SYNC", then a line for each
- * change. Each open file has a buffer of lines, which the I/O thread fills. While it is full, kxfs
- * drops lines, and later reports their number in a line "TIME - LOST N".
+ * change. Each open file has a buffer of lines, which the I/O thread fills. While the buffer is
+ * full, kxfs drops lines, and later reports their number in a line "TIME - LOST N".
  */
 #include "fs/tree/tree.h"
 
@@ -99,10 +99,7 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 	if (off < c->base || off > c->base + c->len)
 		return -ESPIPE;
 	c->head = off - c->base;
-	/*
-	 * Free bytes after the reader got them, but only in large chunks, because shells read byte
-	 * by byte.
-	 */
+	/* Free the bytes that were read, but only in large chunks: shells read byte by byte. */
 	if (c->head >= 65536 && c->head >= c->len / 2) {
 		c->len -= c->head;
 		c->base += c->head;

@@ -130,7 +130,7 @@ static int control_metrics(struct fs *fs, struct node *node, char **ret, size_t 
 
 static int control_log(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
-	/* Log a removal of the state directory now: users look here for the reason. */
+	/* If the state directory was removed, log it now: users look for the reason here. */
 	job_ref_state_is_gone(tree_of(node));
 	*ret = diag_text(ret_len);
 	return 0;

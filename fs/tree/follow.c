@@ -116,8 +116,9 @@ static int follow_begin(struct tail_follow *f, enum follow_state state, uint64_t
 }
 
 /*
- * Return the key of the log that follows the log KEY of R. If KEY is NULL, return the key of R's
- * first log. Return NULL if there is no such log yet. Set *LAST to true if R gets no more attempts.
+ * Return the key of the log of R's main container that follows the log KEY. If KEY is NULL, return
+ * the key of its first log. Return NULL if there is no such log yet. Set *LAST to true if R gets no
+ * more attempts.
  */
 static const char *follow_next_key(const struct spec_replica *r, const char *key, bool *last)
 {
@@ -171,7 +172,7 @@ static int follow_switch(struct tail_follow *f, uint64_t size)
 		r = spec_job_replica(job, f->replica);
 		key = r ? follow_next_key(r, f->key, &last) : NULL;
 		if (!key)
-			/* a finished replica, or a job in history/, gets no more logs */
+			/* 0 if R is gone or gets no more attempts, or in history/ */
 			return !r || last || job->history ? 0 : -EAGAIN;
 	} else if (f->log) {
 		/* an empty merged log counts as ended, but its job may still print output */
@@ -224,7 +225,7 @@ static void follow_stop(struct stream *s)
 	struct tail_follow *f = follow_of(s);
 	struct loop *loop = s->fs->loop;
 
-	/* Closing may wait for the disk, so use the pool, unless it has ended with the mount. */
+	/* Closing may wait for the disk, so use the pool, unless the mount has ended the pool. */
 	if (f->log && loop_is_here(loop))
 		loop_work(loop, unref_work, NULL, f->log);
 	else

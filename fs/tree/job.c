@@ -127,7 +127,10 @@ static const struct node_entry_def replica_table[] = {
 	{0},
 };
 
-/* True if R's first log is yet to begin. `log` exists already, so that `tail -f` works early. */
+/*
+ * True if R's main container may get its first log later. `log` exists already, so that `tail -f`
+ * works early.
+ */
 static bool replica_log_is_due(const struct spec_replica *r)
 {
 	return !r->finished && (r->n_logs == 0 || *r->logs[0].container);
@@ -147,9 +150,7 @@ static struct node *replica_find_log(struct fs *fs, struct node *dir, const stru
 		size_t i;
 
 		end = spec_replica_logs_end(r, first);
-		/*
-		 * a number at the end of NAME is an attempt; without it, NAME is the newest attempt
-		 */
+		/* a number at the end of NAME is an attempt; otherwise, use the newest attempt */
 		i = dot && dot[1] >= '0' && dot[1] <= '9' ? strtoul(dot + 1, NULL, 10)
 							  : end - first - 1;
 		if (i >= end - first)

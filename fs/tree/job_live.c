@@ -98,7 +98,8 @@ const struct node_dir_class live_files_class = {
 /* --- the links to the files in .live/ --- */
 
 /*
- * For example, jobs/ID/live/wait leads to ../.live/wait, and the hidden jobs/ID/wait to .live/wait.
+ * For example, jobs/ID/live/wait is a link to ../.live/wait, and the hidden jobs/ID/wait is a link
+ * to .live/wait.
  */
 static int live_readlink(struct fs *fs, struct node *node, char **ret)
 {

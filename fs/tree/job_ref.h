@@ -42,14 +42,14 @@ bool job_ref_is_of(const char *uid, const struct spec_job *job);
 const struct spec_job *job_ref_job(const struct node *node);
 /* Return NODE's replica in JOB, borrowed. Return NULL if JOB is NULL or lacks this replica. */
 const struct spec_replica *job_ref_replica(const struct node *node, const struct spec_job *job);
-/* A when() of struct node_entry_def: true if the job's directory is in jobs/. */
+/* For node_entry_def.when: true if the job's directory is in jobs/. */
 bool job_ref_in_jobs(void *ref, struct node *dir);
 
 /* mtime is the job's last change, ctime its creation. Return -ENOENT if the job was removed. */
 int job_ref_getattr(struct fs *fs, struct node *node, struct stat *st);
 /* Like job_ref_getattr, and set the size of a rendered text. */
 int job_ref_text_getattr(struct fs *fs, struct node *node, struct stat *st);
-/* An `opened` operation: notify the backend that a process reads the usage. */
+/* For text_class.opened: notify the backend that a process reads the usage. */
 void job_ref_usage_opened(struct node *node);
 
 /* True if the state directory was removed, and captured output with it. Log an error once. */

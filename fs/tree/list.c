@@ -20,8 +20,8 @@ struct list_text {
 struct list_file {
 	struct list_text now;
 	/*
-	 * Held while rendering, when this thread has released the session lock. Not a struct lock,
-	 * because a thread that has a struct lock must not render.
+	 * Serializes rendering, which runs without the session lock. Not a struct lock, because a
+	 * thread that has a struct lock must not render.
 	 */
 	pthread_mutex_t rendering;
 	struct spec_list *list; /* under RENDERING */

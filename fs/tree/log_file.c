@@ -2,7 +2,7 @@
 /*
  * The files of logs: `log` is the output as it was printed, `stamped` has timestamps. The size is
  * exact, and a read at the end returns 0 bytes. An open waits until all output so far has arrived.
- * It fails with EACCES if the cluster does not allow the user to read the log.
+ * The open fails with EACCES if the cluster does not allow the user to read the log.
  *
  * Read-ahead: for a sequential reader, the pool reads or renders the next bytes into a ring buffer,
  * while the kernel copies the previous ones. Output never changes, so buffered bytes remain valid.
@@ -98,7 +98,7 @@ static void ahead_unref(void *data)
 	free(a);
 }
 
-/* Close A, which may be NULL. If the pool is reading for A now, it frees A after its step. */
+/* Close A, which may be NULL. If the pool is reading for A now, the pool frees A after the step. */
 static void ahead_close(struct ahead *a)
 {
 	if (!a)
@@ -366,10 +366,7 @@ static int log_file_find(struct node *node, struct ahead **ret)
 	return 0;
 }
 
-/*
- * Succeed even if the log can't be read, so that `rm -r` can remove the file. An open returns the
- * error.
- */
+/* Succeed even if the log can't be read, so that `rm -r` works. An open returns the error. */
 static int log_file_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
 	struct log_node *ln = container_of(node, struct log_node, node);

@@ -25,7 +25,7 @@ typedef void (*rendered_fn)(const struct spec_job *job, char **ret, size_t *ret_
 
 /*
  * A cache of the text that was rendered last (job_text.c). A reader usually requests the size of a
- * file before opening it, and both need the text. FUSE thread.
+ * file before opening it, and both requests need the text. FUSE thread.
  */
 struct rendered {
 	/*

@@ -25,7 +25,6 @@ static inline void *handle_of(const struct fuse_file_info *fi)
 {
 	return (void *)(uintptr_t)fi->fh;
 }
-/* Free the handle of FI. */
 void handle_close(struct fs *fs, struct fuse_file_info *fi);
 
 /* Reply like fuse_reply_open, with direct_io. If FLUSHED is false, the kernel sends no FLUSH. */

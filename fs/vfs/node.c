@@ -15,8 +15,8 @@ struct node_table {
 };
 
 /*
- * Two keys may get the same inode number. Only programs such as find -samefile compare inode
- * numbers.
+ * Two keys may get the same inode number. This hardly matters: only programs such as find -samefile
+ * compare inode numbers.
  */
 static uint64_t node_hash(const char *key)
 {

@@ -72,7 +72,7 @@ struct node_class {
 	/* Called after getattr, to change attributes for the open file FI. May be NULL. */
 	void (*getattr_open)(struct fs *fs, struct node *node, struct fuse_file_info *fi,
 			     struct stat *st);
-	/* *RET becomes a new reference. If this is NULL, every lookup returns -ENOENT. */
+	/* *RET becomes a new reference. If `lookup` is NULL, every lookup fails with ENOENT. */
 	int (*lookup)(struct fs *fs, struct node *dir, const char *name, struct node **ret);
 	/* Add all names except "." and ".." to L. */
 	int (*list)(struct fs *fs, struct node *dir, struct listing *l);
@@ -133,9 +133,9 @@ struct node_table *node_table_new(const struct node_class *root, void *object);
 void node_table_free(struct node_table *t);
 
 /*
- * Return a new reference to the node with CLASS and TAG under PARENT, made if it does not exist
- * yet. If FRESH is not NULL, *FRESH shows whether the node is new. The caller then sets the members
- * after struct node, which are zero.
+ * Return a new reference to the node with CLASS and TAG under PARENT. Make the node if it does not
+ * exist yet. If FRESH is not NULL, *FRESH shows whether the node is new. The caller then sets the
+ * members after struct node, which are zero.
  */
 struct node *node_get(struct fs *fs, struct node *parent, const struct node_class *class,
 		      const char *tag, bool *fresh);
@@ -172,8 +172,8 @@ void node_set_times(struct stat *st, int64_t mtime, int64_t ctime);
 int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 /*
  * Like node_entry, for a directory listing. Omit the attributes of a costly node. Let the kernel
- * cache the attributes of a directory even if the node is live, because a process that lists
- * usually needs them next. But don't let it if the class of the directory is live.
+ * cache the attributes of a directory, because a process that lists usually needs them next. Do
+ * this even if the node is live, unless its class is live.
  */
 int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 

@@ -261,7 +261,7 @@ static void ops_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
 		node->class->poll(fs, req, node, fi, ph);
 		return;
 	}
-	/* ENOSYS would disable poll for the whole mount. */
+	/* Always ready. The reply ENOSYS would disable poll for the whole mount. */
 	if (ph)
 		fuse_pollhandle_destroy(ph);
 	fuse_reply_poll(req, POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM);

@@ -96,7 +96,7 @@ static void park_remove(struct park *park, struct parked *p)
 	park->count[p->kind]--;
 }
 
-/* Return the FUSE request and free P. This waits for interrupt callbacks, so hold no lock. */
+/* Return the FUSE request and free P. Hold no lock: this waits for interrupt callbacks. */
 static fuse_req_t park_release(struct parked *p)
 {
 	fuse_req_t req = p->req;

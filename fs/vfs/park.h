@@ -28,9 +28,9 @@ struct park *park_new(void);
  * thread. Call this before parking any request. Return 0 or a negative errno.
  */
 int park_start(struct park *park);
-/* End this thread, and wait for it. Call this before freeing the FUSE session. */
+/* End the thread of park_start, and wait for it. Call this before freeing the FUSE session. */
 void park_stop(struct park *park);
-/* No request may be parked any more. NULL is allowed. */
+/* Call this when no request is parked. NULL is allowed. */
 void park_free(struct park *park);
 
 /*
@@ -49,8 +49,8 @@ uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsign
  */
 uint64_t park_hold(struct park *park, fuse_req_t req, int fd, uint64_t unique);
 /*
- * At each tick, let park's thread call HANGS(DATA) if a held request is older than one tick and has
- * not reached its deadline. Call this before the first park_hold.
+ * At each tick (50 ms), let park's thread call HANGS(DATA) if a held request is older than one tick
+ * and has not reached its deadline. Call this before the first park_hold.
  */
 void park_when_held(struct park *park, void (*hangs)(void *data), void *data);
 

@@ -33,7 +33,7 @@ struct server {
 	struct server *prev, *next; /* under the lock */
 	fuse_req_t req;		    /* the request in progress */
 	uint64_t unique, nodeid;    /* number and node of REQ */
-	uint64_t ticket;	    /* of REQ, while ON_DISK */
+	uint64_t ticket;	    /* ticket of REQ while ON_DISK is true */
 	/* true if the handler waits for a disk; written under both locks */
 	bool on_disk;
 	/* FORGETs and RELEASEs to process after the handler; under the session lock */

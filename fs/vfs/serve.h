@@ -37,9 +37,9 @@ void serve_wake(struct serve *s);
 /*
  * Call these before and after an access that may wait for a disk. The handler must not have
  * answered its request yet. serve_disk_begin returns 0, or -ETIMEDOUT if too many requests already
- * wait for a disk. serve_disk_end returns 0, or -EINTR if the request was answered meanwhile:
- * then a write must change no bytes. A close continues. On threads that do not serve requests, both
- * functions do nothing.
+ * wait for a disk. serve_disk_end returns 0, or -EINTR if the request was answered meanwhile. After
+ * -EINTR, the handler of a write must change no bytes, but the handler of a close continues. On
+ * threads that do not serve requests, both functions do nothing.
  */
 int serve_disk_begin(struct fs *fs);
 int serve_disk_end(struct fs *fs);

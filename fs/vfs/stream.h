@@ -58,7 +58,7 @@ void stream_wake(struct stream *s);
 void stream_hold(struct stream *s);
 void stream_unhold(struct stream *s);
 
-/* For a node class whose `open` calls stream_open. */
+/* The operations `read` and `poll` of a node class whose `open` calls stream_open. */
 void stream_read(struct fs *fs, fuse_req_t req, struct node *node, size_t size, off_t off,
 		 struct fuse_file_info *fi);
 void stream_poll(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi,

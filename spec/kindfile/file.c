@@ -13,7 +13,7 @@
 #include "spec/yaml/yaml.h"
 
 #define FORMAT	  "kxfs-kind/1"
-#define MAX_ROWS  64 /* items in a list */
+#define MAX_ROWS  64 /* the most items in a list */
 #define MAX_PARTS 4
 /*
  * The longest member name, in bytes, that "ignore" may list. The splitter (spec/api/split.h) can't
@@ -404,7 +404,7 @@ static void set_part(const struct kindfile_place *p, void *row)
 
 	set_map(p, row);
 	if (!part->part.api_version)
-		return; /* that is reported already */
+		return; /* this error was already reported */
 	core = !strchr(part->part.api_version, '/');
 	/* Every mount watches pods, so a Pod needs no plural. */
 	if (core && !streq(part->part.kind, "Pod"))
@@ -492,8 +492,8 @@ static const struct spec_template *make_templates(struct spec_kind_file *f)
 }
 
 /*
- * Return an element for a list of members that a copy of an object omits: the member at the path V.
- * If VALUE is not NULL, a copy omits the member only if it has this value.
+ * Return an element for a list of members that a copy of an object omits. It is for the member at
+ * the path V. If VALUE is not NULL, a copy omits the member only if it has this value.
  */
 static struct spec_member member_of(struct spec_kind_file *f, const struct value *v,
 				    const char *value)
@@ -534,7 +534,6 @@ static const char *const *make_ignored(struct spec_kind_file *f)
 	return f->ignored.n ? keys : NULL;
 }
 
-/* Set the parts that a mount watches. */
 static void make_parts(struct spec_kind_file *f)
 {
 	struct spec_part *v = arena_own(&f->arena, new0_n(struct spec_part, f->parts.n));

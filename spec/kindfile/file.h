@@ -26,7 +26,7 @@ struct kind_test {
 struct kind_tests {
 	/* One of these conditions must be True; empty for no test. */
 	struct texts condition;
-	/* The found condition must have one of these reasons; empty for any. */
+	/* The condition's reason must be one of these; empty for any reason. */
 	struct texts reason;
 	const struct kind_test *first;
 };

@@ -100,9 +100,7 @@ static const char *next(const char *step)
 	return step + strlen(step) + 1;
 }
 
-/*
- * Return the map that should have the last key of the path V, or NULL. The map may lack this key.
- */
+/* Return the map that should have the last key of the path V, or NULL. It may lack this key. */
 static const struct spec_value *parent(const struct value *v, const struct spec_value *o)
 {
 	for (const char *step = v->steps; step != v->last; step = next(step))

@@ -240,8 +240,8 @@ static void explain_end(const struct kindfile_reading *r, const struct kind_stat
 			       READ_MAX_MESSAGE);
 	v->vague = !is_exact(state, v);
 	/*
-	 * With this reason, a policy has ended the job because a pod failed. The pod explains more
-	 * than the policy.
+	 * SPEC_REASON_FAILURE_POLICY means that a policy has ended the job because a pod failed.
+	 * The pod explains more than the policy.
 	 */
 	v->exact = !v->vague && !streq(v->reason, SPEC_REASON_FAILURE_POLICY);
 }
@@ -352,8 +352,8 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 /* --- pods --- */
 
 /*
- * Determine the name of the part from POD: the values PART->named, joined by dashes. True if POD's
- * controller has this name.
+ * True if POD's controller has the name of the part. This name is the values PART->named in POD,
+ * joined by dashes.
  */
 static bool is_named(const struct kind_part *part, const struct spec_value *pod)
 {
@@ -432,10 +432,7 @@ static void read_pod(const struct spec_reader *reader, const struct spec_value *
 	}
 	name_task(f, role, values_number(&row->copy, object, 0),
 		  values_number(&row->copies, object, 1), task, sizeof(task));
-	/*
-	 * One row may apply to the pods of all batch Jobs. Only those of Indexed Jobs have an
-	 * index.
-	 */
+	/* Of the pods of batch Jobs, only those of Indexed Jobs have an index. */
 	v->index = index < first ? UINT32_MAX : (unsigned)(index - first);
 	v->failures = (unsigned)values_number(&row->failures, object, 0);
 	v->retry = row->attempt.n ? (unsigned)values_number(&row->attempt, object, 0)

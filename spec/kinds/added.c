@@ -17,11 +17,11 @@
 
 #define ANNOTATIONS "metadata.annotations"
 #define LABELS	    "metadata.labels"
-/* of a SparkApplication's driver or executor, beside its pod template */
+/* keys of a SparkApplication's driver or executor, beside its pod template */
 #define SPARK_ANNOTATIONS "annotations"
 #define SPARK_LABELS	  "labels"
 
-/* Kueue sets these in the pod template of an admitted job. */
+/* Kueue sets the label PODSET and the annotation WORKLOAD in the pods of an admitted job. */
 #define PODSET	 SPEC_KUEUE_GROUP "/podset"
 #define WORKLOAD SPEC_KUEUE_GROUP "/workload"
 #define BATCH	 "batch.kubernetes.io/"
@@ -68,10 +68,7 @@ static const struct added table[] = {
 			 "deletionGracePeriodSeconds", "ownerReferences"},
 	},
 	{
-		/*
-		 * The server sets the first two when a user deletes the object. Controllers set the
-		 * others.
-		 */
+		/* The server sets the first two at a deletion. Controllers set the others. */
 		.where = LIVE,
 		.at = "metadata.finalizers",
 		.keys = {"foregroundDeletion", "orphan", "workload.codeflare.dev/finalizer",
@@ -84,7 +81,7 @@ static const struct added table[] = {
 		.keys = {"kxfs/appdef", "kxfs/appdef-sha256", "kxfs/submission", "kxfs/submitter"},
 	},
 	{
-		/* Kueue's ApplyDefaultForSuspend (jobframework/defaults.go), or ctl */
+		/* Kueue's ApplyDefaultForSuspend (jobframework/defaults.go), or ctl of kxfs */
 		.where = LIVE,
 		.at = "spec",
 		.keys = {"suspend"},
@@ -227,7 +224,6 @@ static bool has(struct json_object *o, const char *at, const char *key)
 	return json_object_is_type(map, json_type_object) && json_object_object_get(map, key);
 }
 
-/* True if WHERE applies to ITEM. */
 static bool fits(struct json_object *item, enum where where)
 {
 	return (where == POD && (has(item, LABELS, PODSET) || has(item, ANNOTATIONS, WORKLOAD))) ||
@@ -240,7 +236,7 @@ static void remove_in(struct json_object *item, enum where where)
 		remove_all(item, where);
 }
 
-/* Remove the fields of WHERE from each item of the list at the path LIST. */
+/* In the list at the path LIST, remove the fields of WHERE from the items that fit WHERE. */
 static void remove_in_list(struct json_object *o, const char *list, enum where where)
 {
 	struct json_object *items = spec_tree_find(o, list);
@@ -256,7 +252,7 @@ static void remove_notes(struct json_object *pod, const void *data)
 	remove_in(pod, POD);
 }
 
-/* Kueue's RunWithPodSetsInfo (jobs/sparkapplication/sparkapplication_controller.go) */
+/* Undo Kueue's RunWithPodSetsInfo (jobs/sparkapplication/sparkapplication_controller.go). */
 static void remove_notes_of_spark(struct json_object *part)
 {
 	if (!has(part, SPARK_LABELS, PODSET) && !has(part, SPARK_ANNOTATIONS, WORKLOAD))

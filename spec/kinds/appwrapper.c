@@ -2,8 +2,8 @@
 /*
  * The kind appwrapper: AppWrappers of v1beta2, the successors of MCAD's.
  *
- * Reading: the controller deletes all pods of an attempt before it creates those of the next one,
- * and the pods of a failed job.
+ * Reading: the controller deletes all pods of an attempt before it creates those of the next one.
+ * It also deletes the pods of a failed job.
  *
  * Making: each pod, pod group and service is a component. A label may select a queue of Kueue,
  * which then keeps spec.suspend set until the job has quota.
@@ -74,7 +74,10 @@ static int64_t changed(const struct spec_value *status)
 	const struct spec_value *unhealthy = spec_view_condition(status, "Unhealthy");
 	const char *phase = phase_of(status);
 
-	/* A finished job releases its quota. During cleanup, other conditions still change. */
+	/*
+	 * A finished job releases its quota, so the condition QuotaReserved has the time of its
+	 * end. Other conditions still change later, during cleanup.
+	 */
 	if (quota && streq(spec_read_text(quota, "reason"), phase))
 		return spec_read_time(quota, "lastTransitionTime");
 	/*

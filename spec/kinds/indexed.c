@@ -31,8 +31,8 @@
 		POD_OPTIONS, SPEC_TIME_LIMIT_OPTION, SPEC_TTL_OPTION, POD_NO_ANNOTATIONS_OPTION
 
 /*
- * Prepare P for the pods of its build, whose id must be set. RANK0_HOST (which P owns) is the host
- * name of rank 0; NULL if pods have no host names.
+ * Prepare P for the pods of its build, whose id must be set. RANK0_HOST is the host name of rank 0,
+ * or NULL if pods have no host names. Take ownership of RANK0_HOST.
  */
 static void indexed_init(struct spec_pods *p, char *rank0_host)
 {
@@ -360,10 +360,7 @@ static void job_hook(const struct spec_value *object, struct spec_job_view *v)
 		spec_set(&v->reason, "SuccessPolicy");
 		spec_read_copy_message(&v->message, met);
 	}
-	/*
-	 * In this phase, the job is over, although the controller has not set the final condition
-	 * yet.
-	 */
+	/* In this phase, the job is over, but still lacks the final condition. */
 	v->over |= streq(v->phase, "SuccessCriteriaMet");
 	/* A podFailurePolicy may forbid retries after some exit codes. */
 	v->remakes = v->restarts && (v->alone || v->retries <= v->max_retries) &&

@@ -17,7 +17,6 @@
 static const struct spec_kind *const compiled[] = {&spec_volcano, &spec_mcad, &spec_appwrapper,
 						   &spec_jobset, &spec_job};
 
-/* Return the C part of the kind NAME, or NULL. */
 static const struct spec_kind *find_compiled(const char *name)
 {
 	for (size_t i = 0; i < array_size(compiled); i++)

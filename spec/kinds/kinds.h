@@ -52,7 +52,7 @@ const struct spec_kind *spec_kind_default(const struct spec_kind *const *kinds, 
  */
 void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kind,
 			 const char *home);
-/* Return what messages call the jobs of a mount of SOURCE (static): "Volcano jobs". */
+/* Return a name (static) for the jobs of a mount of SOURCE, as in "Volcano jobs", for messages. */
 const char *spec_kinds_text(const struct spec_kinds *kinds, const char *source);
 
 /*

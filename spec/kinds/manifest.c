@@ -29,8 +29,9 @@
 #include "spec/pods/pod.h"
 
 /*
- * kxfs makes even an object that is too large, because the error reports the exact size. But kxfs
- * does not make an object if its size is above the limit times this factor.
+ * kxfs makes even an object that is too large, because the error reports the exact size. The
+ * exception is an object whose minimum size (spec_pods_least_bytes) exceeds the limit times this
+ * factor.
  */
 #define FAR_TOO_LARGE 4
 

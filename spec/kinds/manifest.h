@@ -21,7 +21,7 @@ struct spec_manifest_request {
 	const struct spec_pair *options; /* from "-o key=value" */
 	size_t n_options;
 	const char *home; /* as in spec_app_rules */
-	/* True for a mount with -o mine. It finds its jobs by the label SPEC_LABEL_USER. */
+	/* True for a mount with -o mine, which finds its jobs by the label SPEC_LABEL_USER. */
 	bool mine;
 	struct spec_identity identity;
 };

@@ -140,7 +140,6 @@ static int64_t began(const struct spec_value *list)
 	return ret - ret % NS_PER_S;
 }
 
-/* Return the latest condition, or NULL. */
 static const struct spec_value *last_of(const struct spec_value *list)
 {
 	const struct spec_value *ret = NULL;
@@ -170,9 +169,9 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 		last = trouble;
 	} else if (streq(state, "Failed") && n > 0 && is_unmade(spec_read_at(list, n - 1))) {
 		/*
-		 * If the last condition already reports this, MCAD does not append another one. So
-		 * the time of this condition may be before the job was last dispatched. The job
-		 * still waits.
+		 * If the last condition already reports that MCAD can't create the pods, MCAD does
+		 * not append another one. So the time of this condition may be before the job was
+		 * last dispatched. The job still waits.
 		 */
 		state = "Pending";
 	}

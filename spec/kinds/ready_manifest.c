@@ -3,10 +3,10 @@
  * Checks ready manifests, and renames their objects if necessary. kxfs removes only fields that
  * others have added (added.c), so users can submit a job's manifest.yaml again.
  *
- * kxfs replaces a name with a random suffix wherever it occurs: in names of wrapped objects, hosts,
- * labels and arguments. A name without such a suffix may be a common word, so only the object
- * itself is renamed. A fixed name replaces metadata.generateName, so that kxfs can retry the
- * request.
+ * If a name has a random suffix, kxfs replaces the name wherever it occurs: in names of wrapped
+ * objects, hosts, labels and arguments. A name without such a suffix may be a common word, so only
+ * the object itself is renamed. A fixed name replaces metadata.generateName, so that kxfs can retry
+ * the request.
  */
 #include "spec/kinds/ready_manifest.h"
 
@@ -186,7 +186,7 @@ static void replace_text(struct json_object *value, const struct manifest_names 
 		mem_out();
 }
 
-/* Replace the name in all texts of VALUE. The nesting of documents is bounded. */
+/* Replace the name in all texts of VALUE. The parser limits the nesting. */
 static void replace_all(struct json_object *value, const struct manifest_names *names)
 {
 	if (json_object_is_type(value, json_type_string))

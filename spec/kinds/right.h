@@ -10,11 +10,11 @@
 /* A right. Plain data. Its texts are static or belong to a kind. */
 struct spec_right {
 	char group[128];      /* "" is the core group */
-	const char *resource; /* "pods/log" */
+	const char *resource; /* such as "pods/log" */
 	const char *verbs[4]; /* terminated by NULL */
 	/* True for reading a kind's jobs. Without this right, the mount does not show them. */
 	bool jobs;
-	bool cluster; /* not in a namespace */
+	bool cluster; /* true if the resource is not in a namespace */
 	/* What users lack without this right; NULL if mounting fails. */
 	const char *cost;
 };

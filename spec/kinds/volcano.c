@@ -25,7 +25,7 @@
 
 /* --- reading --- */
 
-/* Volcano's webhook sets maxRetry to this if it is 0. */
+/* Volcano's webhook replaces a maxRetry of 0 by this. */
 #define DEFAULT_ATTEMPTS 3
 
 static const struct spec_phase phases[] = {
@@ -203,7 +203,7 @@ static const char *const commands[SPEC_N_ACTIONS] = {
 	[SPEC_TERMINATE] = "TerminateJob",
 };
 
-/* The actions that Volcano obeys in a phase. It obeys none in other phases. */
+/* The actions that Volcano obeys in a phase. In a phase without a row, it obeys none. */
 static const struct {
 	const char *phase;
 	unsigned actions;
@@ -290,7 +290,7 @@ static bool is_one_of(const char *phase, const char *a, const char *b)
 	return streq(phase, a) || streq(phase, b);
 }
 
-/* The watch may miss a short phase, but not a change of the count of retries. */
+/* Compare the counts of retries, too, because the watch may miss a short phase. */
 static enum spec_control_outcome outcome(enum spec_action action,
 					 const struct spec_control_mark *before,
 					 const struct spec_control_job *job)
@@ -311,7 +311,7 @@ static enum spec_control_outcome outcome(enum spec_action action,
 	}
 	if (there)
 		return SPEC_CONTROL_OBEYED;
-	/* Volcano may still act, in the same phase as before or during a restart. */
+	/* Volcano may still act if the phase is the old one, is Restarting, or allows ACTION. */
 	if (is_one_of(now->phase, before->phase, "Restarting") ||
 	    in_phase(now->phase) & BIT(action))
 		return SPEC_CONTROL_OPEN;
@@ -380,8 +380,8 @@ static void start(struct spec_pods *p)
 	cleanup_free char *name = spec_name_norm(b->app->roles[0].name);
 
 	/*
-	 * The variable in which Volcano lists the hosts of a task. It contains the task's name in
-	 * upper case, with "_" for dashes.
+	 * The name of the variable in which Volcano lists the hosts of a task. It contains the name
+	 * of the task in upper case, with "_" for dashes.
 	 */
 	p->rank0_env = text_print("VC_%s_0_HOSTS", name);
 	for (char *at = p->rank0_env; *at; at++)

@@ -14,12 +14,12 @@ struct spec_value;
 /* The identity of a submission. Plain data. */
 struct spec_identity {
 	uint64_t random[2];	/* for the job's name */
-	const char *namespace;	/* of the mount */
+	const char *namespace;	/* namespace of the mount */
 	const char *submission; /* UUID */
 	const char *submitter;	/* user@host */
 	const char *user;	/* value of the label SPEC_LABEL_USER */
 	bool rename;		/* a ready manifest needs a new name: its own is taken */
-	bool old_exists;	/* the object with its own name still exists */
+	bool old_exists;	/* the object that has the old name still exists */
 };
 
 /* A resource that jobs own, and that owns pods. A mount watches only its metadata. */
@@ -75,7 +75,7 @@ struct spec_kind {
 	size_t n_parts;
 	const char *scheduling_api;	   /* API version of pod groups and queues, or NULL */
 	bool one_template;		   /* each role has one template for all replicas */
-	bool users;			   /* from a user's kind file */
+	bool users;			   /* the kind is from a user's kind file */
 	bool in_kueue;			   /* jobs may be in queues of Kueue */
 	const struct spec_option *options; /* run options; NAME is NULL in the last row */
 	/* As in spec_scheduler. */

@@ -105,7 +105,9 @@ static int check_top(struct json_object *overlay, const char *path, struct spec_
 	return ret;
 }
 
-/* KINDS, the map that has OVERLAY, may only have the members V1Pod and FORMAT_KEY. */
+/*
+ * Check OVERLAY. Also refuse other members of KINDS, the map that has OVERLAY, except FORMAT_KEY.
+ */
 static int check_kind(struct json_object *kinds, struct json_object *overlay, const char *path,
 		      const char *at, struct spec_errors *e)
 {
@@ -330,9 +332,7 @@ static void merge_into(struct merge *m, const struct overlay_place *at, struct j
 	}
 }
 
-/*
- * Replace POD's FIELD by a copy that no other object shares. If FIELD is not a map, add an error.
- */
+/* Replace POD's FIELD by a copy that no object shares. If FIELD is not a map, add an error. */
 static void own_map(struct merge *m, const struct overlay_place *at, struct json_object *pod,
 		    const char *field)
 {

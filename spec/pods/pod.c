@@ -292,7 +292,6 @@ static void make_node_selector(struct spec_pod_role *r)
 	spec_tree_add(r->spec, "nodeSelector", selector);
 }
 
-/* Make R's image, container and spec. */
 static void make_parts(struct spec_pod_role *r)
 {
 	const char *account = spec_options_text(r->pods->build->options, "service_account");
@@ -398,7 +397,7 @@ static struct json_object *make_command(struct spec_pod_role *r, const struct sp
 /*
  * Return the environment variables in this order: spec_pods.number, to which others refer; the
  * user's; TorchX's; the kind's. If the user sets a variable of TorchX, TorchX's value replaces it.
- * The exception is a TORCHX_JOB_ID that begins with "kxfs://".
+ * The exception is a user's TORCHX_JOB_ID that begins with "kxfs://".
  */
 static struct json_object *make_env(struct spec_pod_role *r, bool rank0,
 				    const struct spec_macros *m)

@@ -63,7 +63,7 @@ void spec_build_ttl(const struct spec_build *b, struct json_object *spec);
 struct spec_pods {
 	struct spec_build *build;
 	char *app_name; /* as in labels; by default, the app's name */
-	/* Name of the variable that has the host of rank 0, in the pods of other ranks. */
+	/* In the pods of other ranks, the variable with this name has the host of rank 0. */
 	char *rank0_env;
 	/*
 	 * The text in a role's template that the cluster replaces by the replica's number. NULL if
@@ -81,8 +81,8 @@ struct spec_pods {
 	struct json_object *annotations;
 	struct json_object *job_id; /* the variable TORCHX_JOB_ID */
 	/*
-	 * The variable RANK0_HOST. It is in all pods if REPLICA_ID is set, otherwise only in the
-	 * pod of rank 0.
+	 * The variable TORCHX_RANK0_HOST. It is in all pods if REPLICA_ID is set, otherwise only in
+	 * the pod of rank 0.
 	 */
 	struct json_object *rank0;
 	struct json_object *number; /* the variable that REPLICA_ID refers to, or NULL */
@@ -93,7 +93,7 @@ struct spec_pods {
 void spec_pods_init(struct spec_pods *p);
 void spec_pods_clear(struct spec_pods *p);
 
-/* Make an object for B's job. Takes ownership of NAME. *METADATA is borrowed. */
+/* Make an object for B's job. Take ownership of NAME. *METADATA is borrowed from the object. */
 struct json_object *spec_build_object(const struct spec_build *b, const char *version,
 				      const char *kind, struct json_object *name,
 				      struct json_object **metadata);
@@ -133,12 +133,11 @@ void spec_each_template(const struct spec_kind *kind, struct json_object *object
 
 /* Return the smallest max_retries of all roles: how often the whole job may be retried. */
 int64_t spec_pods_least_retries(const struct spec_app *app);
-/* Return the number of decimal digits of N. */
 size_t spec_pods_digits(size_t n);
 
 /*
- * Return a lower bound for the bytes of APP's pods in an object of KIND. It lets kxfs refuse a far
- * too large object before making it.
+ * Return a lower bound for the bytes of APP's pods in an object of KIND, so that kxfs can refuse a
+ * far too large object before making it.
  */
 uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_app *app);
 

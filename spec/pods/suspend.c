@@ -129,7 +129,6 @@ static void patch(struct spec_control_request *ret, const struct spec_control_as
 			       *version ? "\"" : "", key ? key : "spec", json);
 }
 
-/* Patch the job's own object, as in patch(). */
 static void patch_job(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		      const char *key, const char *json)
 {
@@ -214,7 +213,8 @@ static bool follows_label(const struct spec_workload_view *workload, enum spec_a
 }
 
 /*
- * A job in a queue has obeyed SPEC_RESUME when its Workload is active, even if it has no quota yet.
+ * Implement spec_control.outcome. A job in a queue has obeyed SPEC_RESUME when its Workload is
+ * active, even without quota.
  */
 static enum spec_control_outcome outcome(enum spec_action action,
 					 const struct spec_control_mark *before,

@@ -12,7 +12,7 @@
 #include "spec/base/name.h"
 
 #define TORCHX	     "torchx.pytorch.org/"
-#define DEFAULT_PORT 29500 /* if no role has a port */
+#define DEFAULT_PORT 29500 /* the port if no role has one */
 #define MAX_SUFFIX   ((int64_t)14)
 #define MIN_SUFFIX   ((int64_t)8) /* 3e11 different suffixes */
 /*

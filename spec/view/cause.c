@@ -152,7 +152,7 @@ static const char *behind(const char *text, const char *key)
 	return p ? p + strlen(key) : text;
 }
 
-/* Return the word after KEY in TEXT, without quotes, and its length *N; NULL if there is none. */
+/* Return the word after KEY in TEXT, without quotes, and set *N to its length; NULL if none. */
 static const char *word_behind(const char *text, const char *key, size_t *n)
 {
 	const char *p = strstr(text, key);
@@ -323,9 +323,7 @@ const char *spec_cause_probe(const struct spec_pod_view *pod, const struct spec_
 
 /* --- volumes --- */
 
-/*
- * Return the replica of the pod that E is about, if the pod exists and the replica waits, or NULL.
- */
+/* E is about a pod. Return its replica if the pod exists and the replica waits, else NULL. */
 static const struct spec_replica *replica_of(const struct facts *f, const struct spec_event_view *e)
 {
 	for (size_t i = 0; i < f->pods.n; i++) {
@@ -493,9 +491,7 @@ static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char
 
 	if (all < 0)
 		return;
-	/*
-	 * If enough seems to be free, jobs that start soon will use it. Then print only the limit.
-	 */
+	/* If enough seems to be free, jobs that start soon will use it: print only the limit. */
 	if (need > all || left >= need) {
 		fputs(", and the queue's limit is ", out);
 		spec_amount_print(out, name, all);
@@ -618,7 +614,6 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 	if (*ret.reason || spec_job_first_failed(job, NULL))
 		return ret;
 	if (!*view->phase) {
-		/* No controller has processed the job yet. */
 		if (job->state == SPEC_SUBMITTED && !ctx->stale_since && has_waited(&f, ctx->since))
 			ret = make(&no_controller, "no controller has processed it yet");
 		return ret;

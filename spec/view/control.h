@@ -21,7 +21,7 @@ struct spec_control_job {
 struct spec_control_asked {
 	const struct spec_control_job *job; /* the job's current version on the server */
 	const char *namespace;
-	const char *kueue; /* "kueue.x-k8s.io/v1beta2", or NULL if not served */
+	const char *kueue; /* API version of Kueue, or NULL if not served */
 	enum spec_action action;
 	const char *argument; /* the name of a queue or class, or NULL */
 	/*
@@ -42,7 +42,7 @@ struct spec_control_request {
 	char *resource; /* for messages: "commands.bus.volcano.sh" */
 	/* The message to the user after a 403; NULL to use the server's text. */
 	const char *forbidden;
-	char *path; /* relative to the server, with its query */
+	char *path; /* relative to the server, with the query */
 	char *body; /* JSON */
 	/*
 	 * The path of an object that must exist for the action to have an effect, or NULL. kxfs

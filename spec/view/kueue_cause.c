@@ -97,7 +97,7 @@ struct kueue_text {
 	/* The job's queue and its ClusterQueue, or NULL. */
 	const struct spec_kueue_queue *queue, *cluster;
 	const char *reason, *advice; /* as in kueue_meaning */
-	FILE *out;		     /* the sentence */
+	FILE *out;		     /* gets the sentence */
 	bool stops;
 	bool pods; /* end the text with why the pods did not become ready */
 };
@@ -156,7 +156,6 @@ static void put_time(const struct kueue_text *m, int64_t ns)
 		fprintf(m->out, " at %s", text);
 }
 
-/* Quote the message of condition C, or its reason if there is no message. */
 static void put_quote(const struct kueue_text *m, const struct spec_condition_view *c)
 {
 	fprintf(m->out, ". Kueue: \"%s\"", *c->message ? c->message : c->reason);
@@ -167,7 +166,7 @@ static const struct kueue_meaning *put_eviction(struct kueue_text *m)
 {
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
 	const struct kueue_meaning *means = meaning_of(evicted_meanings, e->reason);
-	/* Kueue's requeueState.count counts only evictions with this reason. */
+	/* Kueue's requeueState.count counts only evictions with the reason PodsReadyTimeout. */
 	unsigned requeued = streq(e->reason, "PodsReadyTimeout") ? m->w->requeued : 0;
 
 	m->pods |= means->adds == PODS;
@@ -215,8 +214,8 @@ static void line(struct kueue_text *m)
 		      m->out);
 	else if (m->ctx->kueue.position > 1 && m->ctx->now - m->ctx->since >= SPEC_SETTLE_NS)
 		/*
-		 * kxfs does not know the version of Kueue, so the text names the versions that skip
-		 * such jobs. See SchedulingEquivalenceHashing in Kueue's
+		 * kxfs does not know which version of Kueue runs, so the text names the versions
+		 * that skip a job for this reason. See SchedulingEquivalenceHashing in Kueue's
 		 * pkg/features/kube_features.go.
 		 */
 		fputs(", and Kueue has not tried to admit it yet. Other jobs are ahead of it, and "
@@ -274,10 +273,7 @@ static void inactive(struct kueue_text *m)
 
 /* --- the conditions --- */
 
-/*
- * True if W is finished. False for the reason OwnerNotFound, which Kueue sets if the job was
- * deleted.
- */
+/* True if W is finished. False for the reason OwnerNotFound: then the job was deleted. */
 static bool is_finished(const struct spec_workload_view *w)
 {
 	const struct spec_condition_view *finished = &w->conditions[SPEC_WORKLOAD_FINISHED];

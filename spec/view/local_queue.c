@@ -12,7 +12,7 @@
 #define MAX_AMOUNTS 1024
 #define MAX_PLACES  100000
 #define NAMES_MAX   500 /* bytes; kxfs adds no name after this many */
-#define TEXT_DEPTH  2	/* YAML in block style: the queue, its list of amounts */
+#define TEXT_DEPTH  2	/* levels of block style in YAML: the queue, its list of flavors */
 
 /* --- amounts --- */
 
@@ -110,7 +110,6 @@ static const char *state_of(const struct spec_kueue_queue *q,
 	return q->active.is_true ? "Open" : q->active.reason;
 }
 
-/* Add TEXT as the member KEY: null if TEXT is empty or NULL. */
 static void put_text(struct json_object *o, const char *key, const char *text)
 {
 	spec_tree_text(o, key, text && *text ? text : NULL);

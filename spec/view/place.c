@@ -64,8 +64,8 @@ static int by_uid(const void *a, const void *b)
 }
 
 /*
- * Return the index in VIEW of replica I of BEFORE: it differs if roles have grown. Return NO_PLACE
- * if VIEW lacks the replica.
+ * Return the index in VIEW of replica I of BEFORE. The two indexes differ if roles have grown.
+ * Return NO_PLACE if VIEW lacks the replica.
  */
 static size_t place_of(const struct spec_job_view *view, const struct spec_job *before, size_t i)
 {

@@ -234,10 +234,7 @@ static bool is_rerun(const struct spec_value *o)
 	return *policy && !streq(policy, "Never");
 }
 
-/*
- * True if a container may restart. A pod always has a policy, because the server sets a missing
- * one.
- */
+/* True if a container may restart. The server has set missing restart policies. */
 static bool reruns(const struct spec_value *spec)
 {
 	static const char *const keys[] = {"initContainers", "containers"};
@@ -273,7 +270,7 @@ static int64_t amount(const struct spec_value *map, const char *name, double by)
 	return value >= 0 && value <= MAX_FIGURE ? (int64_t)ceil(value) : -1;
 }
 
-/* Return the number of GPUs of any vendor (nvidia.com/gpu, amd.com/gpu). */
+/* Return the number of GPUs of any vendor (nvidia.com/gpu, amd.com/gpu); -1 if invalid. */
 static int64_t count_gpus(const struct spec_value *limits)
 {
 	int64_t n = 0, one;

@@ -100,7 +100,7 @@ struct spec_reader {
 	 * users. NULL if it never does that.
 	 */
 	const char *no_more;
-	/* True if the object's count of retries is wrong, so that snapshot.c counts them. */
+	/* True if the object's count of retries is wrong. snapshot.c then counts them. */
 	bool recounted;
 	bool remade; /* the owner creates the object again after a deletion */
 	/* True if an attempt fails when its pods do not start within some minutes. */

@@ -309,8 +309,8 @@ static void fill_usage(struct spec_replica *r, const struct spec_pod_view *pod,
 
 /*
  * True if the replica's state will not change after STATE. The server may report the end of the job
- * before the ends of its pods. So while the job is in the cluster, only a final state is the last
- * one.
+ * before the ends of its pods. So while the job is in the cluster, only a final state can be the
+ * last.
  */
 static bool is_end(enum spec_state state, const struct spec_job_view *job,
 		   const struct spec_standing *standing)

@@ -4,7 +4,7 @@
  * directories.
  *
  * Some objects lack roles of their job, or the number of replicas of a role. kxfs then also uses
- * the roles in the last snapshot and the roles that pods name, and puts them behind the object's
+ * the roles in the last snapshot and the roles that pods name, and puts them after the object's
  * roles. kxfs never removes such a role or replica from a snapshot, so names and positions do not
  * change.
  */
@@ -18,7 +18,7 @@
 
 /* --- roles --- */
 
-/* True also for a task that a user has scaled to 0, so that it does not part its role. */
+/* True also for a task that a user has scaled to 0, so that it does not split its role in two. */
 static bool is_replica(const struct spec_task_source *task)
 {
 	return *task->role && task->replicas <= 1;
@@ -195,7 +195,7 @@ static int by_time(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Return the largest number of unnumbered pods that existed together. CLAIMS are sorted by age. */
+/* Return how many unnumbered pods existed at the same time, at most. CLAIMS are sorted by age. */
 static unsigned at_a_time(const struct roles_claim *claims, size_t n)
 {
 	int64_t *ends cleanup_free = new0_n(int64_t, n);

@@ -110,7 +110,6 @@ static unsigned recount(const struct spec_job_view *view, struct spec_placed_pod
 	return max_of(failed + restarts, before ? before->retries : 0u);
 }
 
-/* Return the retries of the replica that was retried most often. */
 static unsigned most_retries(struct spec_placed_pods pods, const struct spec_job *before)
 {
 	/* Failed pods may have been deleted since the last snapshot. */
@@ -360,9 +359,7 @@ static void fill_obstacle(struct spec_job *job, const struct spec_view_context *
 
 /* --- all steps together --- */
 
-/*
- * Set what Kueue's objects show. If Kueue has already deleted the Workload, use the last snapshot.
- */
+/* Set what Kueue's objects show. If the Workload was already deleted, use the last snapshot. */
 static void fill_kueue(struct spec_job *job, const struct spec_view_context *ctx)
 {
 	const struct spec_workload_view *w = ctx->kueue.workload;

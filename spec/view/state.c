@@ -24,11 +24,11 @@ static const struct spec_phase *phase_of(const struct spec_job_view *view,
 	return NULL;
 }
 
-/* How replicas ended, by their newest pods. */
+/* How many replicas ended, and how. Only the newest pod of each replica counts. */
 struct ends {
 	size_t succeeded, failed;
 	bool gone;    /* a failed pod was deleted */
-	int64_t time; /* of the last end, or 0 */
+	int64_t time; /* time of the last end, or 0 */
 };
 
 /* Count the ends in the current attempt. Return true if all replicas ended by themselves. */

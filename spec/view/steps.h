@@ -59,8 +59,8 @@ bool spec_pod_is_lost(const struct spec_pod_view *pod);
 /* True if C, a container of POD, has failed and will be restarted. */
 bool spec_pod_loops(const struct spec_pod_view *pod, const struct spec_container_view *c);
 /*
- * Return POD's state without regard to its job. If the containers' status is newer than POD's
- * phase, it determines the state.
+ * Return POD's state without regard to its job. The containers' status determines the state if this
+ * status is newer than POD's phase.
  */
 enum spec_state spec_pod_state(const struct spec_pod_view *pod);
 /*
@@ -110,8 +110,8 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 				  const struct spec_view_context *ctx);
 
 /*
- * Return why the controller gave up JOB, if events show that it could not create the pods. The text
- * is whole sentences. Otherwise, the reason is "". JOB's replicas must be set.
+ * Return why the controller gave up JOB, in whole sentences, if events show that it could not
+ * create the pods. If they do not show this, the reason is "". JOB's replicas must be set.
  */
 struct spec_cause spec_cause_given_up(const struct spec_job *job, const struct spec_job_view *view,
 				      struct spec_placed_pods pods,

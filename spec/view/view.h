@@ -85,7 +85,7 @@ struct spec_pod_view {
 	int64_t lost;	  /* since when its node has not responded, or 0 */
 	bool reruns;	  /* a container that has ended may be restarted */
 	bool main_reruns; /* the main container may be restarted after a failure */
-	bool ended;	  /* it is known to have ended before a deletion request */
+	bool ended;	  /* the pod is known to have ended before a deletion request */
 	/* SPEC_OWNER_OPEN: the owner is only a guess. Parse the pod again when its job is known. */
 	enum { SPEC_OWNER_FOUND, SPEC_OWNER_OPEN } owner;
 	bool gone; /* the pod was deleted; set by backend/kube */
@@ -134,7 +134,7 @@ struct spec_job_view {
 	char *submission;
 	char *owner_api;	       /* apiVersion of the controller, or "" */
 	char *user;		       /* value of the label kxfs/user, or "" */
-	char *appdef_sha256;	       /* of an AppDef too large for the object, or "" */
+	char *appdef_sha256;	       /* SHA-256 of an AppDef too large for the object, or "" */
 	unsigned retries, max_retries; /* so far, and at most */
 	/* The largest number of attempts; 0 if the controller limits retries instead. */
 	unsigned retry_limit;
@@ -158,10 +158,7 @@ struct spec_job_view {
 	bool suspends; /* its phase means suspended or suspending */
 	bool over;     /* its phase means ended or ending */
 	bool firm;     /* the phase, not the pods, decides between PENDING and RUNNING */
-	/*
-	 * True if the job has an owner that suspends and resumes it. The owner may also recreate
-	 * it.
-	 */
+	/* True if the job has an owner that suspends and resumes it, and may recreate it. */
 	bool owned;
 	bool hidden;	 /* some pods may not be in the snapshot */
 	bool from_pods;	 /* only pods name the roles */
@@ -214,7 +211,7 @@ int spec_pod_view_parse(const struct spec_pod_readers *readers, const char *json
 			struct spec_pod_view **ret);
 void spec_pod_view_free(struct spec_pod_view *v); /* NULL is allowed */
 /*
- * Copy from BEFORE, the view that NOW replaces, what NOW may lack: the usage sample, the time of
+ * NOW replaces the view BEFORE. Copy from BEFORE what NOW may lack: the usage sample, the time of
  * the deletion request, and whether the pod ended before that request.
  */
 void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view *before);
@@ -252,7 +249,7 @@ struct spec_kueue_facts {
 struct spec_view_context {
 	const struct spec_reader *reader;
 	const struct spec_control *control; /* the kind's actions, or NULL */
-	const char *backend;		    /* as in status */
+	const char *backend;		    /* as in the file `status` */
 	const char *id; /* name of the job's directory; NULL for the object's name */
 	const char *namespace;
 	int64_t now;
@@ -270,7 +267,7 @@ struct spec_view_context {
 	size_t n_events;
 	struct spec_kueue_facts kueue;
 	bool events_known; /* the user may watch events, so EVENTS is complete */
-	/* SPEC_UNSEEN_... bits: what may explain waiting, but this user may not watch it. */
+	/* SPEC_UNSEEN_... bits: the user may not watch these objects, which may explain waiting. */
 	unsigned unseen;
 #define SPEC_UNSEEN_EVENTS 1u
 #define SPEC_UNSEEN_GROUPS 2u

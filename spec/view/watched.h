@@ -70,12 +70,12 @@ bool spec_event_view_is_refusal(const struct spec_event_view *v);
 int spec_event_view_mounts(const struct spec_event_view *v);
 /* True if V last occurred before BEGAN (ns, the server's clock). */
 bool spec_event_view_is_old(const struct spec_event_view *v, int64_t began);
-/* True if healthy jobs have such events, too. */
+/* True if healthy jobs have events like V, too. */
 bool spec_event_view_is_noise(const struct spec_event_view *v);
 /*
  * Return the text of the file `events`: one line for each event except noise, oldest first. Its
  * fields, escaped and separated by tabs: TIME, KIND/NAME, TYPE, REASON, COUNT, MESSAGE.
- * *RET_CHANGED is the time of the last event, or 0. Sort V.
+ * *RET_CHANGED is the time of the last event, or 0. V becomes sorted.
  */
 void spec_event_view_text(struct spec_event_view **v, size_t n, char **ret, size_t *ret_len,
 			  int64_t *ret_changed);

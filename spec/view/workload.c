@@ -8,7 +8,7 @@
 /* Prefix of the reason if an admission check or a limit, not a user, has deactivated the job. */
 #define OFF_BY "DeactivatedDueTo"
 
-#define MAX_CHECKS 16 /* further ones are ignored */
+#define MAX_CHECKS 16 /* kxfs ignores further checks */
 
 static const char *const types[SPEC_WORKLOAD_N_CONDITIONS] = {
 	[SPEC_WORKLOAD_RESERVED] = "QuotaReserved",    [SPEC_WORKLOAD_ADMITTED] = "Admitted",
