@@ -21,51 +21,45 @@ static void test_table(void **state)
 	}
 }
 
-/* Assert that parsing the AppDef TEXT for KIND leads to the errors EXPECTED. "": it is accepted. */
-static void check_read(const char *text, const struct spec_kind *kind, const char *expected)
-{
-	struct spec_errors e = SPEC_ERRORS_INIT;
-	struct spec_app_rules rules;
-	struct spec_yaml *root = NULL;
-	struct spec_app *app = NULL;
-	char *errors;
-
-	spec_kind_app_rules(&rules, kind, NULL);
-	assert_int_equal(spec_yaml_parse(text, strlen(text), &root, &e), 0);
-	spec_app_read(root, &rules, &app, &e);
-	errors = spec_errors_text(&e, NULL);
-	assert_string_equal(errors, expected);
-	free(errors);
-	spec_app_free(app);
-	spec_yaml_free(root);
-	spec_errors_clear(&e);
-}
-
 /* Which schedulers a document may name on a mount of each kind. */
 static void test_rules(void **state)
 {
-	static const char mcad[] =
-		"name: a\nscheduler: mcad\nroles:\n- {name: r, image: i, entrypoint: e}\n";
-	static const char local[] =
-		"name: a\nscheduler: local\nroles:\n- {name: r, image: i, entrypoint: e}\n";
+	static const struct {
+		const char *scheduler;
+		const struct spec_kind *kind;
+		const char *errors;
+	} table[] = {
+		{"mcad", NULL, ""},
+		{"local", NULL, ""},
+		{"mcad", &spec_mcad, ""},
+		{"mcad", &spec_appwrapper, ""},
+		{"kubernetes_mcad", &spec_appwrapper, ""},
+		{"kubernetes", &spec_mcad,
+		 "2:12: scheduler: is volcano, but this mount submits jobs to mcad\n"},
+		{"mcad", &spec_volcano,
+		 "2:12: scheduler: is mcad, but this mount submits jobs to volcano\n"},
+		{"local", &spec_mcad,
+		 "2:12: scheduler: is local, but this mount submits jobs to mcad\n"},
+	};
 
-	check_read(mcad, NULL, "");
-	check_read(local, NULL, "");
-	check_read(mcad, &spec_mcad, "");
-	check_read(mcad, &spec_appwrapper, "");
-	check_read("name: a\nscheduler: kubernetes_mcad\nroles:\n"
-		   "- {name: r, image: i, entrypoint: e}\n",
-		   &spec_appwrapper, "");
-	check_read("name: a\nscheduler: kubernetes\nroles:\n"
-		   "- {name: r, image: i, entrypoint: e}\n",
-		   &spec_mcad,
-		   "2:12: scheduler: is volcano, but this mount submits jobs to "
-		   "mcad\n");
-	check_read(mcad, &spec_volcano,
-		   "2:12: scheduler: is mcad, but this mount submits jobs to volcano\n");
-	check_read(local, &spec_mcad,
-		   "2:12: scheduler: is local, but this mount submits jobs "
-		   "to mcad\n");
+	for (size_t i = 0; i < array_size(table); i++) {
+		cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
+		cleanup_free char *errors = NULL, *text = NULL;
+		struct spec_app_rules rules;
+		struct spec_yaml *root = NULL;
+		struct spec_app *app = NULL;
+
+		text = text_print("name: a\nscheduler: %s\nroles:\n"
+				  "- {name: r, image: i, entrypoint: e}\n",
+				  table[i].scheduler);
+		spec_kind_app_rules(&rules, table[i].kind, NULL);
+		assert_int_equal(spec_yaml_parse(text, strlen(text), &root, &e), 0);
+		spec_app_read(root, &rules, &app, &e);
+		errors = spec_errors_text(&e, NULL);
+		assert_string_equal(errors, table[i].errors);
+		spec_app_free(app);
+		spec_yaml_free(root);
+	}
 }
 
 /* Each slot shows its newest kind that the cluster serves, in the order of preference. */
@@ -117,38 +111,36 @@ static void test_meant(void **state)
 	assert_string_equal(spec_kinds_text(test_table_of_kinds(), "mcad"), "AppWrappers");
 }
 
-static struct spec_job_view *owned_by(const char *api, const char *kind)
-{
-	struct spec_job_view *v;
-	char json[512];
-
-	snprintf(
-		json, sizeof(json),
-		"{\"metadata\":{\"name\":\"a\",\"uid\":\"u\",\"ownerReferences\":[{\"apiVersion\":\"%s\","
-		"\"kind\":\"%s\",\"name\":\"o\",\"uid\":\"o\",\"controller\":true}]}}",
-		api, kind);
-	assert_int_equal(spec_job_view_parse(test_kind("job")->reader, json, strlen(json), &v), 0);
-	return v;
-}
-
-static void check_makes(const struct spec_kind *kind, const char *api, const char *of, bool makes)
-{
-	struct spec_job_view *v = owned_by(api, of);
-
-	assert_int_equal(spec_kind_makes(kind, v), makes);
-	spec_job_view_free(v);
-}
-
 /* An owner reference matches a kind by its group and kind, whatever its version is. */
 static void test_makes(void **state)
 {
-	check_makes(test_kind("jobset"), "jobset.x-k8s.io/v1alpha2", "JobSet", true);
-	check_makes(test_kind("jobset"), "jobset.x-k8s.io/v2", "JobSet", true);
-	check_makes(test_kind("jobset"), "jobset.example.com/v1alpha2", "JobSet", false);
-	check_makes(test_kind("jobset"), "jobset.x-k8s.io/v1alpha2", "JobSets", false);
-	check_makes(test_kind("job"), "batch/v1", "CronJob", false);
-	check_makes(&spec_volcano, "batch/v1", "Job", false);
-	check_makes(test_kind("job"), "batch.volcano.sh/v1alpha1", "Job", false);
+	static const struct {
+		const char *kind, *api, *of;
+		bool makes;
+	} table[] = {
+		{"jobset", "jobset.x-k8s.io/v1alpha2", "JobSet", true},
+		{"jobset", "jobset.x-k8s.io/v2", "JobSet", true},
+		{"jobset", "jobset.example.com/v1alpha2", "JobSet", false},
+		{"jobset", "jobset.x-k8s.io/v1alpha2", "JobSets", false},
+		{"job", "batch/v1", "CronJob", false},
+		{"volcano", "batch/v1", "Job", false},
+		{"job", "batch.volcano.sh/v1alpha1", "Job", false},
+	};
+
+	for (size_t i = 0; i < array_size(table); i++) {
+		cleanup_free char *json = text_print(
+			"{\"metadata\":{\"name\":\"a\",\"uid\":\"u\",\"ownerReferences\":[{"
+			"\"apiVersion\":\"%s\",\"kind\":\"%s\",\"name\":\"o\",\"uid\":\"o\","
+			"\"controller\":true}]}}",
+			table[i].api, table[i].of);
+		struct spec_job_view *v;
+
+		assert_int_equal(spec_job_view_parse(test_kind("job")->reader, json, strlen(json),
+						     &v),
+				 0);
+		assert_int_equal(spec_kind_makes(test_kind(table[i].kind), v), table[i].makes);
+		spec_job_view_free(v);
+	}
 }
 
 /* To which of several kinds a pod's job belongs. If to none, the pod has no job. */
