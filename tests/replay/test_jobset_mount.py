@@ -53,7 +53,7 @@ def test_recording(server, make_mount, scenario):
         with contextlib.suppress(FileNotFoundError):  # the job is not shown yet, or is deleted
             seen.see(harness.Job(kx, "app").state())
             shown |= {f"{rep['role']}-{rep['id']}" for rep in replicas(kx)}
-    # The mount may be faster than this test; test-jobset.c checks each step.
+    # The mount may be faster than this test; test-stories.c checks each step.
     places = [RECORDED[scenario].index(state) for state in seen]
     assert places and places == sorted(places)
     assert shown == {"trainer-0", "trainer-1"}

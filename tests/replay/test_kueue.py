@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Mounts of a cluster with AppWrappers and Kueue: recordings of a real cluster; positions in the queue, which kxfs
 requests only while a process reads them; `queues/`; ctl through the Workload; mounts with missing rights; clusters
-without Kueue. tests/unit/spec/kinds/test-kueue.c checks everything else in each recording."""
+without Kueue. tests/unit/spec/kinds/test-stories.c checks everything else in each recording."""
 
 import contextlib
 import json

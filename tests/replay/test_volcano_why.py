@@ -20,7 +20,7 @@ from submitting import error_of
 
 # --- The scheduler, events and queues ---------------------------------------------------------
 # `why`, `events` and `queues/` show data of the scheduler, of events and of queues. Some mounts lack the right to watch
-# one of them. tests/unit/spec/view/test-view_cause.c checks the sentence for each cause.
+# one of them. tests/unit/spec/kinds/test-volcano_why.c checks the sentence for each cause.
 
 FULL = "resource in cluster is overused: overused cpu"
 NOISE = "0/0 tasks in gang unschedulable: pod group is not ready, 3 minAvailable"

@@ -408,7 +408,7 @@ static char *see_jobs(const struct spec_kind *kind)
 		struct world *w = mem_zero(sizeof(*w));
 
 		w->kind = kind;
-		world_play_files(w, scenarios[i], WORLD_FILE_PODS, note_phase, out);
+		world_play(w, scenarios[i], note_phase, out);
 		world_clear(w);
 		free(w);
 	}

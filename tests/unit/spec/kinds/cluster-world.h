@@ -10,6 +10,7 @@
 
 #include "spec/api/object.h"
 #include "spec/api/split.h"
+#include "spec/job/status.h"
 #include "spec/kinds/kinds.h"
 #include "spec/view/kueue.h"
 #include "tests/unit/spec/kinds/describe.h"
@@ -18,6 +19,13 @@
 #define WORLD_PODS   64
 #define WORLD_EVENTS 64
 #define SECOND	     INT64_C(1000000000)
+
+/* Items of a JSON list. */
+#define LIST2(a, b)	  a "," b
+#define LIST3(a, b, c)	  a "," b "," c
+#define LIST4(a, b, c, d) a "," b "," c "," d
+/* The conditions in a status. */
+#define CONDITIONS(list) "'conditions':[" list "]"
 
 struct world {
 	const struct spec_kind *kind; /* NULL means Volcano */
@@ -39,9 +47,9 @@ struct world {
 	struct spec_kueue_facts kueue; /* the world owns its objects */
 	struct spec_workload_view *workload;
 	struct spec_queue_view *cluster_queue;
+	bool cluster_queues; /* the user may read ClusterQueues; most users may not */
 	/* The job to show if the recording has several. NULL: it has one. */
 	const char *only;
-	char told[65536]; /* all changes, one per line */
 };
 
 /* Format FMT, with ' in place of ". The result is static, and valid for the next seven calls. */
@@ -85,7 +93,7 @@ static inline void world_clear(struct world *w)
 	*w = (struct world){.kind = kind};
 }
 
-/* Make a snapshot. Record it if a user would see a difference. */
+/* Make a snapshot. */
 static inline void world_look(struct world *w)
 {
 	const struct spec_view_context ctx = {
@@ -108,9 +116,6 @@ static inline void world_look(struct world *w)
 		.before = w->last,
 	};
 	struct spec_job *job;
-	char line[4096];
-	size_t len = strlen(w->told);
-	const char *before;
 
 	if (!w->job)
 		return;
@@ -118,11 +123,6 @@ static inline void world_look(struct world *w)
 	assert_non_null(job);
 	spec_job_unref(w->last);
 	w->last = job;
-	describe_job(job, false, line);
-	before = len > 0 ? memrchr(w->told, '\n', len - 1) : NULL;
-	before = before ? before + 1 : w->told;
-	if (!streq(before, line))
-		snprintf(w->told + len, sizeof(w->told) - len, "%s", line);
 }
 
 static inline void world_job(struct world *w, const char *json, bool gone)
@@ -164,6 +164,15 @@ static inline void world_pod(struct world *w, const char *json, bool gone)
 	}
 	view->gone = gone;
 	w->pods[i] = view;
+	world_look(w);
+}
+
+/* Report the pod that arrived as number I as deleted. */
+static inline void world_pod_gone(struct world *w, size_t i)
+{
+	if (!w->pods[i]->meta.deleted)
+		w->pods[i]->meta.deleted = 600 * SECOND;
+	w->pods[i]->gone = true;
 	world_look(w);
 }
 
@@ -233,17 +242,80 @@ static inline void world_local_queue(struct world *w, const char *json, bool gon
 	world_look(w);
 }
 
-/*
- * The queue is not shown until a test sets kueue.cluster_queue, because most users may not read it.
- */
 static inline void world_cluster_queue(struct world *w, const char *json, bool gone)
 {
-	bool shown = w->kueue.cluster_queue;
-
 	spec_queue_view_unref(w->cluster_queue);
 	assert_int_equal(spec_kueue_queue_parse(json, strlen(json), &w->cluster_queue), 0);
-	w->kueue.cluster_queue = shown && !gone ? w->cluster_queue : NULL;
+	w->kueue.cluster_queue = w->cluster_queues && !gone ? w->cluster_queue : NULL;
 	world_look(w);
+}
+
+/* --- what users see --- */
+
+/* Return the reason in `status`. */
+static inline const char *world_reason(const struct world *w)
+{
+	return *w->last->cause.reason ? w->last->cause.reason : w->last->reason;
+}
+
+/* Return `why` without its last newline. The result is valid until the next call. */
+static inline const char *world_why(const struct world *w)
+{
+	static char *text;
+	size_t len;
+
+	free(text);
+	spec_status_why(w->last, ~0u, &text, &len);
+	if (len > 0)
+		text[len - 1] = '\0';
+	return text;
+}
+
+/* Return "STATE", "/suspended" if the job is, and REASON and TEXT as in "REASON: TEXT". */
+static inline char *world_line(const struct world *w, const char *reason, const char *text)
+{
+	return text_print("%s%s%s%s%s%s", spec_state_name(w->last->state),
+			  w->last->suspended ? "/suspended" : "", *reason ? " " : "", reason,
+			  *text ? ": " : "", text);
+}
+
+/* Assert the state of the job, its reason, and its message, as in "FAILED Error: exit code 3". */
+static inline void assert_job(const struct world *w, const char *want)
+{
+	cleanup_free char *line = world_line(w, w->last->reason, w->last->message);
+
+	assert_string_equal(line, want);
+}
+
+/* Assert the state, the reason in `status`, and `why`, as in "PENDING Queued: The job waits." */
+static inline void assert_why(const struct world *w, const char *want)
+{
+	cleanup_free char *line = world_line(w, world_reason(w), world_why(w));
+
+	assert_string_equal(line, want);
+}
+
+/* Assert that the job's state and its replicas are WANT, as describe_job() prints them. */
+static inline void assert_shows(const struct world *w, const char *want)
+{
+	char line[4096];
+
+	describe_job(w->last, false, line);
+	line[strcspn(line, "\n")] = '\0';
+	assert_string_equal(line, want);
+}
+
+/* Assert that the replicas are WANT, as describe_job() prints them. */
+static inline void assert_replicas(const struct world *w, const char *want)
+{
+	cleanup_free char *line = text_print("%s %s", spec_state_name(w->last->state), want);
+
+	assert_shows(w, line);
+}
+
+static inline void assert_reason(const struct world *w, const char *want)
+{
+	assert_string_equal(world_reason(w), want);
 }
 
 /* --- recordings --- */
@@ -255,7 +327,8 @@ enum world_file {
 	WORLD_FILE_EVENTS,
 	WORLD_FILE_WORKLOADS,
 	WORLD_FILE_LOCAL_QUEUES,
-	WORLD_FILE_CLUSTER_QUEUES
+	WORLD_FILE_CLUSTER_QUEUES,
+	WORLD_FILE_PENDING, /* not played */
 };
 
 struct world_change {
@@ -306,57 +379,57 @@ static inline const char *world_controller(const char *scenario)
 	return "volcano";
 }
 
-static inline void world_read(struct world_changes *events, const struct spec_kind *kind,
-			      const char *scenario, enum world_file which)
+/* Return what the lines after HEAD, a line of a recording, are. */
+static inline enum world_file world_file_of(const char *head)
 {
-	static const char *const files[] = {
+	static const char *const names[] = {
 		[WORLD_FILE_PODS] = "pods",
 		[WORLD_FILE_GROUPS] = "podgroups",
 		[WORLD_FILE_EVENTS] = "events",
 		[WORLD_FILE_WORKLOADS] = "workloads",
 		[WORLD_FILE_LOCAL_QUEUES] = "localqueues",
 		[WORLD_FILE_CLUSTER_QUEUES] = "clusterqueues",
+		[WORLD_FILE_PENDING] = "pendingworkloads",
 	};
-	struct spec_split *s = spec_split_new(SPEC_SPLIT_WATCH, NULL, world_change_add, events);
-	char path[1024], jobs[64], head[128], begin[128];
-	cleanup_free char *line = NULL;
+	char name[32];
+
+	assert_int_equal(sscanf(head, "{\"recorded\": \"%31[a-z-]\"}", name), 1);
+	for (size_t i = 1; i < array_size(names); i++)
+		if (streq(name, names[i]))
+			return (enum world_file)i;
+	return WORLD_FILE_JOBS;
+}
+
+/* Read the recording SCENARIO. */
+static inline void world_read(struct world_changes *changes, const char *scenario)
+{
+	struct spec_split *s = spec_split_new(SPEC_SPLIT_WATCH, NULL, world_change_add, changes);
+	cleanup_free char *line = NULL, *path = NULL, *begin = NULL;
 	cleanup_file FILE *f = NULL;
-	bool played = false, found = false, mine = false;
+	bool played = false;
 	size_t size = 0;
 	ssize_t n;
 
-	snprintf(jobs, sizeof(jobs), "%s%s", kind == &spec_volcano ? "volcano-" : "", kind->plural);
-	snprintf(head, sizeof(head), "{\"recorded\": \"%s\"}\n",
-		 which == WORLD_FILE_JOBS ? jobs : files[which]);
-	snprintf(begin, sizeof(begin), "{\"scenario\": \"%s\"}\n", scenario);
-	snprintf(path, sizeof(path), TEST_SOURCE "/tests/replay/data/recordings/%s.jsonl",
-		 world_controller(scenario));
-	events->file = which;
+	begin = text_print("{\"scenario\": \"%s\"}\n", scenario);
+	path = text_print(TEST_SOURCE "/tests/replay/data/recordings/%s.jsonl",
+			  world_controller(scenario));
 	f = fopen(path, "re");
 	assert_non_null(f);
 	while ((n = getline(&line, &size, f)) > 0) {
-		if (strncmp(line, "{\"scenario\": ", strlen("{\"scenario\": ")) == 0) {
-			if (played)
-				break;
-			played = strcmp(line, begin) == 0;
-		}
-		if (!played)
-			continue;
-		if (strncmp(line, "{\"recorded\": ", strlen("{\"recorded\": ")) == 0) {
-			mine = strcmp(line, head) == 0;
-			found |= mine;
-			continue;
-		}
-		/* Feed it in chunks, as they arrive from a server. */
-		for (ssize_t at = 0; mine && at < n; at += 777)
-			assert_int_equal(spec_split_feed(s, line + at,
-							 (size_t)(n - at < 777 ? n - at : 777)),
-					 0);
+		if (strncmp(line, "{\"scenario\": ", strlen("{\"scenario\": ")) == 0)
+			played = streq(line, begin);
+		else if (played && strncmp(line, "{\"recorded\": ", strlen("{\"recorded\": ")) == 0)
+			changes->file = world_file_of(line);
+		else if (played && changes->file != WORLD_FILE_PENDING)
+			/* Feed it in chunks, as they arrive from a server. */
+			for (ssize_t at = 0; at < n; at += 777)
+				assert_int_equal(spec_split_feed(s, line + at,
+								 (size_t)(n - at < 777 ? n - at
+										       : 777)),
+						 0);
 	}
-	assert_true(played);
 	assert_int_equal(spec_split_end(s, NULL), 0);
-	/* A gang that never started has no pods. Queues may be missing. */
-	assert_true(found || which == WORLD_FILE_PODS || which >= WORLD_FILE_LOCAL_QUEUES);
+	assert_true(changes->n > 0);
 	spec_split_free(s);
 }
 
@@ -391,21 +464,18 @@ static inline void world_apply(struct world *w, const struct world_change *c)
 	case WORLD_FILE_CLUSTER_QUEUES:
 		world_cluster_queue(w, c->object, c->gone);
 		break;
+	case WORLD_FILE_PENDING:
+		break;
 	}
 }
 
-/*
- * Replay files of a recording in the order in which the server wrote. Call LOOK after each change.
- */
-static inline void world_play_these(struct world *w, const char *scenario,
-				    const enum world_file *files, size_t n_files,
-				    void (*look)(struct world *w, void *data), void *data)
+/* Replay a recording in the order in which the server wrote. Call LOOK after each change. */
+static inline void world_play(struct world *w, const char *scenario,
+			      void (*look)(struct world *w, void *data), void *data)
 {
-	struct world_changes *changes = calloc(1, sizeof(*changes));
+	struct world_changes *changes = mem_zero(sizeof(*changes));
 
-	assert_non_null(changes);
-	for (size_t i = 0; i < n_files; i++)
-		world_read(changes, world_kind(w), scenario, files[i]);
+	world_read(changes, scenario);
 	qsort(changes->v, changes->n, sizeof(changes->v[0]), world_by_version);
 	for (size_t i = 0; i < changes->n; i++) {
 		world_apply(w, &changes->v[i]);
@@ -414,20 +484,4 @@ static inline void world_play_these(struct world *w, const char *scenario,
 			look(w, data);
 	}
 	free(changes);
-}
-
-/* Replay the files of a recording up to LAST. */
-static inline void world_play_files(struct world *w, const char *scenario, enum world_file last,
-				    void (*look)(struct world *w, void *data), void *data)
-{
-	static const enum world_file files[] = {WORLD_FILE_JOBS, WORLD_FILE_PODS, WORLD_FILE_GROUPS,
-						WORLD_FILE_EVENTS};
-
-	world_play_these(w, scenario, files, (size_t)last + 1, look, data);
-}
-
-/* Replay the jobs and pods of a recording. */
-static inline void world_play(struct world *w, const char *scenario)
-{
-	world_play_files(w, scenario, WORLD_FILE_PODS, NULL, NULL);
 }

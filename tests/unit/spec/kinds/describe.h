@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints a job in one line, for comparison in tests. */
+/* Prints what users see of a job, for comparison in tests. */
 #pragma once
 
 #include <stdio.h>
 
 #include "spec/job/job.h"
+#include "tests/unit/unit.h"
 
 #define DESCRIBE_SHOWN 32 /* number of replicas */
 
@@ -30,4 +31,17 @@ static inline void describe_job(const struct spec_job *job, bool phase, char ret
 			n += (size_t)snprintf(ret + n, 4096 - n, "/attempt %u", r->attempt);
 	}
 	snprintf(ret + n, 4096 - n, "\n");
+}
+
+/* Assert that ACTIONS, a bit set, are those of ctl in WANT: names with a space before each. */
+static inline void assert_actions(unsigned actions, const char *want)
+{
+	char text[128] = "";
+	size_t n = 0;
+
+	for (enum spec_action i = 0; i < SPEC_N_ACTIONS; i++)
+		if (actions & 1u << i)
+			n += (size_t)snprintf(text + n, sizeof(text) - n, " %s",
+					      spec_action_name(i));
+	assert_string_equal(text, want);
 }

@@ -9,454 +9,371 @@
 #include "spec/view/control.h"
 #include "spec/view/kueue.h"
 #include "spec/view/view.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/spec/kinds/describe.h"
 #include "tests/unit/table.h"
+#include "tests/unit/unit.h"
 
-#define BUSY	(1u << SPEC_SUSPEND | 1u << SPEC_RESTART | 1u << SPEC_TERMINATE)
-#define CONTROL (&spec_volcano_control)
+/* What is known of a job: an AppWrapper in phase Running if there is no other value. */
+struct known {
+	const char *kind, *phase;
+	unsigned retries; /* used */
+	unsigned limit;	  /* of attempts */
+	bool asked;	  /* somebody has requested to suspend the job */
+	bool owned, deleted;
+	const char *queue; /* the job is in this queue of Kueue, but may have no Workload */
+	enum {
+		NO_WORKLOAD,
+		ON, /* Kueue's Workload is active */
+		OFF /* somebody has deactivated it */
+	} workload;
+	bool reserved; /* the Workload has quota */
+	int takes;     /* when it accepts a priority class */
+	bool no_kueue; /* this mount can't watch Workloads */
+};
 
-static char name[] = "trainer", uid[] = "u-1", no_owner[] = "", version[] = "7";
-static char workload_name[] = "appwrapper-trainer-1a2b3", workload_uid[] = "w-1";
-
-/* Return a job in PHASE that has used RETRIES of its 3 retries. */
-static struct spec_job_view job(const char *phase, unsigned retries)
+static const struct spec_kind *kind_of(const struct known *k)
 {
-	return (struct spec_job_view){
-		.meta = {.name = name, .uid = uid, .owner_uid = no_owner},
-		.phase = (char *)(uintptr_t)phase,
-		.retries = retries,
-		.retry_limit = 3,
-	};
+	return test_kind(k->kind ? k->kind : "appwrapper");
 }
 
-/*
- * Return what is known of VIEW. WORKLOAD is Kueue's, or NULL. The result is static, and valid until
- * the next call.
- */
-static const struct spec_control_job *known(const struct spec_job_view *view,
-					    const struct spec_workload_view *workload)
+/* Return K as the functions of a kind expect it. The result is valid until the next call. */
+static const struct spec_control_job *job(const struct known *k)
 {
+	static char name[] = "trainer", uid[] = "u-1", none[] = "", version[] = "7";
+	static char workload_name[] = "wl", workload_uid[] = "w-1", team[] = "team", low[] = "low";
+	static struct spec_job_view view;
+	static struct spec_workload_view workload;
 	static struct spec_kueue_facts kueue;
-	static struct spec_control_job ret;
+	static struct spec_control_job ret = {&view, &kueue};
+	const char *phase = k->phase ? k->phase : "Running";
 
-	kueue = (struct spec_kueue_facts){.known = true, .workload = workload};
-	ret = (struct spec_control_job){view, &kueue};
+	view = (struct spec_job_view){
+		.meta = {.name = name, .uid = uid, .owner_uid = none, .deleted = k->deleted},
+		.resource_version = version,
+		.phase = (char *)(uintptr_t)phase,
+		.queue = (char *)(uintptr_t)(k->queue ? k->queue : ""),
+		.retries = k->retries,
+		.retry_limit = k->limit,
+		.asked = k->asked,
+		.owned = k->owned,
+		.suspends = strncmp(phase, "Suspend", 7) == 0,
+		.over = streq(phase, "Terminating") || streq(phase, "Succeeded") ||
+			streq(phase, "Failed"),
+	};
+	workload = (struct spec_workload_view){
+		.meta = {.name = workload_name, .uid = workload_uid},
+		.queue = team,
+		.priority_class = low,
+		.active = k->workload == ON,
+		.takes_priority = k->takes,
+	};
+	workload.conditions[SPEC_WORKLOAD_RESERVED] =
+		(struct spec_condition_view){.is_set = true, .is_true = k->reserved};
+	kueue = (struct spec_kueue_facts){.known = !k->no_kueue,
+					  .workload = k->workload ? &workload : NULL};
 	return &ret;
 }
 
-static unsigned actions(const char *phase, unsigned retries)
+#define IN_QUEUE   .queue = "team"
+#define QUEUED_ON  .queue = "team", .workload = ON
+#define QUEUED_OFF .queue = "team", .workload = OFF
+
+static void test_actions(void **state)
 {
-	const struct spec_job_view v = job(phase, retries);
+	static const struct {
+		struct known job;
+		const char *actions;
+	} table[] = {
+		{{.kind = "volcano", .phase = "Pending"}, " suspend restart terminate"},
+		{{.kind = "volcano", .phase = "Running"}, " suspend restart terminate"},
+		{{.kind = "volcano", .phase = "Aborting"}, " resume"},
+		{{.kind = "volcano", .phase = "Aborted"}, " resume"},
+		{{.kind = "volcano", .phase = ""}, ""},
+		{{.kind = "volcano", .phase = "Restarting"}, ""},
+		{{.kind = "volcano", .phase = "Completing"}, ""},
+		{{.kind = "volcano", .phase = "Terminating"}, ""},
+		{{.kind = "volcano", .phase = "Completed"}, ""},
+		{{.kind = "volcano", .phase = "Failed"}, ""},
+		{{.kind = "volcano", .phase = "Terminated"}, ""},
+		{{.kind = "volcano", .phase = "Inventing"}, ""},
+		/* If an action costs a retry and none is left, ctl does not offer it. */
+		{{.kind = "volcano", .limit = 3, .retries = 1}, " suspend restart terminate"},
+		{{.kind = "volcano", .limit = 3, .retries = 2}, " suspend terminate"},
+		{{.kind = "volcano", .limit = 3, .retries = 2, .phase = "Aborted"}, ""},
+		{{.kind = "volcano", .deleted = true}, ""},
+		{{.phase = "Resuming"}, " suspend"},
+		{{.phase = "Running"}, " suspend"},
+		{{.phase = "Resetting"}, " suspend"},
+		{{.asked = true}, " resume"},
+		{{.phase = "Succeeded"}, ""},
+		{{.phase = "Failed"}, ""},
+		{{.phase = "Terminating"}, ""},
+		{{.owned = true}, ""},
+		{{.kind = "jobset"}, " suspend"},
+		{{.kind = "job"}, " suspend terminate"},
+		{{.kind = "job", .phase = "Suspended", .asked = true}, " resume"},
+		/* Kueue sets spec.suspend itself. Its Workload decides. */
+		{{IN_QUEUE}, ""},
+		{{QUEUED_ON, .reserved = true}, " suspend"},
+		{{QUEUED_ON, .reserved = true, .asked = true}, " suspend"},
+		{{QUEUED_OFF}, " resume"},
+		{{QUEUED_ON, .phase = "Succeeded"}, ""},
+		{{IN_QUEUE, .no_kueue = true}, ""},
+		/* ctl offers the labels in the states in which Kueue uses them. */
+		{{QUEUED_ON, .phase = "Suspended", .takes = SPEC_PRIORITY_ANY},
+		 " suspend queue priority"},
+		{{QUEUED_ON, .phase = "", .takes = SPEC_PRIORITY_WAITING},
+		 " suspend queue priority"},
+		{{QUEUED_ON, .phase = "Suspended", .takes = SPEC_PRIORITY_FIXED}, " suspend queue"},
+		{{QUEUED_ON, .phase = "Suspended", .takes = SPEC_PRIORITY_WAITING,
+		  .reserved = true},
+		 " suspend"},
+		{{QUEUED_ON, .takes = SPEC_PRIORITY_ANY, .reserved = true}, " suspend priority"},
+		{{QUEUED_ON, .takes = SPEC_PRIORITY_WAITING}, " suspend"},
+		{{QUEUED_ON, .phase = "Suspended", .takes = SPEC_PRIORITY_ANY, .owned = true}, ""},
+	};
 
-	return spec_control_actions(CONTROL, known(&v, NULL));
-}
-
-/* Return why ACTION is refused with EINVAL, or NULL if the phase does not permit it. */
-static const char *refusal(const struct spec_control *control, const struct spec_control_job *job,
-			   enum spec_action action)
-{
-	const char *why;
-
-	assert_int_equal(control->check(job, action, &why), -EINVAL);
-	return why;
-}
-
-static void test_phases(void **state)
-{
-	static const char *const none[] = {"",		"Restarting", "Completing", "Terminating",
-					   "Completed", "Failed",     "Terminated", "Inventing"};
-
-	assert_int_equal(actions("Pending", 0), BUSY);
-	assert_int_equal(actions("Running", 0), BUSY);
-	assert_int_equal(actions("Aborting", 0), 1u << SPEC_RESUME);
-	assert_int_equal(actions("Aborted", 0), 1u << SPEC_RESUME);
-	for (size_t i = 0; i < array_size(none); i++)
-		assert_int_equal(actions(none[i], 0), 0);
+	for (size_t i = 0; i < array_size(table); i++)
+		assert_actions(spec_control_actions(kind_of(&table[i].job)->control,
+						    job(&table[i].job)),
+			       table[i].actions);
 	/* Volcano has its own queues, and no Command changes the queue or the priority. */
-	assert_int_equal(CONTROL->known, BUSY | 1u << SPEC_RESUME);
+	assert_actions(spec_volcano.control->known, " suspend resume restart terminate");
+	assert_actions(spec_appwrapper.control->known, " suspend resume queue priority");
 }
 
-/* If an action costs a retry and none is left, ctl does not offer it. The refusal explains that. */
-static void test_retries(void **state)
-{
-	struct spec_job_view v = job("Running", 2);
-
-	assert_int_equal(actions("Running", 1), BUSY);
-	assert_int_equal(actions("Running", 2), BUSY & ~(1u << SPEC_RESTART));
-	assert_int_equal(actions("Aborted", 2), 0);
-	assert_non_null(strstr(refusal(CONTROL, known(&v, NULL), SPEC_RESTART), "none left"));
-	assert_null(refusal(CONTROL, known(&v, NULL), SPEC_RESUME));
-	v.retry_limit = 0;
-	assert_int_equal(spec_control_actions(CONTROL, known(&v, NULL)), BUSY);
-	v.meta.deleted = 1;
-	assert_int_equal(spec_control_actions(CONTROL, known(&v, NULL)), 0);
-	assert_non_null(strstr(refusal(CONTROL, known(&v, NULL), SPEC_RESTART), "being deleted"));
-}
-
-static void test_request(void **state)
-{
-	const struct spec_job_view v = job("Running", 0);
-	const struct spec_control_asked asked = {known(&v, NULL), "ns", NULL,
-						 SPEC_TERMINATE,  NULL, "kxfs-1",
-						 &spec_volcano};
-	struct spec_control_request rq;
-
-	CONTROL->request(&asked, &rq);
-	assert_false(rq.patch);
-	assert_string_equal(rq.resource, "commands.bus.volcano.sh");
-	assert_string_equal(
-		rq.path, "/apis/bus.volcano.sh/v1alpha1/namespaces/ns/commands?fieldManager=kxfs");
-	assert_string_equal(
-		rq.body,
-		"{\"metadata\":{\"name\":\"kxfs-1\",\"namespace\":\"ns\",\"ownerReferences\":[{"
-		"\"apiVersion\":\"batch.volcano.sh/v1alpha1\",\"kind\":\"Job\",\"name\":"
-		"\"trainer\",\"uid\":\"u-1\"}]},\"apiVersion\":\"bus.volcano.sh/v1alpha1\","
-		"\"kind\":\"Command\",\"action\":\"TerminateJob\",\"target\":{\"apiVersion\":"
-		"\"batch.volcano.sh/v1alpha1\",\"kind\":\"Job\",\"name\":\"trainer\",\"uid\":"
-		"\"u-1\"}}");
-	spec_control_request_clear(&rq);
-}
-
-static void test_outcome(void **state)
+/* Why an action is refused. If only the phase does not permit it, there is no explanation. */
+static void test_refusals(void **state)
 {
 	static const struct {
+		struct known job;
 		enum spec_action action;
-		const char *before, *now;
-		unsigned retries; /* retries used now; earlier: 0 */
-		enum spec_control_outcome outcome;
+		int err;
+		const char *why; /* part of the explanation, or NULL */
 	} table[] = {
-		{SPEC_SUSPEND, "Running", "Running", 0, SPEC_CONTROL_OPEN},
-		{SPEC_SUSPEND, "Running", "Aborting", 0, SPEC_CONTROL_OBEYED},
-		{SPEC_SUSPEND, "Running", "Aborted", 0, SPEC_CONTROL_OBEYED},
-		{SPEC_SUSPEND, "Pending", "Running", 0, SPEC_CONTROL_OPEN},
-		{SPEC_SUSPEND, "Running", "Restarting", 1, SPEC_CONTROL_OPEN},
-		{SPEC_SUSPEND, "Running", "Completed", 0, SPEC_CONTROL_LATE},
-		{SPEC_RESUME, "Aborting", "Aborted", 0, SPEC_CONTROL_OPEN},
-		{SPEC_RESUME, "Aborted", "Restarting", 1, SPEC_CONTROL_OBEYED},
-		{SPEC_RESUME, "Aborted", "Pending", 1, SPEC_CONTROL_OBEYED},
-		{SPEC_RESTART, "Running", "Running", 0, SPEC_CONTROL_OPEN},
-		{SPEC_RESTART, "Running", "Running", 1, SPEC_CONTROL_OBEYED},
-		{SPEC_RESTART, "Running", "Completing", 0, SPEC_CONTROL_LATE},
-		{SPEC_TERMINATE, "Running", "Terminating", 0, SPEC_CONTROL_OBEYED},
-		{SPEC_TERMINATE, "Running", "Terminated", 0, SPEC_CONTROL_OBEYED},
-		{SPEC_TERMINATE, "Running", "Failed", 0, SPEC_CONTROL_LATE},
-		{SPEC_TERMINATE, "Running", "Aborted", 0, SPEC_CONTROL_LATE},
-	};
-
-	for (size_t i = 0; i < array_size(table); i++) {
-		const struct spec_control_mark before = {table[i].before, 0, NULL};
-		const struct spec_job_view now = job(table[i].now, table[i].retries);
-
-		assert_int_equal(CONTROL->outcome(table[i].action, &before, known(&now, NULL)),
-				 table[i].outcome);
-	}
-}
-
-/* --- AppWrapper v1beta2 --- */
-
-#define WRAPPER (spec_appwrapper.control)
-
-static struct spec_job_view wrapper(const char *phase, bool asked, const char *queue)
-{
-	return (struct spec_job_view){
-		.suspends = streq(phase, "Suspending") || streq(phase, "Suspended"),
-		.over = streq(phase, "Terminating") || streq(phase, "Succeeded") ||
-			streq(phase, "Failed"),
-		.meta = {.name = name, .uid = uid, .owner_uid = no_owner},
-		.resource_version = version,
-		.phase = (char *)(uintptr_t)phase,
-		.queue = (char *)(uintptr_t)queue,
-		.asked = asked,
-	};
-}
-
-/* Kueue's Workload of an active job, and of one that somebody has deactivated. */
-static const struct spec_workload_view on = {.meta = {.name = workload_name, .uid = workload_uid},
-					     .active = true};
-static const struct spec_workload_view off = {.meta = {.name = workload_name, .uid = workload_uid}};
-
-static void test_wrapper_actions(void **state)
-{
-	static const char *const open[] = {"Resuming", "Running", "Resetting"};
-	static const char *const over[] = {"Succeeded", "Failed", "Terminating"};
-	struct spec_job_view v;
-
-	for (size_t i = 0; i < array_size(open); i++) {
-		v = wrapper(open[i], false, "");
-		assert_int_equal(spec_control_actions(WRAPPER, known(&v, NULL)),
-				 1u << SPEC_SUSPEND);
-		v = wrapper(open[i], true, "");
-		assert_int_equal(spec_control_actions(WRAPPER, known(&v, NULL)), 1u << SPEC_RESUME);
-		v = wrapper(open[i], false, "research");
-		assert_int_equal(spec_control_actions(WRAPPER, known(&v, &on)), 1u << SPEC_SUSPEND);
-		assert_int_equal(spec_control_actions(WRAPPER, known(&v, &off)), 1u << SPEC_RESUME);
-		assert_null(refusal(WRAPPER, known(&v, &off), SPEC_SUSPEND));
-		assert_int_equal(spec_control_actions(WRAPPER, known(&v, NULL)), 0);
-		assert_non_null(strstr(refusal(WRAPPER, known(&v, NULL), SPEC_SUSPEND), "Kueue"));
-	}
-	for (size_t i = 0; i < array_size(over); i++) {
-		v = wrapper(over[i], false, "");
-		assert_int_equal(spec_control_actions(WRAPPER, known(&v, NULL)), 0);
-		assert_null(refusal(WRAPPER, known(&v, NULL), SPEC_SUSPEND));
-		v = wrapper(over[i], false, "research");
-		assert_int_equal(spec_control_actions(WRAPPER, known(&v, &on)), 0);
-		assert_null(refusal(WRAPPER, known(&v, NULL), SPEC_SUSPEND));
-	}
-	assert_int_equal(WRAPPER->known, 1u << SPEC_SUSPEND | 1u << SPEC_RESUME | 1u << SPEC_QUEUE |
-						 1u << SPEC_PRIORITY);
-}
-
-static void test_wrapper_request(void **state)
-{
-	const struct spec_job_view v = wrapper("Running", false, "");
-	const struct spec_control_asked asked = {known(&v, NULL), "ns", NULL,
-						 SPEC_SUSPEND,	  NULL, "kxfs-1",
-						 &spec_appwrapper};
-	struct spec_control_request rq;
-
-	WRAPPER->request(&asked, &rq);
-	assert_true(rq.patch);
-	assert_string_equal(rq.path, "/apis/workload.codeflare.dev/v1beta2/namespaces/ns/"
-				     "appwrappers/trainer?fieldManager=kxfs");
-	assert_string_equal(rq.body, "{\"metadata\":{\"uid\":\"u-1\",\"resourceVersion\":\"7\"},"
-				     "\"spec\":{\"suspend\":true}}");
-	spec_control_request_clear(&rq);
-}
-
-static void test_wrapper_outcome(void **state)
-{
-	static const struct {
-		enum spec_action action;
-		const char *phase;
-		bool asked;
-		enum spec_control_outcome outcome;
-	} table[] = {
-		{SPEC_SUSPEND, "Running", false, SPEC_CONTROL_OPEN},
-		{SPEC_SUSPEND, "Running", true, SPEC_CONTROL_OPEN},
-		/* suspended before the command */
-		{SPEC_SUSPEND, "Suspended", false, SPEC_CONTROL_OPEN},
-		{SPEC_SUSPEND, "Suspending", true, SPEC_CONTROL_OBEYED},
-		{SPEC_SUSPEND, "Suspended", true, SPEC_CONTROL_OBEYED},
-		{SPEC_SUSPEND, "Succeeded", true, SPEC_CONTROL_LATE},
-		{SPEC_RESUME, "Suspended", true, SPEC_CONTROL_OPEN},
-		{SPEC_RESUME, "Suspended", false, SPEC_CONTROL_OPEN},
-		{SPEC_RESUME, "Resuming", false, SPEC_CONTROL_OBEYED},
-		{SPEC_RESUME, "Running", false, SPEC_CONTROL_OBEYED},
-		{SPEC_RESUME, "Succeeded", false, SPEC_CONTROL_OBEYED},
-		{SPEC_RESUME, "Succeeded", true, SPEC_CONTROL_LATE},
-		{SPEC_RESUME, "Terminating", false, SPEC_CONTROL_OBEYED},
-	};
-
-	for (size_t i = 0; i < array_size(table); i++) {
-		const struct spec_job_view v = wrapper(table[i].phase, table[i].asked, "");
-		const struct spec_control_mark before = {"Running", 0, NULL};
-
-		assert_int_equal(WRAPPER->outcome(table[i].action, &before, known(&v, NULL)),
-				 table[i].outcome);
-	}
-}
-
-/* --- in a Kueue queue --- */
-
-/* A mount that can't see Workloads can't suspend, and reports why. */
-static void test_queued_unknown(void **state)
-{
-	const struct spec_job_view v = wrapper("Running", false, "research");
-	const struct spec_kueue_facts unknown = {0};
-	const struct spec_control_job job = {&v, &unknown};
-	const char *why;
-
-	assert_int_equal(spec_control_actions(WRAPPER, &job), 0);
-	assert_int_equal(WRAPPER->check(&job, SPEC_SUSPEND, &why), -EOPNOTSUPP);
-	assert_non_null(strstr(why, "can't watch Workloads"));
-}
-
-static void test_queued_request(void **state)
-{
-	const struct spec_kind *const kinds[] = {&spec_appwrapper, test_kind("jobset")};
-	const struct spec_job_view v = wrapper("Running", false, "research");
-	struct spec_control_asked asked = {.namespace = "ns", .kueue = "kueue.x-k8s.io/v1beta1"};
-	struct spec_control_request rq;
-
-	for (size_t i = 0; i < array_size(kinds); i++) {
-		asked.job = known(&v, &on);
-		asked.action = SPEC_SUSPEND;
-		asked.kind = kinds[i];
-		kinds[i]->control->request(&asked, &rq);
-		assert_true(rq.patch);
-		assert_string_equal(rq.resource, "workloads.kueue.x-k8s.io");
-		assert_non_null(strstr(rq.forbidden, "no right to patch workloads"));
-		assert_string_equal(rq.path, "/apis/kueue.x-k8s.io/v1beta1/namespaces/ns/workloads/"
-					     "appwrapper-trainer-1a2b3?fieldManager=kxfs");
-		assert_string_equal(rq.body,
-				    "{\"metadata\":{\"uid\":\"w-1\"},\"spec\":{\"active\":false}}");
-		spec_control_request_clear(&rq);
-		asked.job = known(&v, &off);
-		asked.action = SPEC_RESUME;
-		kinds[i]->control->request(&asked, &rq);
-		assert_string_equal(rq.body,
-				    "{\"metadata\":{\"uid\":\"w-1\"},\"spec\":{\"active\":true}}");
-		spec_control_request_clear(&rq);
-	}
-}
-
-static void test_queued_outcome(void **state)
-{
-	static const struct {
-		const char *phase;
-		const struct spec_workload_view *workload;
-		enum spec_action action;
-		enum spec_control_outcome outcome;
-	} table[] = {
-		{"Running", &on, SPEC_SUSPEND, SPEC_CONTROL_OPEN},
-		{"Running", &off, SPEC_SUSPEND, SPEC_CONTROL_OPEN},
-		/* the job waits in the queue */
-		{"Suspended", &on, SPEC_SUSPEND, SPEC_CONTROL_OPEN},
-		{"Suspended", NULL, SPEC_SUSPEND, SPEC_CONTROL_OPEN},
-		{"Suspending", &off, SPEC_SUSPEND, SPEC_CONTROL_OBEYED},
-		{"Suspended", &off, SPEC_SUSPEND, SPEC_CONTROL_OBEYED},
-		{"Succeeded", &off, SPEC_SUSPEND, SPEC_CONTROL_LATE},
-		{"Suspended", &off, SPEC_RESUME, SPEC_CONTROL_OPEN},
-		{"Suspended", NULL, SPEC_RESUME, SPEC_CONTROL_OPEN},
-		/* the job waits in the queue again */
-		{"Suspended", &on, SPEC_RESUME, SPEC_CONTROL_OBEYED},
-		{"Running", &on, SPEC_RESUME, SPEC_CONTROL_OBEYED},
-		{"Failed", &on, SPEC_RESUME, SPEC_CONTROL_LATE},
-	};
-
-	for (size_t i = 0; i < array_size(table); i++) {
-		/* Kueue sets spec.suspend itself, whatever users request. */
-		const struct spec_job_view v = wrapper(table[i].phase, true, "research");
-		const struct spec_control_mark before = {"Running", 0, NULL};
-
-		assert_int_equal(WRAPPER->outcome(table[i].action, &before,
-						  known(&v, table[i].workload)),
-				 table[i].outcome);
-	}
-}
-
-/* Return a Workload that accepts a priority class in the cases of TAKES. */
-static struct spec_workload_view line(int takes, bool reserved)
-{
-	static char team[] = "team", low[] = "low";
-	struct spec_workload_view ret = on;
-
-	ret.queue = team;
-	ret.priority_class = low;
-	ret.takes_priority = takes;
-	ret.conditions[SPEC_WORKLOAD_RESERVED] =
-		(struct spec_condition_view){.is_set = true, .is_true = reserved};
-	return ret;
-}
-
-/*
- * ctl offers the labels in the states in which Kueue uses them. It does so even for a user who may
- * not patch Workloads.
- */
-static void test_label_actions(void **state)
-{
-	const unsigned suspend = 1u << SPEC_SUSPEND, queue = 1u << SPEC_QUEUE,
-		       priority = 1u << SPEC_PRIORITY;
-	static const struct {
-		const char *phase;
-		int takes;
-		bool reserved;
-		unsigned actions;
-		const char *queue_refusal, *priority_refusal;
-	} table[] = {
-		{"Suspended", SPEC_PRIORITY_ANY, false, queue | priority, NULL, NULL},
-		{"", SPEC_PRIORITY_WAITING, false, queue | priority, NULL, NULL},
-		{"Suspended", SPEC_PRIORITY_FIXED, false, queue, NULL, "does not apply"},
-		{"Suspended", SPEC_PRIORITY_WAITING, true, 0, "only while the job waits",
+		{{.kind = "volcano", .limit = 3, .retries = 2}, SPEC_RESTART, -EINVAL, "none left"},
+		{{.kind = "volcano", .limit = 3, .retries = 2}, SPEC_RESUME, -EINVAL, NULL},
+		{{.kind = "volcano", .deleted = true}, SPEC_RESTART, -EINVAL, "being deleted"},
+		{{.phase = "Succeeded"}, SPEC_SUSPEND, -EINVAL, NULL},
+		{{QUEUED_ON, .phase = "Succeeded"}, SPEC_SUSPEND, -EINVAL, NULL},
+		{{QUEUED_OFF}, SPEC_SUSPEND, -EINVAL, NULL},
+		{{IN_QUEUE}, SPEC_SUSPEND, -EINVAL, "Kueue has not created a Workload"},
+		{{IN_QUEUE, .no_kueue = true}, SPEC_SUSPEND, -EOPNOTSUPP, "can't watch Workloads"},
+		{{QUEUED_ON}, SPEC_QUEUE, -EINVAL, "only while the job waits"},
+		{{QUEUED_ON, .phase = "Suspended", .reserved = true},
+		 SPEC_QUEUE,
+		 -EINVAL,
+		 "only while the job waits"},
+		{{QUEUED_ON, .takes = SPEC_PRIORITY_WAITING},
+		 SPEC_PRIORITY,
+		 -EINVAL,
 		 "does not change"},
-		{"Running", SPEC_PRIORITY_ANY, true, priority, "only while the job waits", NULL},
-		{"Running", SPEC_PRIORITY_WAITING, false, 0, "only while the job waits",
-		 "does not change"},
+		{{QUEUED_ON, .phase = "Suspended", .takes = SPEC_PRIORITY_FIXED},
+		 SPEC_PRIORITY,
+		 -EINVAL,
+		 "does not apply"},
+		{{0}, SPEC_QUEUE, -EINVAL, "not in a Kueue queue"},
+		{{.kind = "job", .phase = "Suspended", .asked = true},
+		 SPEC_TERMINATE,
+		 -EINVAL,
+		 "the job is suspended"},
 	};
 
 	for (size_t i = 0; i < array_size(table); i++) {
-		struct spec_job_view v = wrapper(table[i].phase, false, "team");
-		const struct spec_workload_view w = line(table[i].takes, table[i].reserved);
+		const struct known *k = &table[i].job;
 		const char *why;
 
-		assert_int_equal(spec_control_actions(WRAPPER, known(&v, &w)),
-				 table[i].actions | suspend);
-		if (table[i].queue_refusal) {
-			why = refusal(WRAPPER, known(&v, &w), SPEC_QUEUE);
-			assert_non_null(strstr(why, table[i].queue_refusal));
-		}
-		if (table[i].priority_refusal) {
-			why = refusal(WRAPPER, known(&v, &w), SPEC_PRIORITY);
-			assert_non_null(strstr(why, table[i].priority_refusal));
-		}
-		v.owned = true;
-		assert_int_equal(spec_control_actions(WRAPPER, known(&v, &w)), 0);
-		v = wrapper(table[i].phase, false, "");
-		assert_int_equal(spec_control_actions(WRAPPER, known(&v, NULL)), suspend);
-		assert_non_null(strstr(refusal(WRAPPER, known(&v, NULL), SPEC_QUEUE),
-				       "not in a Kueue queue"));
+		assert_int_equal(kind_of(k)->control->check(job(k), table[i].action, &why),
+				 table[i].err);
+		if (!table[i].why)
+			assert_null(why);
+		else
+			assert_non_null(strstr(why, table[i].why));
 	}
 }
 
-static void test_label_request(void **state)
+/* The requests to the server. A patch applies only to the version that kxfs has read. */
+static void test_requests(void **state)
 {
-	const struct spec_job_view v = wrapper("Suspended", false, "team");
-	const struct spec_workload_view w = line(SPEC_PRIORITY_ANY, false);
-	struct spec_control_asked asked = {.job = known(&v, &w),
-					   .namespace = "ns",
-					   .kueue = "kueue.x-k8s.io/v1beta2",
-					   .action = SPEC_QUEUE,
-					   .argument = "other"};
-	struct spec_control_request rq;
-
-	asked.kind = test_kind("job");
-	asked.kind->control->request(&asked, &rq);
-	assert_true(rq.patch);
-	assert_string_equal(rq.resource, "jobs.batch");
-	assert_string_equal(rq.path, "/apis/batch/v1/namespaces/ns/jobs/trainer?fieldManager=kxfs");
-	assert_string_equal(rq.body, "{\"metadata\":{\"uid\":\"u-1\",\"resourceVersion\":\"7\","
-				     "\"labels\":{\"kueue.x-k8s.io/queue-name\":\"other\"}}}");
-	assert_string_equal(rq.needed,
-			    "/apis/kueue.x-k8s.io/v1beta2/namespaces/ns/localqueues/other");
-	assert_non_null(strstr(rq.missing, "no queue other in namespace ns"));
-	spec_control_request_clear(&rq);
-	asked.action = SPEC_PRIORITY;
-	asked.argument = "high";
-	asked.kind = &spec_appwrapper;
-	WRAPPER->request(&asked, &rq);
-	assert_string_equal(rq.body, "{\"metadata\":{\"uid\":\"u-1\",\"resourceVersion\":\"7\","
-				     "\"labels\":{\"kueue.x-k8s.io/priority-class\":\"high\"}}}");
-	assert_string_equal(rq.needed, "/apis/kueue.x-k8s.io/v1beta2/workloadpriorityclasses/high");
-	spec_control_request_clear(&rq);
-}
-
-static void test_label_outcome(void **state)
-{
-	const struct spec_job_view v = wrapper("Suspended", false, "team");
-	const struct spec_job_view over = wrapper("Succeeded", false, "team");
-	const struct spec_workload_view waits = line(SPEC_PRIORITY_ANY, false);
-	const struct spec_workload_view runs = line(SPEC_PRIORITY_ANY, true);
-	const struct {
+#define VERSION "{\"metadata\":{\"uid\":\"u-1\",\"resourceVersion\":\"7\""
+#define ACTIVE	"{\"metadata\":{\"uid\":\"w-1\"},\"spec\":{\"active\":"
+#define TARGET                                                                                     \
+	"\"apiVersion\":\"batch.volcano.sh/v1alpha1\",\"kind\":\"Job\",\"name\":\"trainer\","      \
+	"\"uid\":\"u-1\""
+#define WORKLOAD "kueue.x-k8s.io/v1beta2/namespaces/ns/workloads/wl"
+	static const struct {
+		struct known job;
 		enum spec_action action;
 		const char *argument;
-		const struct spec_job_view *view;
-		const struct spec_workload_view *workload;
-		enum spec_control_outcome outcome;
+		const char *resource, *path, *body;
+		const char *needed; /* an object that must exist, or NULL */
 	} table[] = {
-		{SPEC_QUEUE, "team", &v, &waits, SPEC_CONTROL_OBEYED},
-		{SPEC_QUEUE, "other", &v, &waits, SPEC_CONTROL_OPEN},
-		{SPEC_QUEUE, "other", &v, &runs, SPEC_CONTROL_LATE},
-		{SPEC_QUEUE, "other", &v, NULL, SPEC_CONTROL_OPEN},
-		{SPEC_QUEUE, "other", &over, &runs, SPEC_CONTROL_LATE},
-		{SPEC_PRIORITY, "low", &v, &runs, SPEC_CONTROL_OBEYED},
-		{SPEC_PRIORITY, "team", &v, &runs, SPEC_CONTROL_OPEN},
+		{{.kind = "volcano"},
+		 SPEC_TERMINATE,
+		 NULL,
+		 "commands.bus.volcano.sh",
+		 "bus.volcano.sh/v1alpha1/namespaces/ns/commands",
+		 "{\"metadata\":{\"name\":\"kxfs-1\",\"namespace\":\"ns\",\"ownerReferences\":[{" TARGET
+		 "}]},\"apiVersion\":\"bus.volcano.sh/v1alpha1\",\"kind\":\"Command\",\"action\":"
+		 "\"TerminateJob\",\"target\":{" TARGET "}}",
+		 NULL},
+		{{0},
+		 SPEC_SUSPEND,
+		 NULL,
+		 "appwrappers.workload.codeflare.dev",
+		 "workload.codeflare.dev/v1beta2/namespaces/ns/appwrappers/trainer",
+		 VERSION "},\"spec\":{\"suspend\":true}}",
+		 NULL},
+		{{.kind = "job"},
+		 SPEC_SUSPEND,
+		 NULL,
+		 "jobs.batch",
+		 "batch/v1/namespaces/ns/jobs/trainer",
+		 VERSION "},\"spec\":{\"suspend\":true}}",
+		 NULL},
+		{{.kind = "job"},
+		 SPEC_TERMINATE,
+		 NULL,
+		 "jobs.batch",
+		 "batch/v1/namespaces/ns/jobs/trainer",
+		 VERSION "},\"spec\":{\"activeDeadlineSeconds\":0}}",
+		 NULL},
+		{{QUEUED_ON},
+		 SPEC_SUSPEND,
+		 NULL,
+		 "workloads.kueue.x-k8s.io",
+		 WORKLOAD,
+		 ACTIVE "false}}",
+		 NULL},
+		{{.kind = "jobset", QUEUED_OFF},
+		 SPEC_RESUME,
+		 NULL,
+		 "workloads.kueue.x-k8s.io",
+		 WORKLOAD,
+		 ACTIVE "true}}",
+		 NULL},
+		{{.kind = "job", QUEUED_ON},
+		 SPEC_QUEUE,
+		 "other",
+		 "jobs.batch",
+		 "batch/v1/namespaces/ns/jobs/trainer",
+		 VERSION ",\"labels\":{\"kueue.x-k8s.io/queue-name\":\"other\"}}}",
+		 "/apis/kueue.x-k8s.io/v1beta2/namespaces/ns/localqueues/other"},
+		{{QUEUED_ON},
+		 SPEC_PRIORITY,
+		 "high",
+		 "appwrappers.workload.codeflare.dev",
+		 "workload.codeflare.dev/v1beta2/namespaces/ns/appwrappers/trainer",
+		 VERSION ",\"labels\":{\"kueue.x-k8s.io/priority-class\":\"high\"}}}",
+		 "/apis/kueue.x-k8s.io/v1beta2/workloadpriorityclasses/high"},
 	};
 
 	for (size_t i = 0; i < array_size(table); i++) {
-		const struct spec_control_mark before = {.argument = table[i].argument};
+		const struct spec_control_asked asked = {
+			.job = job(&table[i].job),
+			.namespace = "ns",
+			.kueue = "kueue.x-k8s.io/v1beta2",
+			.action = table[i].action,
+			.argument = table[i].argument,
+			.name = "kxfs-1",
+			.kind = kind_of(&table[i].job),
+		};
+		cleanup_free char *path = text_print("/apis/%s?fieldManager=kxfs", table[i].path);
+		struct spec_control_request rq;
 
-		assert_int_equal(WRAPPER->outcome(table[i].action, &before,
-						  known(table[i].view, table[i].workload)),
+		asked.kind->control->request(&asked, &rq);
+		assert_int_equal(rq.patch, asked.kind != &spec_volcano);
+		assert_string_equal(rq.resource, table[i].resource);
+		assert_string_equal(rq.path, path);
+		assert_string_equal(rq.body, table[i].body);
+		if (table[i].needed)
+			assert_string_equal(rq.needed, table[i].needed);
+		else
+			assert_null(rq.needed);
+		if (table[i].action == SPEC_QUEUE)
+			assert_non_null(strstr(rq.missing, "no queue other in namespace ns"));
+		if (strstr(rq.resource, "workloads"))
+			assert_non_null(strstr(rq.forbidden, "no right to patch workloads"));
+		spec_control_request_clear(&rq);
+	}
+}
+
+/* Whether a controller has obeyed, might still obey, or is too late. */
+static void test_outcomes(void **state)
+{
+#define OPEN	     SPEC_CONTROL_OPEN
+#define OBEYED	     SPEC_CONTROL_OBEYED
+#define LATE	     SPEC_CONTROL_LATE
+#define VOLCANO(now) .kind = "volcano", .phase = now
+	static const struct {
+		enum spec_action action;
+		struct spec_control_mark before;
+		struct known now;
+		enum spec_control_outcome outcome;
+	} table[] = {
+		{SPEC_SUSPEND, {"Running", 0, NULL}, {VOLCANO("Running")}, OPEN},
+		{SPEC_SUSPEND, {"Running", 0, NULL}, {VOLCANO("Aborting")}, OBEYED},
+		{SPEC_SUSPEND, {"Running", 0, NULL}, {VOLCANO("Aborted")}, OBEYED},
+		{SPEC_SUSPEND, {"Pending", 0, NULL}, {VOLCANO("Running")}, OPEN},
+		{SPEC_SUSPEND, {"Running", 0, NULL}, {VOLCANO("Restarting"), .retries = 1}, OPEN},
+		{SPEC_SUSPEND, {"Running", 0, NULL}, {VOLCANO("Completed")}, LATE},
+		{SPEC_RESUME, {"Aborting", 0, NULL}, {VOLCANO("Aborted")}, OPEN},
+		{SPEC_RESUME, {"Aborted", 0, NULL}, {VOLCANO("Restarting"), .retries = 1}, OBEYED},
+		{SPEC_RESUME, {"Aborted", 0, NULL}, {VOLCANO("Pending"), .retries = 1}, OBEYED},
+		{SPEC_RESTART, {"Running", 0, NULL}, {VOLCANO("Running")}, OPEN},
+		{SPEC_RESTART, {"Running", 0, NULL}, {VOLCANO("Running"), .retries = 1}, OBEYED},
+		{SPEC_RESTART, {"Running", 0, NULL}, {VOLCANO("Completing")}, LATE},
+		{SPEC_TERMINATE, {"Running", 0, NULL}, {VOLCANO("Terminating")}, OBEYED},
+		{SPEC_TERMINATE, {"Running", 0, NULL}, {VOLCANO("Terminated")}, OBEYED},
+		{SPEC_TERMINATE, {"Running", 0, NULL}, {VOLCANO("Failed")}, LATE},
+		{SPEC_TERMINATE, {"Running", 0, NULL}, {VOLCANO("Aborted")}, LATE},
+
+		{SPEC_SUSPEND, {0}, {.phase = "Running"}, OPEN},
+		{SPEC_SUSPEND, {0}, {.phase = "Running", .asked = true}, OPEN},
+		/* suspended before the command */
+		{SPEC_SUSPEND, {0}, {.phase = "Suspended"}, OPEN},
+		{SPEC_SUSPEND, {0}, {.phase = "Suspending", .asked = true}, OBEYED},
+		{SPEC_SUSPEND, {0}, {.phase = "Suspended", .asked = true}, OBEYED},
+		{SPEC_SUSPEND, {0}, {.phase = "Succeeded", .asked = true}, LATE},
+		{SPEC_RESUME, {0}, {.phase = "Suspended", .asked = true}, OPEN},
+		{SPEC_RESUME, {0}, {.phase = "Suspended"}, OPEN},
+		{SPEC_RESUME, {0}, {.phase = "Resuming"}, OBEYED},
+		{SPEC_RESUME, {0}, {.phase = "Running"}, OBEYED},
+		{SPEC_RESUME, {0}, {.phase = "Succeeded"}, OBEYED},
+		{SPEC_RESUME, {0}, {.phase = "Succeeded", .asked = true}, LATE},
+		{SPEC_RESUME, {0}, {.phase = "Terminating"}, OBEYED},
+
+		/* In a queue, Kueue sets spec.suspend itself, whatever users request. */
+		{SPEC_SUSPEND, {0}, {.asked = true, QUEUED_ON}, OPEN},
+		{SPEC_SUSPEND, {0}, {.asked = true, QUEUED_OFF}, OPEN},
+		/* The job waits in the queue. */
+		{SPEC_SUSPEND, {0}, {.phase = "Suspended", .asked = true, QUEUED_ON}, OPEN},
+		{SPEC_SUSPEND, {0}, {.phase = "Suspended", .asked = true, IN_QUEUE}, OPEN},
+		{SPEC_SUSPEND, {0}, {.phase = "Suspending", QUEUED_OFF}, OBEYED},
+		{SPEC_SUSPEND, {0}, {.phase = "Suspended", QUEUED_OFF}, OBEYED},
+		{SPEC_SUSPEND, {0}, {.phase = "Succeeded", QUEUED_OFF}, LATE},
+		{SPEC_RESUME, {0}, {.phase = "Suspended", QUEUED_OFF}, OPEN},
+		{SPEC_RESUME, {0}, {.phase = "Suspended", .asked = true, IN_QUEUE}, OPEN},
+		/* The job waits in the queue again. */
+		{SPEC_RESUME, {0}, {.phase = "Suspended", .asked = true, QUEUED_ON}, OBEYED},
+		{SPEC_RESUME, {0}, {.phase = "Running", .asked = true, QUEUED_ON}, OBEYED},
+		{SPEC_RESUME, {0}, {.phase = "Failed", .asked = true, QUEUED_ON}, LATE},
+
+		/* Kueue copies the label to the Workload, which is in queue team, of class low. */
+		{SPEC_QUEUE, {"", 0, "team"}, {.phase = "Suspended", QUEUED_ON}, OBEYED},
+		{SPEC_QUEUE, {"", 0, "other"}, {.phase = "Suspended", QUEUED_ON}, OPEN},
+		{SPEC_QUEUE, {"", 0, "other"}, {.phase = "Suspended", IN_QUEUE}, OPEN},
+		{SPEC_QUEUE, {"", 0, "other"}, {QUEUED_ON, .reserved = true}, LATE},
+		{SPEC_QUEUE, {"", 0, "other"}, {.phase = "Succeeded", QUEUED_ON}, LATE},
+		{SPEC_PRIORITY, {"", 0, "low"}, {QUEUED_ON, .reserved = true}, OBEYED},
+		{SPEC_PRIORITY, {"", 0, "high"}, {QUEUED_ON, .reserved = true}, OPEN},
+	};
+
+	for (size_t i = 0; i < array_size(table); i++) {
+		const struct known *k = &table[i].now;
+
+		assert_int_equal(kind_of(k)->control->outcome(table[i].action, &table[i].before,
+							      job(k)),
 				 table[i].outcome);
 	}
 }
@@ -464,13 +381,10 @@ static void test_label_outcome(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_phases),		cmocka_unit_test(test_retries),
-		cmocka_unit_test(test_request),		cmocka_unit_test(test_outcome),
-		cmocka_unit_test(test_wrapper_actions), cmocka_unit_test(test_wrapper_request),
-		cmocka_unit_test(test_wrapper_outcome), cmocka_unit_test(test_queued_unknown),
-		cmocka_unit_test(test_queued_request),	cmocka_unit_test(test_queued_outcome),
-		cmocka_unit_test(test_label_actions),	cmocka_unit_test(test_label_request),
-		cmocka_unit_test(test_label_outcome),
+		cmocka_unit_test(test_actions),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_requests),
+		cmocka_unit_test(test_outcomes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Batch Jobs: what users see while the real controller runs them. Also objects that no recording
- * contains: pods without an index, ends that no pod shows, and Jobs with an owner.
+ * Batch Jobs and JobSets that no recording contains: pods without an index, ends that no pod shows,
+ * jobs with an owner, retries of single replicas. test-stories.c tests what users see of the
+ * recorded ones, and tests/unit/backend/kube/test-recorded.c of further JobSets.
  */
-#include "spec/job/status.h"
-#include "spec/view/control.h"
+#include "spec/base/limits.h"
 #include "tests/unit/spec/kinds/cluster-world.h"
 #include "tests/unit/table.h"
 
+#define ONE_POD "'template':{'spec':{'containers':[{'name':'c'}]}},'backoffLimit':2,'completions':1"
 #define SPEC_OF(more)                                                                              \
 	"'template':{'spec':{'containers':[{'name':'c'}]}},'backoffLimit':0,"                      \
 	"'completions':2,'parallelism':2" more
@@ -25,10 +26,14 @@ static void job(struct world *w, const char *metadata, const char *spec, const c
 		  false);
 }
 
-/* Send the Job's pod UID, created in second CREATED. INDEX is an annotation, or "". */
-static void pod(struct world *w, const char *uid, unsigned created, const char *index,
-		const char *phase, bool gone)
+#define NO_INDEX -1
+
+/* Send the Job's pod UID, created in second CREATED. It has this INDEX, or NO_INDEX. */
+static void pod(struct world *w, const char *uid, unsigned created, int index, const char *phase)
 {
+	const char *notes =
+		index < 0 ? ""
+			  : world_json("'batch.kubernetes.io/job-completion-index':'%d'", index);
 	const char *ended = streq(phase, "Failed") ? "{'terminated':{'exitCode':3,'reason':'Error',"
 						     "'startedAt':'1970-01-01T00:00:01Z'}}"
 			    : streq(phase, "Succeeded") ? "{'terminated':{'exitCode':0,"
@@ -42,242 +47,8 @@ static void pod(struct world *w, const char *uid, unsigned created, const char *
 			     "'controller':true}],'annotations':{%s}},"
 			     "'spec':{'containers':[{'name':'c'}]},'status':{'phase':'%s',"
 			     "'containerStatuses':[{'name':'c','state':%s}]}}",
-			     uid, uid, created, index, phase, ended),
-		  gone);
-}
-
-static const char *why(const struct world *w)
-{
-	static char *text;
-	size_t len;
-
-	free(text);
-	spec_status_why(w->last, ~0u, &text, &len);
-	return text;
-}
-
-static const struct scenario {
-	const char *name;
-	const char *told;
-	const char *reason, *message, *why;
-} scenarios[] = {
-	{"kueue_job_success",
-	 "SUBMITTED app-0=PENDING app-1=PENDING\n"
-	 "PENDING app-0=PENDING app-1=PENDING\n"
-	 "RUNNING app-0=RUNNING app-1=PENDING\n"
-	 "RUNNING app-0=RUNNING app-1=RUNNING\n"
-	 "RUNNING app-0=SUCCEEDED/0/Completed app-1=RUNNING\n"
-	 "SUCCEEDED app-0=SUCCEEDED/0/Completed app-1=SUCCEEDED/0/Completed\n",
-	 "Completed", "", ""},
-	{"kueue_job_fail",
-	 "SUBMITTED app-0=PENDING app-1=PENDING\n"
-	 "PENDING app-0=PENDING app-1=PENDING\n"
-	 "RUNNING app-0=RUNNING app-1=PENDING\n"
-	 "RUNNING app-0=RUNNING app-1=RUNNING\n"
-	 "RUNNING app-0=RUNNING app-1=FAILED/3/Error\n"
-	 "RUNNING app-0=FAILED/3/Error app-1=FAILED/3/Error\n"
-	 "FAILED app-0=FAILED/3/Error app-1=FAILED/3/Error\n",
-	 "Error", "app-0: exit code 3",
-	 "app-0 ended with exit code 3. It was the first of 2 failed replicas: 0-1. There was no retry, because max_retries is 0. Its output is in app-0/log.\n"},
-	{"kueue_job_quota_wait",
-	 "SUBMITTED app-0=PENDING app-1=PENDING\n"
-	 "PENDING app-0=PENDING app-1=PENDING\n"
-	 "RUNNING app-0=PENDING app-1=RUNNING\n"
-	 "RUNNING app-0=RUNNING app-1=RUNNING\n"
-	 "RUNNING app-0=RUNNING app-1=SUCCEEDED/0/Completed\n"
-	 "RUNNING app-0=SUCCEEDED/0/Completed app-1=SUCCEEDED/0/Completed\n"
-	 "SUCCEEDED app-0=SUCCEEDED/0/Completed app-1=SUCCEEDED/0/Completed\n",
-	 "Completed", "", ""},
-	{"job_success",
-	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
-	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
-	 "RUNNING trainer-0=RUNNING trainer-1=PENDING\n"
-	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
-	 "RUNNING trainer-0=RUNNING trainer-1=SUCCEEDED/0/Completed\n"
-	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed\n"
-	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed\n",
-	 "Completed", "", ""},
-	{"job_failed_index",
-	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING trainer-2=PENDING trainer-3=PENDING\n"
-	 "PENDING trainer-0=PENDING trainer-1=PENDING trainer-2=PENDING trainer-3=PENDING\n"
-	 "RUNNING trainer-0=PENDING trainer-1=RUNNING trainer-2=PENDING trainer-3=PENDING\n"
-	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING trainer-2=PENDING trainer-3=PENDING\n"
-	 "RUNNING trainer-0=RUNNING trainer-1=FAILED/3/Error trainer-2=PENDING trainer-3=PENDING\n"
-	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=FAILED/3/Error trainer-2=PENDING trainer-3=PENDING\n"
-	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=FAILED/3/Error trainer-2=RUNNING trainer-3=PENDING\n"
-	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=FAILED/3/Error trainer-2=RUNNING trainer-3=RUNNING\n"
-	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=FAILED/3/Error trainer-2=SUCCEEDED/0/Completed trainer-3=RUNNING\n"
-	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=FAILED/3/Error trainer-2=SUCCEEDED/0/Completed trainer-3=SUCCEEDED/0/Completed\n"
-	 "FAILED trainer-0=SUCCEEDED/0/Completed trainer-1=FAILED/3/Error trainer-2=SUCCEEDED/0/Completed trainer-3=SUCCEEDED/0/Completed\n",
-	 "Error", "trainer-1: exit code 3",
-	 "trainer-1 ended with exit code 3. There was no retry, because max_retries is 0. Its output is in trainer-1/log.\n"},
-	{"job_retry_index",
-	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
-	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
-	 "RUNNING trainer-0=PENDING trainer-1=RUNNING\n"
-	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
-	 "RUNNING trainer-0=RUNNING trainer-1=PENDING/4/Error\n"
-	 "RUNNING trainer-0=RUNNING trainer-1=PENDING/attempt 1\n"
-	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING/attempt 1\n"
-	 "RUNNING trainer-0=RUNNING trainer-1=SUCCEEDED/0/Completed/attempt 1\n"
-	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed/attempt 1\n"
-	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed/attempt 1\n",
-	 "Completed", "", ""},
-	{"job_retry_job",
-	 "SUBMITTED trainer-0=PENDING\n"
-	 "PENDING trainer-0=PENDING\n"
-	 "RUNNING trainer-0=RUNNING\n"
-	 "PENDING trainer-0=PENDING/5/Error\n"
-	 "PENDING trainer-0=PENDING/attempt 1\n"
-	 "RUNNING trainer-0=RUNNING/attempt 1\n"
-	 "PENDING trainer-0=PENDING/5/Error/attempt 1\n"
-	 "RUNNING trainer-0=FAILED/5/Error/attempt 1\n"
-	 "FAILED trainer-0=FAILED/5/Error/attempt 1\n",
-	 "Error", "trainer-0: exit code 5",
-	 "trainer-0 ended with exit code 5. Retries used: 1; max_retries is 1. Its output is in trainer-0/log.\n"},
-	{"job_suspend_resume",
-	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
-	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
-	 "RUNNING trainer-0=RUNNING trainer-1=PENDING\n"
-	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
-	 "CANCELLED trainer-0=RUNNING trainer-1=RUNNING\n"
-	 "CANCELLED trainer-0=CANCELLED/137/Deleted trainer-1=RUNNING\n"
-	 "CANCELLED trainer-0=CANCELLED/137/Deleted trainer-1=CANCELLED/137/Deleted\n"
-	 "PENDING trainer-0=PENDING/137/Restarting trainer-1=PENDING/137/Restarting\n"
-	 "PENDING trainer-0=PENDING/attempt 1 trainer-1=PENDING/137/Restarting\n"
-	 "PENDING trainer-0=PENDING/attempt 1 trainer-1=PENDING/attempt 1\n"
-	 "RUNNING trainer-0=RUNNING/attempt 1 trainer-1=PENDING/attempt 1\n"
-	 "RUNNING trainer-0=RUNNING/attempt 1 trainer-1=RUNNING/attempt 1\n"
-	 "RUNNING trainer-0=SUCCEEDED/0/Completed/attempt 1 trainer-1=RUNNING/attempt 1\n"
-	 "RUNNING trainer-0=SUCCEEDED/0/Completed/attempt 1 trainer-1=SUCCEEDED/0/Completed/attempt 1\n"
-	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed/attempt 1 trainer-1=SUCCEEDED/0/Completed/attempt 1\n",
-	 "Completed", "", ""},
-	{"job_deadline",
-	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
-	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
-	 "RUNNING trainer-0=PENDING trainer-1=RUNNING\n"
-	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
-	 "RUNNING trainer-0=RUNNING trainer-1=CANCELLED/137/Deleted\n"
-	 "RUNNING trainer-0=CANCELLED/137/Deleted trainer-1=CANCELLED/137/Deleted\n"
-	 "FAILED trainer-0=CANCELLED/137/Deleted trainer-1=CANCELLED/137/Deleted\n",
-	 "DeadlineExceeded", "Job was active longer than specified deadline",
-	 "The job failed: Job was active longer than specified deadline.\n"},
-	{"job_terminated",
-	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
-	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
-	 "RUNNING trainer-0=RUNNING trainer-1=PENDING\n"
-	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
-	 "RUNNING trainer-0=RUNNING trainer-1=CANCELLED/137/Deleted\n"
-	 "RUNNING trainer-0=CANCELLED/137/Deleted trainer-1=CANCELLED/137/Deleted\n"
-	 "FAILED trainer-0=CANCELLED/137/Deleted trainer-1=CANCELLED/137/Deleted\n",
-	 "Terminated", "it was terminated through ctl",
-	 "The job was ended: it was terminated through ctl.\n"},
-	{"job_deleted",
-	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
-	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
-	 "RUNNING trainer-0=RUNNING trainer-1=PENDING\n"
-	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
-	 "CANCELLED trainer-0=RUNNING trainer-1=RUNNING\n"
-	 "CANCELLED trainer-0=CANCELLED/137/Deleted trainer-1=RUNNING\n"
-	 "CANCELLED trainer-0=CANCELLED/137/Deleted trainer-1=CANCELLED/137/Deleted\n",
-	 "Deleted", "it was removed from the cluster",
-	 "The job was cancelled: it was removed from the cluster.\n"},
-	{"job_create",
-	 "SUBMITTED app-0=PENDING\n"
-	 "PENDING app-0=PENDING\n"
-	 "RUNNING app-0=RUNNING\n"
-	 "PENDING app-0=PENDING/6/Error\n"
-	 "PENDING app-0=PENDING/attempt 1\n"
-	 "RUNNING app-0=RUNNING/attempt 1\n"
-	 "RUNNING app-0=SUCCEEDED/0/Completed/attempt 1\n"
-	 "SUCCEEDED app-0=SUCCEEDED/0/Completed/attempt 1\n",
-	 "Completed", "", ""},
-	{"job_several",
-	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING trainer-2=PENDING\n"
-	 "PENDING trainer-0=PENDING trainer-1=PENDING trainer-2=PENDING\n"
-	 "RUNNING trainer-0=PENDING trainer-1=RUNNING trainer-2=PENDING\n"
-	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING trainer-2=PENDING\n"
-	 "RUNNING trainer-0=RUNNING trainer-1=SUCCEEDED/0/Completed trainer-2=PENDING\n"
-	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed trainer-2=PENDING\n"
-	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed trainer-2=RUNNING\n"
-	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed trainer-2=SUCCEEDED/0/Completed\n"
-	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed trainer-2=SUCCEEDED/0/Completed\n",
-	 "Completed", "", ""},
-	/*
-	 * The controller stops the third run as soon as it has started. The second one was the run
-	 * that failed.
-	 */
-	{"job_on_failure_limit",
-	 "SUBMITTED main-0=PENDING\n"
-	 "PENDING main-0=PENDING\n"
-	 "RUNNING main-0=RUNNING\n"
-	 "PENDING main-0=PENDING/3/Error\n"
-	 "RUNNING main-0=RUNNING/attempt 1\n"
-	 "PENDING main-0=PENDING/3/Error/attempt 1\n"
-	 "PENDING main-0=PENDING/3/CrashLoopBackOff/attempt 1\n"
-	 "RUNNING main-0=RUNNING/attempt 2\n"
-	 "RUNNING main-0=FAILED/3/Error/attempt 2\n"
-	 "FAILED main-0=FAILED/3/Error/attempt 2\n",
-	 "Error", "main-0: exit code 3",
-	 "main-0 ended with exit code 3. Retries used: 2; max_retries is 2. Its output is in main-0/log.1.\n"},
-	/*
-	 * The controller deletes the other two pods. The object counts them as failed, but they are
-	 * not retries.
-	 */
-	{"job_fail_policy",
-	 "SUBMITTED main-0=PENDING main-1=PENDING main-2=PENDING\n"
-	 "PENDING main-0=PENDING main-1=PENDING main-2=PENDING\n"
-	 "RUNNING main-0=RUNNING main-1=PENDING main-2=PENDING\n"
-	 "RUNNING main-0=RUNNING main-1=PENDING main-2=RUNNING\n"
-	 "RUNNING main-0=RUNNING main-1=RUNNING main-2=RUNNING\n"
-	 "RUNNING main-0=RUNNING main-1=FAILED/42/Error main-2=RUNNING\n"
-	 "RUNNING main-0=CANCELLED/143/Deleted main-1=FAILED/42/Error main-2=RUNNING\n"
-	 "RUNNING main-0=CANCELLED/143/Deleted main-1=FAILED/42/Error main-2=CANCELLED/143/Deleted\n"
-	 "FAILED main-0=CANCELLED/143/Deleted main-1=FAILED/42/Error main-2=CANCELLED/143/Deleted\n",
-	 "PodFailurePolicy",
-	 "Container main for pod test/app-1-rrxll failed with exit code 42 matching FailJob rule at index 0",
-	 "main-1 ended with exit code 42. The job was not retried, because rule 0 of its podFailurePolicy forbids retries. Its output is in main-1/log.\n"},
-	{"job_fail_policy_retried",
-	 "SUBMITTED main-0=PENDING\n"
-	 "PENDING main-0=PENDING\n"
-	 "RUNNING main-0=RUNNING\n"
-	 "RUNNING main-0=FAILED/5/Error\n"
-	 "PENDING main-0=PENDING/attempt 1\n"
-	 "RUNNING main-0=RUNNING/attempt 1\n"
-	 "RUNNING main-0=FAILED/42/Error/attempt 1\n"
-	 "FAILED main-0=FAILED/42/Error/attempt 1\n",
-	 "PodFailurePolicy",
-	 "Container main for pod test/app-8467j failed with exit code 42 matching FailJob rule at index 0",
-	 "main-0 ended with exit code 42. Retries used: 1; max_retries is 6. The job was not retried, because rule 0 of its podFailurePolicy forbids retries. Its output is in main-0/log.\n"},
-	/* A failure that a rule ignores does not count as a retry. */
-	{"job_count_policy",
-	 "SUBMITTED main-0=PENDING\n"
-	 "PENDING main-0=PENDING\n"
-	 "RUNNING main-0=RUNNING\n"
-	 "RUNNING main-0=FAILED/7/Error\n"
-	 "PENDING main-0=PENDING/attempt 1\n"
-	 "RUNNING main-0=RUNNING/attempt 1\n"
-	 "RUNNING main-0=FAILED/5/Error/attempt 1\n"
-	 "PENDING main-0=PENDING/attempt 2\n"
-	 "RUNNING main-0=RUNNING/attempt 2\n"
-	 "RUNNING main-0=FAILED/5/Error/attempt 2\n"
-	 "FAILED main-0=FAILED/5/Error/attempt 2\n",
-	 "Error", "main-0: exit code 5",
-	 "main-0 ended with exit code 5. Retries used: 1; max_retries is 1. Its output is in main-0/log.\n"},
-};
-
-static void test_recordings(void **state)
-{
-	for (size_t i = 0; i < array_size(scenarios); i++) {
-		struct world w = {.kind = test_kind("job"), .only = "app"};
-
-		world_play(&w, scenarios[i].name);
-		assert_string_equal(w.told, scenarios[i].told);
-		assert_string_equal(w.last->reason, scenarios[i].reason);
-		assert_string_equal(w.last->message, scenarios[i].message);
-		assert_string_equal(why(&w), scenarios[i].why);
-		world_clear(&w);
-	}
+			     uid, uid, created, notes, phase, ended),
+		  false);
 }
 
 /* Send a pod of a Job with restartPolicy OnFailure, whose container has this state. */
@@ -295,8 +66,7 @@ static void rerun_pod(struct world *w, unsigned restarts, const char *state, con
 		  gone);
 }
 
-#define ONE_POD	 "'template':{'spec':{'containers':[{'name':'c'}]}},'backoffLimit':2,'completions':1"
-#define EXCEEDED "'conditions':[" CONDITION("Failed", "True", "BackoffLimitExceeded") "]"
+#define EXCEEDED CONDITIONS(CONDITION("Failed", "True", "BackoffLimitExceeded"))
 #define DELETED	 ",'deletionTimestamp':'1970-01-01T00:00:40Z','deletionGracePeriodSeconds':30"
 #define ENDED(code)                                                                                \
 	"{'terminated':{'exitCode':" code ",'reason':'Error','startedAt':'1970-01-01T00:00:09Z',"  \
@@ -308,19 +78,17 @@ static void rerun_pod(struct world *w, unsigned restarts, const char *state, con
  */
 static void test_restarts(void **state)
 {
+#define AGAIN(code, log)                                                                           \
+	"c-0 ended with exit code " code                                                           \
+	". Retries used: 2; max_retries is 2. Its output is in c-0/" log "."
 	static const struct {
-		const char *end;
-		const char *log, *why;
+		const char *end, *log, *why;
 	} ends[] = {
-		{ENDED("143"), "a.c.1",
-		 "c-0 ended with exit code 3. Retries used: 2; max_retries is 2. Its output is in c-0/log.1.\n"},
-		{ENDED("0"), "a.c.1",
-		 "c-0 ended with exit code 3. Retries used: 2; max_retries is 2. Its output is in c-0/log.1.\n"},
-		{"{'running':{'startedAt':'1970-01-01T00:00:09Z'}}", "a.c.1",
-		 "c-0 ended with exit code 3. Retries used: 2; max_retries is 2. Its output is in c-0/log.1.\n"},
+		{ENDED("143"), "a.c.1", AGAIN("3", "log.1")},
+		{ENDED("0"), "a.c.1", AGAIN("3", "log.1")},
+		{"{'running':{'startedAt':'1970-01-01T00:00:09Z'}}", "a.c.1", AGAIN("3", "log.1")},
 		/* It failed once more before its controller could stop it. */
-		{ENDED("4"), "a.c.2",
-		 "c-0 ended with exit code 4. Retries used: 2; max_retries is 2. Its output is in c-0/log.\n"},
+		{ENDED("4"), "a.c.2", AGAIN("4", "log")},
 	};
 
 	for (size_t i = 0; i < array_size(ends); i++) {
@@ -331,12 +99,12 @@ static void test_restarts(void **state)
 		assert_int_equal(w.last->retries, 1);
 		rerun_pod(&w, 2, "{'running':{}}", "", false);
 		assert_int_equal(w.last->retries, 2);
-		assert_int_equal(w.last->replicas[0].attempt, 2);
+		assert_shows(&w, "RUNNING c-0=RUNNING/attempt 2");
 		job(&w, "", ONE_POD, "'failed':1," EXCEEDED);
 		rerun_pod(&w, 2, ends[i].end, DELETED, true);
 		assert_int_equal(w.last->retries, 2);
 		assert_int_equal(w.last->replicas[0].state, SPEC_FAILED);
-		assert_string_equal(why(&w), ends[i].why);
+		assert_string_equal(world_why(&w), ends[i].why);
 		assert_string_equal(spec_last_log(w.last)->key, ends[i].log);
 		world_clear(&w);
 	}
@@ -360,18 +128,18 @@ static void test_late_retries(void **state)
 
 	job(&w, "", three, world_json(by_rule, "j-c"));
 	assert_int_equal(w.last->retries, 0);
-	pod(&w, "a", 10, "'batch.kubernetes.io/job-completion-index':'1'", "Failed", false);
-	pod(&w, "c", 20, "'batch.kubernetes.io/job-completion-index':'1'", "Failed", false);
+	pod(&w, "a", 10, 1, "Failed");
+	pod(&w, "c", 20, 1, "Failed");
 	assert_int_equal(w.last->retries, 1);
 	assert_string_equal(
-		why(&w),
+		world_why(&w),
 		"c-1 ended with exit code 3. Retries used: 1; max_retries is 6. The job was not "
 		"retried, because rule 12 of its podFailurePolicy forbids retries. Its output is "
-		"in c-1/log.\n");
+		"in c-1/log.");
 	/* The rule's message is about another replica than the one that failed first. */
-	pod(&w, "b", 5, "'batch.kubernetes.io/job-completion-index':'0'", "Failed", false);
+	pod(&w, "b", 5, 0, "Failed");
 	assert_non_null(strstr(
-		why(&w),
+		world_why(&w),
 		"c-0 ended with exit code 3. It was the first of 2 failed replicas: 0-1. "
 		"Retries used: 1; max_retries is 6. The job was not retried: Container c for "
 		"pod ns/j-c failed with exit code 3 matching FailJob rule at index 12. "));
@@ -386,39 +154,21 @@ static void test_resumed_unseen(void **state)
 {
 	struct world w = {.kind = test_kind("job")};
 	const char *target =
-		"'conditions':[" CONDITION("Suspended", "False",
-					   "JobResumed") "," CONDITION("FailureTarget", "True",
-								       "BackoffLimitExceeded") "]";
+		CONDITIONS(LIST2(CONDITION("Suspended", "False", "JobResumed"),
+				 CONDITION("FailureTarget", "True", "BackoffLimitExceeded")));
 
 	job(&w, "", SPEC_OF(",'suspend':true"),
-	    "'conditions':[" CONDITION("Suspended", "True", "JobSuspended") "]");
-	assert_int_equal(w.last->state, SPEC_CANCELLED);
-	assert_true(w.last->suspended);
+	    CONDITIONS(CONDITION("Suspended", "True", "JobSuspended")));
+	assert_job(&w, "CANCELLED/suspended Suspended");
 	job(&w, ",'deletionTimestamp':'1970-01-01T00:00:30Z'", SPEC_OF(""), target);
-	assert_int_equal(w.last->state, SPEC_CANCELLED);
+	assert_shows(&w, "CANCELLED c-0=PENDING c-1=PENDING");
 	world_clear(&w);
 	job(&w, "", SPEC_OF(",'suspend':true"),
-	    "'conditions':[" CONDITION("Suspended", "True", "JobSuspended") "]");
+	    CONDITIONS(CONDITION("Suspended", "True", "JobSuspended")));
 	job(&w, "", SPEC_OF(""), target);
 	assert_false(spec_state_is_final(w.last->state));
-	job(&w, "", SPEC_OF(""),
-	    "'conditions':[" CONDITION("Failed", "True", "BackoffLimitExceeded") "]");
+	job(&w, "", SPEC_OF(""), CONDITIONS(CONDITION("Failed", "True", "BackoffLimitExceeded")));
 	assert_int_equal(w.last->state, SPEC_FAILED);
-	world_clear(&w);
-}
-
-/* A deadline ends the job while a failed replica is retried. `why` then names the deadline. */
-static void test_deadline(void **state)
-{
-	struct world w = {.kind = test_kind("job")};
-
-	job(&w, "", SPEC_OF(",'completionMode':'Indexed'"), "'active':2");
-	pod(&w, "a", 10, "'batch.kubernetes.io/job-completion-index':'0'", "Failed", false);
-	assert_non_null(strstr(why(&w), "c-0 ended with exit code 3."));
-	job(&w, "", SPEC_OF(",'completionMode':'Indexed'"),
-	    "'failed':2,'conditions':[" CONDITION("Failed", "True", "DeadlineExceeded") "]");
-	assert_string_equal(w.last->reason, "DeadlineExceeded");
-	assert_string_equal(why(&w), "The job failed: m.\n");
 	world_clear(&w);
 }
 
@@ -431,61 +181,73 @@ static void test_ranges(void **state)
 	static const char spec[] =
 		"'template':{'spec':{'containers':[{'name':'c'}]}},'backoffLimitPerIndex':0,"
 		"'completionMode':'Indexed','completions':8,'parallelism':2";
-	static const unsigned failed[] = {1, 3, 4, 5};
+	static const int failed[] = {1, 3, 4, 5};
+	static const char ended[] =
+		"'failedIndexes':'1,3-5'," CONDITIONS(CONDITION("Failed", "True", "FailedIndexes"));
 	struct world w = {.kind = test_kind("job")};
-	char uid[16], index[64];
+	char uid[16];
 
 	job(&w, "", spec, "'active':2");
 	for (size_t i = 0; i < array_size(failed); i++) {
-		snprintf(uid, sizeof(uid), "p%u", failed[i]);
-		snprintf(index, sizeof(index), "'batch.kubernetes.io/job-completion-index':'%u'",
-			 failed[i]);
-		pod(&w, uid, 10, index, "Failed", false);
+		snprintf(uid, sizeof(uid), "p%d", failed[i]);
+		pod(&w, uid, 10, failed[i], "Failed");
 	}
-	pod(&w, "p0", 10, "'batch.kubernetes.io/job-completion-index':'0'", "Running", false);
-	assert_int_equal(w.last->state, SPEC_RUNNING);
-	assert_string_equal(why(&w), "c-1 ended with exit code 3. It was the first of 4 failed "
-				     "replicas: 1, 3-5. There was no retry, because max_retries "
-				     "is 0.\n");
-	job(&w, "", spec,
-	    "'failedIndexes':'1,3-5','conditions':[" CONDITION("Failed", "True",
-							       "FailedIndexes") "]");
+	pod(&w, "p0", 10, 0, "Running");
+	assert_why(&w, "RUNNING Error: c-1 ended with exit code 3. It was the first of 4 failed "
+		       "replicas: 1, 3-5. There was no retry, because max_retries "
+		       "is 0.");
+	job(&w, "", spec, ended);
 	assert_int_equal(w.last->state, SPEC_FAILED);
-	assert_non_null(strstr(why(&w), "failed replicas: 1, 3-5. "));
+	assert_non_null(strstr(world_why(&w), "failed replicas: 1, 3-5. "));
 	world_clear(&w);
 	/* No pods are left that could show it. */
-	job(&w, "", spec,
-	    "'failedIndexes':'1,3-5','conditions':[" CONDITION("Failed", "True",
-							       "FailedIndexes") "]");
-	assert_string_equal(w.last->reason, "FailedIndexes");
-	assert_string_equal(why(&w), "The job failed: m: 1,3-5.\n");
+	job(&w, "", spec, ended);
+	assert_why(&w, "FAILED FailedIndexes: The job failed: m: 1,3-5.");
 	world_clear(&w);
 }
 
-/* A policy has ended the job. The reason is that of the policy, although a pod has failed. */
+/* A policy has ended the job. `status` and `why` name that policy, although a pod has failed. */
 static void test_reasons(void **state)
 {
 	static const struct {
-		const char *condition, *reason;
+		const char *condition, *reason, *why;
 	} table[] = {
-		{CONDITION("Failed", "True", "PodFailurePolicy"), "PodFailurePolicy"},
-		{CONDITION("Failed", "True", "DeadlineExceeded"), "DeadlineExceeded"},
-		{CONDITION("Failed", "True", "MaxFailedIndexesExceeded"), "Error"},
-		{CONDITION("Failed", "True", "BackoffLimitExceeded"), "Error"},
-		{CONDITION("FailureTarget", "True", "PodFailurePolicy"), "PodFailurePolicy"},
-		{CONDITION("SuccessCriteriaMet", "True", "SuccessPolicy"), "SuccessPolicy"},
+		{CONDITION("Failed", "True", "PodFailurePolicy"), "PodFailurePolicy",
+		 "c-0 ended with exit code 3. "},
+		{CONDITION("Failed", "True", "DeadlineExceeded"), "DeadlineExceeded",
+		 "The job failed: m."},
+		{CONDITION("Failed", "True", "MaxFailedIndexesExceeded"), "Error",
+		 "c-0 ended with exit code 3. "},
+		{CONDITION("Failed", "True", "BackoffLimitExceeded"), "Error",
+		 "c-0 ended with exit code 3. "},
+		{CONDITION("FailureTarget", "True", "PodFailurePolicy"), "PodFailurePolicy",
+		 "c-0 ended with exit code 3. "},
+		{CONDITION("SuccessCriteriaMet", "True", "SuccessPolicy"), "SuccessPolicy", ""},
 	};
 
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct world w = {.kind = test_kind("job")};
 
-		job(&w, "", SPEC_OF(""), "'active':2");
-		pod(&w, "a", 10, "'batch.kubernetes.io/job-completion-index':'0'", "Failed", false);
-		job(&w, "", SPEC_OF(""), world_json("'conditions':[%s]", table[i].condition));
-		assert_string_equal(w.last->reason, table[i].reason);
-		assert_int_equal(w.last->actions, 0);
+		job(&w, "", SPEC_OF(",'completionMode':'Indexed'"), "'active':2");
+		pod(&w, "a", 10, 0, "Failed");
+		assert_non_null(strstr(world_why(&w), "c-0 ended with exit code 3."));
+		job(&w, "", SPEC_OF(",'completionMode':'Indexed'"),
+		    world_json("'conditions':[%s]", table[i].condition));
+		assert_reason(&w, table[i].reason);
+		assert_memory_equal(world_why(&w), table[i].why, strlen(table[i].why));
+		assert_actions(w.last->actions, "");
 		world_clear(&w);
 	}
+}
+
+/* Assert that the pods of the replicas are WANT. */
+static void assert_pods(const struct world *w, const char *want)
+{
+	cleanup_free char *text = text_copy("");
+
+	for (size_t i = 0; i < w->last->n_replicas; i++)
+		text_set(&text, "%s %s", text, w->last->replicas[i].pod);
+	assert_string_equal(text, want);
 }
 
 /*
@@ -499,68 +261,81 @@ static void test_unnumbered(void **state)
 	struct world w = {.kind = test_kind("job")};
 
 	job(&w, "", spec, "'active':2");
-	pod(&w, "z", 10, "", "Running", false);
-	pod(&w, "y", 10, "", "Running", false);
+	pod(&w, "z", 10, NO_INDEX, "Running");
+	pod(&w, "y", 10, NO_INDEX, "Running");
 	/*
 	 * Both pods were created in the same second, so "y" might be the first. But users already
 	 * know the output of "z" as that of replica 0.
 	 */
-	assert_string_equal(w.last->replicas[0].pod, "j-z");
-	pod(&w, "y", 10, "", "Failed", false);
-	pod(&w, "z", 10, "", "Succeeded", false);
-	pod(&w, "x", 20, "", "Running", false);
-	assert_string_equal(w.last->replicas[2].pod, "j-x");
-	pod(&w, "b", 30, "", "Running", false);
-	assert_string_equal(w.last->replicas[1].pod, "j-b");
+	assert_pods(&w, " j-z j-y ");
+	pod(&w, "y", 10, NO_INDEX, "Failed");
+	pod(&w, "z", 10, NO_INDEX, "Succeeded");
+	pod(&w, "x", 20, NO_INDEX, "Running");
+	assert_pods(&w, " j-z j-y j-x");
+	pod(&w, "b", 30, NO_INDEX, "Running");
+	assert_pods(&w, " j-z j-b j-x");
 	assert_int_equal(w.last->replicas[1].attempt, 1);
-	pod(&w, "x", 20, "", "Failed", false);
-	pod(&w, "a", 40, "", "Running", false);
-	assert_string_equal(w.last->replicas[0].pod, "j-z");
-	assert_string_equal(w.last->replicas[1].pod, "j-b");
-	assert_string_equal(w.last->replicas[2].pod, "j-a");
+	pod(&w, "x", 20, NO_INDEX, "Failed");
+	pod(&w, "a", 40, NO_INDEX, "Running");
+	assert_pods(&w, " j-z j-b j-a");
 	/* There are more pods than replicas. */
-	pod(&w, "c", 50, "", "Running", false);
-	assert_int_equal(w.last->n_replicas, 3);
+	pod(&w, "c", 50, NO_INDEX, "Running");
+	assert_pods(&w, " j-z j-b j-a");
 	world_clear(&w);
 }
 
 /*
- * A work-queue job has no number of completions. It has as many replicas as run at the same time.
+ * Which suspended jobs wait, and what ctl accepts. A JobSet suspends and recreates its Jobs. A
+ * CronJob does not.
  */
-static void test_work_queue(void **state)
-{
-	struct world w = {.kind = test_kind("job")};
-
-	job(&w, "",
-	    "'template':{'spec':{'containers':[{'name':'c'}]}},'parallelism':2,"
-	    "'backoffLimit':0",
-	    "'active':2");
-	assert_string_equal(w.told, "PENDING c-0=PENDING c-1=PENDING\n");
-	world_clear(&w);
-}
-
-/* A JobSet suspends and recreates its Jobs. A CronJob does not. */
-static void test_owned(void **state)
+static void test_suspended(void **state)
 {
 #define OWNER(kind)                                                                                \
 	",'ownerReferences':[{'apiVersion':'batch/v1','kind':'" kind                               \
 	"','name':'o','uid':'ou','controller':true}]"
-	static const char suspended[] =
-		"'conditions':[" CONDITION("Suspended", "True", "JobSuspended") "]";
-	struct world w = {.kind = test_kind("job")};
+#define QUEUE ",'labels':{'kueue.x-k8s.io/queue-name':'team'}"
+	static const struct {
+		const char *metadata;
+		bool asked, suspended; /* in the Job's spec, and by its controller */
+		const char *active;    /* in Kueue's Workload. NULL: there is none */
+		const char *job, *actions;
+	} table[] = {
+		{"", false, false, NULL, "PENDING", " suspend terminate"},
+		{"", true, true, NULL, "CANCELLED/suspended Suspended", " resume"},
+		/* Somebody has requested to suspend the Job, but that is not done yet. */
+		{"", true, false, NULL, "PENDING", " resume terminate"},
+		{OWNER("CronJob"), false, false, NULL, "PENDING", " suspend terminate"},
+		{OWNER("CronJob"), true, true, NULL, "CANCELLED/suspended Suspended", " resume"},
+		{OWNER("JobSet"), false, false, NULL, "PENDING", ""},
+		{OWNER("JobSet"), true, true, NULL,
+		 "PENDING SuspendedByOwner: The job waits until its owner, JobSet o, lets it run",
+		 ""},
+		{QUEUE, true, true, NULL,
+		 "PENDING QueuedInKueue: The job waits for Kueue to admit it from queue team", ""},
+		{QUEUE, true, true, "true",
+		 "PENDING QueuedInKueue: The job waits for Kueue to admit it from queue team",
+		 " suspend queue priority"},
+		{QUEUE, true, true, "false", "CANCELLED/suspended Deactivated", " resume"},
+	};
 
-	job(&w, OWNER("JobSet"), SPEC_OF(",'suspend':true"), suspended);
-	assert_int_equal(w.last->state, SPEC_PENDING);
-	assert_string_equal(w.last->reason, "SuspendedByOwner");
-	assert_int_equal(w.last->actions, 0);
-	job(&w, OWNER("JobSet"), SPEC_OF(""), "'active':2");
-	assert_int_equal(w.last->actions, 0);
-	job(&w, OWNER("CronJob"), SPEC_OF(",'suspend':true"), suspended);
-	assert_int_equal(w.last->state, SPEC_CANCELLED);
-	assert_int_equal(w.last->actions, 1u << SPEC_RESUME);
-	job(&w, OWNER("CronJob"), SPEC_OF(""), "'active':2");
-	assert_int_equal(w.last->actions, 1u << SPEC_SUSPEND | 1u << SPEC_TERMINATE);
-	world_clear(&w);
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct world w = {.kind = test_kind("job"), .kueue = {.known = true}};
+
+		job(&w, table[i].metadata,
+		    table[i].asked ? SPEC_OF(",'suspend':true") : SPEC_OF(""),
+		    table[i].suspended ? CONDITIONS(CONDITION("Suspended", "True", "JobSuspended"))
+				       : "'active':2");
+		if (table[i].active)
+			world_workload(&w,
+				       world_json("{'metadata':{'name':'wl','uid':'w',"
+						  "'ownerReferences':[{'uid':'u',"
+						  "'controller':true}]},'spec':{'active':%s}}",
+						  table[i].active),
+				       false);
+		assert_job(&w, table[i].job);
+		assert_actions(w.last->actions, table[i].actions);
+		world_clear(&w);
+	}
 }
 
 /* A webhook may add a container to a pod, even before the role's container. */
@@ -609,95 +384,127 @@ static void test_quota(void **state)
 		cleanup_free char *want =
 			text_print("The job waits: its pods can't be created: quota few is "
 				   "exhausted%s. It continues automatically when quota becomes "
-				   "available.\n",
+				   "available.",
 				   cases[i].shown);
 
 		job(&w, "", SPEC_OF(""), "'active':0");
 		world_event(&w, world_json("%s", event));
-		assert_string_equal(why(&w), want);
+		assert_string_equal(world_why(&w), want);
+		/* A pod was created after the refusal, so quota no longer explains what is missing. */
+		pod(&w, "a", 40, 0, "Running");
+		assert_string_equal(world_why(&w), "");
 		world_clear(&w);
 	}
 }
 
-/* Another pod was created after the refusal, so quota no longer explains what is missing. */
-static void test_quota_before(void **state)
+/* The number of replicas. Absurd numbers are limited. */
+static void test_numbers(void **state)
 {
-	struct world w = {.kind = test_kind("job"), .events_known = true};
+	static const struct {
+		const char *kind, *spec, *status;
+		size_t n;
+	} table[] = {
+		/* A work-queue job has as many replicas as run at the same time. */
+		{"job", "'parallelism':2", "'active':2", 2},
+		{"job", "'parallelism':2,'completions':3", "'active':2", 3},
+		{"job", "'completions':2147483647,'backoffLimit':2147483647",
+		 "'failed':2147483647,'failedIndexes':[1]", SPEC_MAX_REPLICAS},
+		{"job", "'completions':-1,'parallelism':'x','template':[]", "'conditions':{}", 1},
+		{"jobset",
+		 "'replicatedJobs':[{'name':'a','replicas':2147483647,'template':{'spec':{"
+		 "'completions':2147483647}}}]",
+		 "'restarts':0", SPEC_MAX_REPLICAS},
+		{"jobset", "'replicatedJobs':'none'", "'restarts':-1", 0},
+	};
 
-	job(&w, "", SPEC_OF(""), "'active':1");
-	world_event(&w,
-		    world_json("{'metadata':{'name':'e','uid':'e1'},'involvedObject':{'kind':"
-			       "'Job','name':'j','uid':'u'},'reason':'FailedCreate','type':"
-			       "'Warning','lastTimestamp':'1970-01-01T00:00:30Z','message':"
-			       "'Error creating: pods j-0- is forbidden: exceeded quota: few'}"));
-	assert_non_null(strstr(why(&w), "quota few is exhausted"));
-	world_pod(&w,
-		  world_json("{'metadata':{'name':'j-0','uid':'p','creationTimestamp':"
-			     "'1970-01-01T00:00:40Z','ownerReferences':[{'uid':'u',"
-			     "'controller':true}],'annotations':{"
-			     "'batch.kubernetes.io/job-completion-index':'0'}},"
-			     "'spec':{'containers':[{'name':'c'}]},'status':{'phase':'Running'}}"),
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct world w = {.kind = test_kind(table[i].kind)};
+
+		job(&w, "", table[i].spec, table[i].status);
+		assert_int_equal(w.last->n_replicas, table[i].n);
+		world_clear(&w);
+	}
+}
+
+/* --- JobSets --- */
+
+#define SET(policy, job)                                                                           \
+	"'failurePolicy':{" policy "},'replicatedJobs':[{'name':'a','replicas':1,'template':"      \
+	"{'spec':{" job "}}}]"
+
+/* Send the only pod of the JobSet's Job, in attempt RESTART, after FAILURES of this replica. */
+static void set_pod(struct world *w, const char *uid, unsigned restart, unsigned failures,
+		    const char *phase)
+{
+	world_pod(w,
+		  world_json("{'metadata':{'name':'j-a-0-0-x','uid':'%s','creationTimestamp':"
+			     "'1970-01-01T00:00:1%uZ','ownerReferences':[{'apiVersion':'batch/v1',"
+			     "'kind':'Job','name':'j-a-0','uid':'of-the-job','controller':true}],"
+			     "'labels':{'jobset.sigs.k8s.io/jobset-uid':'u',"
+			     "'jobset.sigs.k8s.io/jobset-name':'j',"
+			     "'jobset.sigs.k8s.io/replicatedjob-name':'a',"
+			     "'jobset.sigs.k8s.io/restart-attempt':'%u'},'annotations':{"
+			     "'batch.kubernetes.io/job-completion-index':'0',"
+			     "'batch.kubernetes.io/job-index-failure-count':'%u'}},"
+			     "'spec':{'containers':[{'name':'c'}]},'status':{'phase':'%s',"
+			     "'containerStatuses':[{'name':'c','state':{'terminated':{"
+			     "'exitCode':%d}}}]}}",
+			     uid, restart + failures, restart, failures, phase,
+			     streq(phase, "Failed") ? 3 : 0),
 		  false);
-	assert_null(strstr(why(&w), "quota"));
+}
+
+/* All pods are created again, even if the old ones succeeded. */
+static void test_succeeded_too_late(void **state)
+{
+	struct world w = {.kind = test_kind("jobset")};
+
+	job(&w, "", SET("'maxRestarts':1", ""), "'restarts':0");
+	set_pod(&w, "a", 0, 0, "Succeeded");
+	assert_shows(&w, "SUCCEEDED a-0=SUCCEEDED/0/Completed");
+	job(&w, "", SET("'maxRestarts':1", ""), "'restarts':1");
+	assert_shows(&w, "RUNNING a-0=SUCCEEDED/0/Completed");
+	set_pod(&w, "b", 1, 0, "Succeeded");
+	assert_shows(&w, "SUCCEEDED a-0=SUCCEEDED/0/Completed/attempt 1");
 	world_clear(&w);
 }
 
-/* A request of ctl applies only to the version of the Job that kxfs has read. */
-static void test_requests(void **state)
+/* Retries of a single replica. If no object counts them, `why` mentions none. */
+static void test_retried_alone(void **state)
 {
-	struct world w = {.kind = test_kind("job")};
-	const struct spec_kueue_facts none = {0};
-	struct spec_control_job about = {.kueue = &none};
-	struct spec_control_asked asked = {.job = &about, .namespace = "ns", .kind = w.kind};
-	struct spec_control_request rq;
-	const char *text;
+#define FAILED "'restarts':0," CONDITIONS(CONDITION("Failed", "True", "R"))
+	struct world w = {.kind = test_kind("jobset")};
 
-	job(&w, "", SPEC_OF(""), "'active':2");
-	about.view = w.job;
-	asked.action = SPEC_SUSPEND;
-	test_kind("job")->control->request(&asked, &rq);
-	assert_string_equal(rq.path, "/apis/batch/v1/namespaces/ns/jobs/j?fieldManager=kxfs");
-	assert_string_equal(rq.body, "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"1\"},"
-				     "\"spec\":{\"suspend\":true}}");
-	spec_control_request_clear(&rq);
-	asked.action = SPEC_TERMINATE;
-	test_kind("job")->control->request(&asked, &rq);
-	assert_string_equal(rq.body, "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"1\"},"
-				     "\"spec\":{\"activeDeadlineSeconds\":0}}");
-	spec_control_request_clear(&rq);
-	job(&w, "", SPEC_OF(",'suspend':true"),
-	    "'conditions':[" CONDITION("Suspended", "True", "JobSuspended") "]");
-	about.view = w.job;
-	assert_int_equal(test_kind("job")->control->check(&about, SPEC_TERMINATE, &text), -EINVAL);
-	assert_non_null(strstr(text, "the job is suspended"));
+	job(&w, "", SET("", "'backoffLimitPerIndex':1"), "'restarts':0");
+	set_pod(&w, "a", 0, 0, "Failed");
+	set_pod(&w, "b", 0, 1, "Failed");
+	job(&w, "", SET("", "'backoffLimitPerIndex':1"), FAILED);
+	assert_shows(&w, "FAILED a-0=FAILED/3/attempt 1");
+	assert_string_equal(world_why(&w),
+			    "a-0 ended with exit code 3. Retries used: 1; max_retries is 1.");
 	world_clear(&w);
-}
-
-/* Absurd numbers are limited. */
-static void test_hostile(void **state)
-{
-	struct world w = {.kind = test_kind("job")};
-
-	job(&w, "", "'completions':2147483647,'backoffLimit':2147483647",
-	    "'failed':2147483647,'failedIndexes':[1]");
-	assert_in_range(w.last->n_replicas, 1, 10000);
-	world_clear(&w);
-	job(&w, "", "'completions':-1,'parallelism':'x','template':[]", "'conditions':{}");
-	assert_int_equal(w.last->n_replicas, 1);
+	job(&w, "", SET("", "'backoffLimit':3"), "'restarts':0");
+	set_pod(&w, "a", 0, 0, "Failed");
+	job(&w, "", SET("", "'backoffLimit':3"), FAILED);
+	assert_string_equal(world_why(&w), "a-0 ended with exit code 3.");
 	world_clear(&w);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recordings),   cmocka_unit_test(test_ranges),
-		cmocka_unit_test(test_deadline),     cmocka_unit_test(test_resumed_unseen),
-		cmocka_unit_test(test_restarts),     cmocka_unit_test(test_late_retries),
-		cmocka_unit_test(test_reasons),	     cmocka_unit_test(test_unnumbered),
-		cmocka_unit_test(test_work_queue),   cmocka_unit_test(test_owned),
-		cmocka_unit_test(test_injected),     cmocka_unit_test(test_quota),
-		cmocka_unit_test(test_quota_before), cmocka_unit_test(test_requests),
-		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_restarts),
+		cmocka_unit_test(test_late_retries),
+		cmocka_unit_test(test_resumed_unseen),
+		cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_reasons),
+		cmocka_unit_test(test_unnumbered),
+		cmocka_unit_test(test_suspended),
+		cmocka_unit_test(test_injected),
+		cmocka_unit_test(test_quota),
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_succeeded_too_late),
+		cmocka_unit_test(test_retried_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

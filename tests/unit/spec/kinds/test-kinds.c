@@ -21,134 +21,125 @@ static void test_table(void **state)
 	}
 }
 
-/* Assert that parsing the AppDef TEXT for KIND leads to the errors EXPECTED. "": it is accepted. */
-static void check_read(const char *text, const struct spec_kind *kind, const char *expected)
-{
-	struct spec_errors e = SPEC_ERRORS_INIT;
-	struct spec_app_rules rules;
-	struct spec_yaml *root = NULL;
-	struct spec_app *app = NULL;
-	char *errors;
-
-	spec_kind_app_rules(&rules, kind, NULL);
-	assert_int_equal(spec_yaml_parse(text, strlen(text), &root, &e), 0);
-	spec_app_read(root, &rules, &app, &e);
-	errors = spec_errors_text(&e, NULL);
-	assert_string_equal(errors, expected);
-	free(errors);
-	spec_app_free(app);
-	spec_yaml_free(root);
-	spec_errors_clear(&e);
-}
-
 /* Which schedulers a document may name on a mount of each kind. */
 static void test_rules(void **state)
 {
-	static const char mcad[] =
-		"name: a\nscheduler: mcad\nroles:\n- {name: r, image: i, entrypoint: e}\n";
-	static const char local[] =
-		"name: a\nscheduler: local\nroles:\n- {name: r, image: i, entrypoint: e}\n";
+	static const struct {
+		const char *scheduler;
+		const struct spec_kind *kind;
+		const char *errors;
+	} table[] = {
+		{"mcad", NULL, ""},
+		{"local", NULL, ""},
+		{"mcad", &spec_mcad, ""},
+		{"mcad", &spec_appwrapper, ""},
+		{"kubernetes_mcad", &spec_appwrapper, ""},
+		{"kubernetes", &spec_mcad,
+		 "2:12: scheduler: is volcano, but this mount submits jobs to mcad\n"},
+		{"mcad", &spec_volcano,
+		 "2:12: scheduler: is mcad, but this mount submits jobs to volcano\n"},
+		{"local", &spec_mcad,
+		 "2:12: scheduler: is local, but this mount submits jobs to mcad\n"},
+	};
 
-	check_read(mcad, NULL, "");
-	check_read(local, NULL, "");
-	check_read(mcad, &spec_mcad, "");
-	check_read(mcad, &spec_appwrapper, "");
-	check_read("name: a\nscheduler: kubernetes_mcad\nroles:\n"
-		   "- {name: r, image: i, entrypoint: e}\n",
-		   &spec_appwrapper, "");
-	check_read("name: a\nscheduler: kubernetes\nroles:\n"
-		   "- {name: r, image: i, entrypoint: e}\n",
-		   &spec_mcad,
-		   "2:12: scheduler: is volcano, but this mount submits jobs to "
-		   "mcad\n");
-	check_read(mcad, &spec_volcano,
-		   "2:12: scheduler: is mcad, but this mount submits jobs to volcano\n");
-	check_read(local, &spec_mcad,
-		   "2:12: scheduler: is local, but this mount submits jobs "
-		   "to mcad\n");
+	for (size_t i = 0; i < array_size(table); i++) {
+		cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
+		cleanup_free char *errors = NULL, *text = NULL;
+		struct spec_app_rules rules;
+		struct spec_yaml *root = NULL;
+		struct spec_app *app = NULL;
+
+		text = text_print("name: a\nscheduler: %s\nroles:\n"
+				  "- {name: r, image: i, entrypoint: e}\n",
+				  table[i].scheduler);
+		spec_kind_app_rules(&rules, table[i].kind, NULL);
+		assert_int_equal(spec_yaml_parse(text, strlen(text), &root, &e), 0);
+		spec_app_read(root, &rules, &app, &e);
+		errors = spec_errors_text(&e, NULL);
+		assert_string_equal(errors, table[i].errors);
+		spec_app_free(app);
+		spec_yaml_free(root);
+	}
+}
+
+/*
+ * Assert that a cluster which serves these VERSIONS of a group shows the kinds WANT, "-" for a slot
+ * without a kind. SOURCE selects the slots. NULL: the versions are unknown.
+ */
+static void assert_served(const char *versions, const char *source, const char *want)
+{
+	cleanup_free char *list =
+		versions ? text_print("{\"groups\":[{\"versions\":[%s]},{},7]}", versions) : NULL;
+	const struct spec_kind *kinds[SPEC_MAX_KINDS];
+	cleanup_free char *text = text_copy("");
+	int n = spec_kinds_served(test_table_of_kinds(), list, list ? strlen(list) : 0, source,
+				  kinds);
+
+	/* There is a slot for each kind, but only one for both AppWrappers. */
+	assert_int_equal(n, *source ? 1 : (int)test_table_of_kinds()->n - 1);
+	for (int i = 0; i < n && i < 4; i++)
+		text_set(&text, "%s%s%s", text, i ? " " : "", kinds[i] ? kinds[i]->name : "-");
+	assert_string_equal(text, want);
 }
 
 /* Each slot shows its newest kind that the cluster serves, in the order of preference. */
 static void test_served(void **state)
 {
-	static const char list[] =
-		"{\"groups\":[{\"versions\":[{\"groupVersion\":\"batch/v1\"}]},{\"versions\":["
-		"{\"groupVersion\":\"workload.codeflare.dev/v1beta1\"},"
-		"{\"groupVersion\":\"workload.codeflare.dev/v1beta2\"}]},{},7]}";
+#define VERSION(api) "{\"groupVersion\":\"" api "\"}"
+#define OLD	     VERSION("workload.codeflare.dev/v1beta1")
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 
-	assert_int_equal(spec_kinds_served(test_table_of_kinds(), list, strlen(list), "", kinds),
-			 (int)test_table_of_kinds()->n - 1);
-	assert_null(kinds[0]);
-	assert_ptr_equal(kinds[1], &spec_appwrapper);
-	assert_null(kinds[2]);
-	assert_ptr_equal(kinds[3], test_kind("job"));
-	assert_int_equal(spec_kinds_served(test_table_of_kinds(), NULL, 0, "", kinds),
-			 (int)test_table_of_kinds()->n - 1);
-	assert_ptr_equal(kinds[0], &spec_volcano);
-	assert_ptr_equal(kinds[1], &spec_appwrapper);
-	assert_ptr_equal(kinds[2], test_kind("jobset"));
-	assert_ptr_equal(kinds[3], test_kind("job"));
+	assert_served(VERSION("batch/v1") "," OLD "," VERSION("workload.codeflare.dev/v1beta2"), "",
+		      "- appwrapper - job");
+	assert_served(NULL, "", "volcano appwrapper jobset job");
+	assert_served(OLD, "mcad", "mcad");
+	assert_served(NULL, "mcad", "appwrapper");
 	assert_int_equal(spec_kinds_served(test_table_of_kinds(), "{}", 2, "", kinds), -EINVAL);
 	assert_int_equal(spec_kinds_served(test_table_of_kinds(), "<p>", 3, "", kinds), -EINVAL);
 }
 
-/*
- * A word of SOURCE selects one slot. The newest kind of the slot that the cluster serves is shown.
- */
+/* A word of SOURCE selects one slot, which may have several kinds. */
 static void test_meant(void **state)
 {
-	static const char list[] =
-		"{\"groups\":[{\"versions\":[{\"groupVersion\":\"workload.codeflare.dev/v1beta1\"}]}]}";
-	const struct spec_kind *kinds[SPEC_MAX_KINDS];
-
 	assert_ptr_equal(spec_kind_meant(test_table_of_kinds(), "mcad", 0), &spec_mcad);
 	assert_ptr_equal(spec_kind_meant(test_table_of_kinds(), "mcad", 1), &spec_appwrapper);
 	assert_null(spec_kind_meant(test_table_of_kinds(), "mcad", 2));
 	assert_ptr_equal(spec_kind_meant(test_table_of_kinds(), "appwrapper", 0), &spec_appwrapper);
 	assert_null(spec_kind_meant(test_table_of_kinds(), "appwrapper", 1));
-	assert_int_equal(spec_kinds_served(test_table_of_kinds(), list, strlen(list), "mcad",
-					   kinds),
-			 1);
-	assert_ptr_equal(kinds[0], &spec_mcad);
-	assert_int_equal(spec_kinds_served(test_table_of_kinds(), NULL, 0, "mcad", kinds), 1);
-	assert_ptr_equal(kinds[0], &spec_appwrapper);
 	assert_string_equal(spec_kinds_text(test_table_of_kinds(), ""), "jobs that kxfs can show");
 	assert_string_equal(spec_kinds_text(test_table_of_kinds(), "mcad"), "AppWrappers");
-}
-
-static struct spec_job_view *owned_by(const char *api, const char *kind)
-{
-	struct spec_job_view *v;
-	char json[512];
-
-	snprintf(
-		json, sizeof(json),
-		"{\"metadata\":{\"name\":\"a\",\"uid\":\"u\",\"ownerReferences\":[{\"apiVersion\":\"%s\","
-		"\"kind\":\"%s\",\"name\":\"o\",\"uid\":\"o\",\"controller\":true}]}}",
-		api, kind);
-	assert_int_equal(spec_job_view_parse(test_kind("job")->reader, json, strlen(json), &v), 0);
-	return v;
-}
-
-static void check_makes(const struct spec_kind *kind, const char *api, const char *of, bool makes)
-{
-	struct spec_job_view *v = owned_by(api, of);
-
-	assert_int_equal(spec_kind_makes(kind, v), makes);
-	spec_job_view_free(v);
 }
 
 /* An owner reference matches a kind by its group and kind, whatever its version is. */
 static void test_makes(void **state)
 {
-	check_makes(test_kind("jobset"), "jobset.x-k8s.io/v1alpha2", "JobSet", true);
-	check_makes(test_kind("jobset"), "jobset.x-k8s.io/v2", "JobSet", true);
-	check_makes(test_kind("jobset"), "jobset.example.com/v1alpha2", "JobSet", false);
-	check_makes(test_kind("jobset"), "jobset.x-k8s.io/v1alpha2", "JobSets", false);
-	check_makes(test_kind("job"), "batch/v1", "CronJob", false);
-	check_makes(&spec_volcano, "batch/v1", "Job", false);
-	check_makes(test_kind("job"), "batch.volcano.sh/v1alpha1", "Job", false);
+	static const struct {
+		const char *kind, *api, *of;
+		bool makes;
+	} table[] = {
+		{"jobset", "jobset.x-k8s.io/v1alpha2", "JobSet", true},
+		{"jobset", "jobset.x-k8s.io/v2", "JobSet", true},
+		{"jobset", "jobset.example.com/v1alpha2", "JobSet", false},
+		{"jobset", "jobset.x-k8s.io/v1alpha2", "JobSets", false},
+		{"job", "batch/v1", "CronJob", false},
+		{"volcano", "batch/v1", "Job", false},
+		{"job", "batch.volcano.sh/v1alpha1", "Job", false},
+	};
+
+	for (size_t i = 0; i < array_size(table); i++) {
+		cleanup_free char *json = text_print(
+			"{\"metadata\":{\"name\":\"a\",\"uid\":\"u\",\"ownerReferences\":[{"
+			"\"apiVersion\":\"%s\",\"kind\":\"%s\",\"name\":\"o\",\"uid\":\"o\","
+			"\"controller\":true}]}}",
+			table[i].api, table[i].of);
+		struct spec_job_view *v;
+
+		assert_int_equal(spec_job_view_parse(test_kind("job")->reader, json, strlen(json),
+						     &v),
+				 0);
+		assert_int_equal(spec_kind_makes(test_kind(table[i].kind), v), table[i].makes);
+		spec_job_view_free(v);
+	}
 }
 
 /* To which of several kinds a pod's job belongs. If to none, the pod has no job. */

@@ -3,11 +3,13 @@
  * What users read of each recorded job, from its first event to its last.
  * tests/replay/data/recordings/CONTROLLER.why contains a story for each recording in
  * CONTROLLER.jsonl. A story starts with a line "=== SCENARIO". The next line shows the state, the
- * reason, and `why`, and so does one line for each change.
+ * reason, and `why`, and so does one line for each change. An indented line shows the replicas when
+ * they change. The last lines show the job's message and its retries, if there are any.
+ *
+ * If a user who may read ClusterQueues reads something else, a second story shows that.
  *
  * Set KXFS_WRITE_STORIES=1 to rewrite the files instead of comparing them.
  */
-#include "spec/job/status.h"
 #include "tests/unit/spec/kinds/cluster-world.h"
 #include "tests/unit/table.h"
 
@@ -15,28 +17,31 @@
 
 struct story {
 	FILE *out;
-	char *last;
+	char *job, *replicas; /* the last lines about them */
 };
+
+/* Print LINE unless it is *LAST, and free it later. */
+static void tell_change(FILE *out, char *line, char **last)
+{
+	if (!streq(line, *last))
+		fputs(line, out);
+	free(*last);
+	*last = line;
+}
 
 static void look(struct world *w, void *data)
 {
 	struct story *s = data;
-	char *why cleanup_free = NULL;
-	const char *reason;
-	size_t len;
-	char *line;
+	cleanup_free char *job = NULL;
+	char line[4096];
 
 	if (!w->last)
 		return;
-	reason = *w->last->cause.reason ? w->last->cause.reason : w->last->reason;
-	spec_status_why(w->last, ~0u, &why, &len);
-	line = text_print("%s%s%s%s%s%s", spec_state_name(w->last->state),
-			  w->last->suspended ? "/suspended" : "", *reason ? " " : "", reason,
-			  *why ? ": " : "\n", why);
-	if (!streq(line, s->last))
-		fputs(line, s->out);
-	free(s->last);
-	s->last = line;
+	job = world_line(w, world_reason(w), world_why(w));
+	tell_change(s->out, text_print("%s\n", job), &s->job);
+	describe_job(w->last, false, line);
+	if (w->last->n_replicas > 0)
+		tell_change(s->out, text_print(" %s", strchr(line, ' ')), &s->replicas);
 }
 
 static bool has(const char *scenario, const char *word)
@@ -44,37 +49,45 @@ static bool has(const char *scenario, const char *word)
 	return strstr(scenario, word) != NULL;
 }
 
-/* Replay SCENARIO, and print its story. */
-static void tell(const char *scenario, FILE *out)
+/* Replay SCENARIO, and return its story. CLUSTER_QUEUES: for a user who may read them. */
+static char *story_of(const char *scenario, bool cluster_queues)
 {
-	static const enum world_file volcano[] = {WORLD_FILE_JOBS, WORLD_FILE_PODS,
-						  WORLD_FILE_GROUPS, WORLD_FILE_EVENTS};
-	/* Most users may not read ClusterQueues. */
-	static const enum world_file kueue[] = {WORLD_FILE_JOBS, WORLD_FILE_PODS,
-						WORLD_FILE_WORKLOADS, WORLD_FILE_LOCAL_QUEUES};
 	const char *controller = world_controller(scenario);
-	struct story s = {.out = out};
-	struct world w = {0};
+	char *ret;
+	size_t len;
+	struct story s = {.out = text_stream(&ret, &len)};
+	struct world w = {.cluster_queues = cluster_queues};
 
-	fprintf(out, "=== %s\n", scenario);
+	w.kind = has(controller, "volcano") ? &spec_volcano
+		 : has(controller, "mcad")  ? &spec_mcad
+		 : has(scenario, "jobset_") ? test_kind("jobset")
+		 : has(scenario, "job_")    ? test_kind("job")
+					    : &spec_appwrapper;
 	if (has(controller, "kueue")) {
-		w.kind = has(scenario, "_jobset_") ? test_kind("jobset")
-			 : has(scenario, "_job_")  ? test_kind("job")
-						   : &spec_appwrapper;
 		w.only = "app";
 		w.since = INT64_MAX / 2; /* the job was first seen just now */
 		w.kueue.known = true;
-		world_play_these(&w, scenario, kueue, array_size(kueue), look, &s);
-	} else {
-		w.kind = streq(controller, "volcano") ? &spec_volcano
-			 : streq(controller, "mcad")  ? &spec_mcad
-			 : streq(controller, "job")   ? test_kind("job")
-						      : &spec_appwrapper;
-		world_play_these(&w, scenario, volcano,
-				 streq(controller, "volcano") ? array_size(volcano) : 2, look, &s);
 	}
-	free(s.last);
+	world_play(&w, scenario, look, &s);
+	if (*w.last->message)
+		fprintf(s.out, "  message: %s\n", w.last->message);
+	if (w.last->retries > 0 || w.last->max_retries > 0)
+		fprintf(s.out, "  retries: %u of %u\n", w.last->retries, w.last->max_retries);
+	text_stream_close(s.out);
+	free(s.job);
+	free(s.replicas);
 	world_clear(&w);
+	return ret;
+}
+
+static void tell(const char *scenario, FILE *out)
+{
+	char *most cleanup_free = story_of(scenario, false);
+	char *all cleanup_free = story_of(scenario, true);
+
+	fprintf(out, "=== %s\n%s", scenario, most);
+	if (!streq(most, all))
+		fprintf(out, "=== %s, with ClusterQueues\n%s", scenario, all);
 }
 
 /* Print the stories of all recordings of CONTROLLER. */
@@ -121,43 +134,20 @@ static void assert_stories(const char *controller)
 	fclose(f);
 }
 
-static void test_appwrapper(void **state)
+static void test_stories(void **state)
 {
-	assert_stories("appwrapper");
-}
-
-static void test_job(void **state)
-{
-	assert_stories("job");
-}
-
-static void test_kueue(void **state)
-{
-	assert_stories("kueue");
-}
-
-static void test_kueue_v014(void **state)
-{
-	assert_stories("kueue_v014");
-}
-
-static void test_mcad(void **state)
-{
-	assert_stories("mcad");
-}
-
-static void test_volcano(void **state)
-{
-	assert_stories("volcano");
+	assert_stories(*state);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_appwrapper), cmocka_unit_test(test_job),
-		cmocka_unit_test(test_kueue),	   cmocka_unit_test(test_kueue_v014),
-		cmocka_unit_test(test_mcad),	   cmocka_unit_test(test_volcano),
-	};
+	static const char *const controllers[] = {"appwrapper", "job",	"kueue",
+						  "kueue_v014", "mcad", "volcano"};
+	struct CMUnitTest tests[array_size(controllers)];
 
+	for (size_t i = 0; i < array_size(controllers); i++)
+		tests[i] = (struct CMUnitTest){.name = controllers[i],
+					       .test_func = test_stories,
+					       .initial_state = (void *)(uintptr_t)controllers[i]};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
