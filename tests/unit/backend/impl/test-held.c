@@ -459,19 +459,6 @@ static void launch_late(void)
 	release("a", "control 0, launch a-1");
 }
 
-static void answer_lost(void *data)
-{
-	backend_answer(late[0], -EINPROGRESS, NULL, "the reply was lost");
-}
-
-/* Launch a-1, but lose the reply. */
-static void launch_unclear(void)
-{
-	launch_late();
-	call(answer_lost, NULL);
-	assert_shown("a-1", SPEC_SUBMITTED, "Submitting");
-}
-
 static bool store_has(const char *id)
 {
 	const struct spec_job *job cleanup_job = store_get(store, BACKEND_JOBS, id);
@@ -692,20 +679,6 @@ static void test_seen_though_refused(void **state)
 	expect_live(1);
 }
 
-/*
- * Requests about a job wait while the job is being launched. Then they apply to the launched job.
- */
-static void test_requests_wait(void **state)
-{
-	launch_late();
-	cancel("a", "");
-	pass(2);
-	expect_now("");
-	call(answer_launch, late[0]);
-	pass(6);
-	expect("cancel uid-a-1, cancel 0");
-}
-
 /* When kxfs ends, waiting requests are answered with an error. */
 static void test_end(void **state)
 {
@@ -744,13 +717,20 @@ static void test_restart(void **state)
 	expect_live(2);
 }
 
+static void answer_lost(void *data)
+{
+	backend_answer(late[0], -EINPROGRESS, NULL, "the reply was lost");
+}
+
 /*
  * It is unknown whether a job was launched. Neither this run nor the next one launches it again,
  * and it can't be removed. If kxfs can't find out, the user decides.
  */
 static void test_not_known(void **state)
 {
-	launch_unclear();
+	launch_late();
+	call(answer_lost, NULL);
+	assert_shown("a-1", SPEC_SUBMITTED, "Submitting");
 	cancel("a", "cancel 11");
 	restart_in_charge();
 	assert_shown("a-1", SPEC_SUBMITTED, "Submitting");
@@ -836,36 +816,6 @@ static void test_sent(void **state)
 	assert_shown("s-1", SPEC_FAILED, "LaunchFailed");
 }
 
-/*
- * kxfs was killed while sending a submission. It does not send it again. If the server does not
- * have the job, it never becomes one.
- */
-static void test_sent_killed(void **state)
-{
-	call(make_sent, NULL);
-	expect_records(1);
-	restart_in_charge();
-	assert_shown("s-1", SPEC_SUBMITTED, "Submitting");
-	clock_pass(loop, 610);
-	pass(10);
-	assert_shown("s-1", SPEC_CANCELLED, "NotLaunched");
-	expect_now("");
-	/* The server has the job after all. */
-	job_is("s-1", "uuid-s", SPEC_RUNNING);
-	assert_true(store_has("s-1"));
-}
-
-/* It is unknown whether a job was launched. Then the job appears, so it was. */
-static void test_known_late(void **state)
-{
-	launch_unclear();
-	restart_in_charge();
-	job_is("a-1", uuid_of("a"), SPEC_RUNNING);
-	pass(10);
-	expect_now("");
-	expect_live(1);
-}
-
 /* Wait until N launches were requested. */
 static void expect_late(size_t n)
 {
@@ -926,13 +876,10 @@ int main(void)
 		TEST(test_unsure),
 		TEST(test_back_off),
 		TEST(test_seen_though_refused),
-		TEST(test_requests_wait),
 		TEST(test_end),
 		TEST(test_restart),
 		TEST(test_not_known),
-		TEST(test_known_late),
 		TEST(test_sent),
-		TEST(test_sent_killed),
 		TEST(test_few_at_once),
 		TEST(test_unseen),
 	};

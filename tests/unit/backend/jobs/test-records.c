@@ -37,7 +37,7 @@ static void on_done(void *data, int err)
 
 static void on_loaded(void *data, int err, const char *text)
 {
-	note("loaded %d%s", err, text && strstr(text, "move ") ? ", with what to do" : "");
+	note("loaded %d%s", err, text ? text + strlen(dir) : "");
 }
 
 static char *hold_of(void *data, const struct record *r, const struct spec_head *next,
@@ -376,10 +376,13 @@ static void test_folder_is_synced(void **state)
 
 	assert_int_equal(rmdir(jobs), 0);
 	is_sick = true;
-	begin_again("loaded -5");
+	begin_again("loaded -5/jobs can't be used: Input/output error");
 	is_sick = false;
 	begin_again("loaded 0");
 	assert_true(exists("jobs"));
+	assert_int_equal(rmdir(jobs), 0);
+	write_text("jobs", "not a folder");
+	begin_again("loaded -20/jobs can't be used: Not a directory");
 }
 
 /*
@@ -388,6 +391,11 @@ static void test_folder_is_synced(void **state)
  */
 static void test_load(void **state)
 {
+	cleanup_free char *said = text_print("loaded -5/jobs/" KEY_A
+					     " can't be read: Input/output error; to start without "
+					     "that job, move %s/jobs/" KEY_A " elsewhere",
+					     dir);
+
 	make(RECORD_LIVE);
 	write_text("jobs/." KEY_A ".new", "half");
 	write_text("jobs/note", "mine");
@@ -405,7 +413,7 @@ static void test_load(void **state)
 	/* The disk can't read the record. */
 	write_text("jobs/" KEY_A, "kxfs job 1");
 	is_unreadable = true;
-	begin_again("loaded -5, with what to do");
+	begin_again(said);
 	is_unreadable = false;
 	assert_null(records_by_key(rs, KEY_A));
 	assert_true(exists("jobs/" KEY_A));
@@ -413,21 +421,13 @@ static void test_load(void **state)
 
 int main(void)
 {
+#define TEST(t) cmocka_unit_test_setup_teardown(t, setup_records, teardown_records)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_life, setup_records, teardown_records),
-		cmocka_unit_test_setup_teardown(test_refused, setup_records, teardown_records),
-		cmocka_unit_test_setup_teardown(test_forbidden, setup_records, teardown_records),
-		cmocka_unit_test_setup_teardown(test_commit_fails, setup_records, teardown_records),
-		cmocka_unit_test_setup_teardown(test_mark, setup_records, teardown_records),
-		cmocka_unit_test_setup_teardown(test_make_fails, setup_records, teardown_records),
-		cmocka_unit_test_setup_teardown(test_behind_make, setup_records, teardown_records),
-		cmocka_unit_test_setup_teardown(test_note, setup_records, teardown_records),
-		cmocka_unit_test_setup_teardown(test_overtaken, setup_records, teardown_records),
-		cmocka_unit_test_setup_teardown(test_stop, setup_records, teardown_records),
-		cmocka_unit_test_setup_teardown(test_seen, setup_records, teardown_records),
-		cmocka_unit_test_setup_teardown(test_folder_is_synced, setup_records,
-						teardown_records),
-		cmocka_unit_test_setup_teardown(test_load, setup_records, teardown_records),
+		TEST(test_life),	 TEST(test_refused), TEST(test_forbidden),
+		TEST(test_commit_fails), TEST(test_mark),    TEST(test_make_fails),
+		TEST(test_behind_make),	 TEST(test_note),    TEST(test_overtaken),
+		TEST(test_stop),	 TEST(test_seen),    TEST(test_folder_is_synced),
+		TEST(test_load),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
