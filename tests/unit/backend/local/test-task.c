@@ -320,6 +320,18 @@ static void test_connect_again(void **state)
 	}
 }
 
+/* The helper has ended before the task connects. Its file has the result. */
+static void test_ended_meanwhile(void **state)
+{
+	struct adopted a = {.fd = -1};
+
+	close(make("0.0.new", ""));
+	close(make("0.0", "1 1 0 0 7 0 0 0 0 1 2\n"));
+	loop_post(loop, adopt_stopped, &a);
+	wait_for_end(TASK_ENDED);
+	assert_int_equal(ended.exit_code, 7);
+}
+
 /* --- a start that waits for the disk --- */
 
 #define HELD 64 /* more than the pool has threads */
@@ -405,6 +417,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_group),
 		cmocka_unit_test(test_find),
 		cmocka_unit_test(test_connect_again),
+		cmocka_unit_test(test_ended_meanwhile),
 		cmocka_unit_test(test_ended_before_it_began),
 	};
 
