@@ -499,11 +499,12 @@ static void test_release(void **state)
 	cancel("a", "cancel uid-a-1, cancel 0");
 }
 
-/* NAME.job does not show a job that the user removed. */
+/* NAME.job shows neither a job that the user removed, nor an older one instead. */
 static void test_removed_link(void **state)
 {
 	struct backend_file found;
 
+	hold("b", "hold: true");
 	hold("a", "hold: true");
 	cancel("a", "cancel 0");
 	for (int i = 0; i < 2; i++) {
