@@ -385,11 +385,12 @@ static int count_processes(const char *dir)
 	return n;
 }
 
-static int count_descriptors(void)
+static int count_entries(const char *path)
 {
-	cleanup_dir DIR *dir = opendir("/proc/self/fd");
+	cleanup_dir DIR *dir = opendir(path);
 	int n = 0;
 
+	assert_non_null(dir);
 	while (readdir(dir))
 		n++;
 	return n;
@@ -461,6 +462,7 @@ int fsync(int fd)
 static void test_unsure(void **state)
 {
 	static const int errs[] = {-EIO, -EINPROGRESS};
+	cleanup_free char *output = text_print("%s/output", state_dir);
 
 	for (int i = 0; i < 2; i++) {
 		const struct spec_job **jobs;
@@ -475,6 +477,7 @@ static void test_unsure(void **state)
 		backend_jobs(b, BACKEND_JOBS, &jobs, &n);
 		assert_int_equal(n, 0);
 		free(jobs);
+		assert_int_equal(count_entries(output), 2); /* . and .. */
 	}
 }
 
@@ -530,11 +533,27 @@ static void test_daemons_that_fork(void **state)
 	touch("stop");
 }
 
+/* Ctrl-C in the terminal of kxfs must not reach the helper, so the helper has its own session. */
+static void test_session(void **state)
+{
+	cleanup_free char *id = submit("helper=$(cut -d' ' -f4 /proc/$PPID/stat); "
+				       "echo $helper $(cut -d' ' -f6 /proc/$helper/stat)",
+				       1, "");
+	cleanup_free char *text = NULL;
+	int helper = 0, session = 0;
+
+	until(has_state(id, SPEC_SUCCEEDED));
+	text = log_text(id, "main-0.0");
+	assert_int_equal(sscanf(text, "%d %d", &helper, &session), 2);
+	assert_int_equal(session, helper);
+	assert_int_not_equal(session, getsid(0));
+}
+
 /* A job leaves neither a descriptor nor a child, not even a zombie. */
 static void test_many_jobs(void **state)
 {
 	enum { N = 40 };
-	int fds = count_descriptors();
+	int fds = count_entries("/proc/self/fd");
 	siginfo_t info;
 	char *ids[N];
 
@@ -545,7 +564,7 @@ static void test_many_jobs(void **state)
 		assert_true(log_is(ids[i], "main-0.0", "up\n"));
 		free(ids[i]);
 	}
-	until(count_descriptors() <= fds);
+	until(count_entries("/proc/self/fd") <= fds);
 	until(waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == -1);
 	assert_int_equal(errno, ECHILD);
 }
@@ -827,6 +846,7 @@ int main(int argc, char **argv)
 		TEST(test_unsure),
 		TEST(test_retried),
 		TEST(test_daemons_that_fork),
+		TEST(test_session),
 		TEST(test_many_jobs),
 		TEST(test_closed),
 		TEST(test_held_and_loud),
