@@ -304,6 +304,20 @@ static void test_slow_down(void **state)
 	assert_in_range(local_replica_slow_down(rig.reps[0]), 75, 125);
 }
 
+/* If the job is suspended before the replica's start is due, the replica is not started. */
+static void test_suspended(void **state)
+{
+	local_replica_begin(rig.reps[0]);
+	rig.rec->job->suspended = true;
+	local_replicas_begin(rig.all);
+	fake_run();
+	assert_int_equal(rig.n_tasks, 0);
+	rig.rec->job->suspended = false;
+	local_replica_resume(rig.reps[0]);
+	fake_run();
+	assert_int_equal(rig.n_tasks, 1);
+}
+
 /* A new attempt is recorded before it is started. */
 static void test_recorded_first(void **state)
 {
@@ -340,6 +354,7 @@ int main(void)
 		REPLICA_TEST(test_start_delayed),
 		REPLICA_TEST(test_waits_for_descriptors),
 		REPLICA_TEST(test_slow_down),
+		REPLICA_TEST(test_suspended),
 		REPLICA_TEST(test_recorded_first),
 	};
 
