@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * When a replica is started: in turn, after it was recorded, and again after a pause. The test
- * plays the record and the helpers.
+ * plays the record, the helpers and the logs.
  */
 #include "tests/unit/backend/client/fake_net.h"
 
@@ -9,6 +9,7 @@
 
 #include "backend/base/diag.h"
 #include "backend/local/replica.h"
+#include "tests/unit/noted.h"
 #include "tests/unit/spec/app-document.h"
 
 #define N_REPLICAS 12
@@ -118,6 +119,8 @@ void task_clean(const char *dir)
 
 int output_log_begin(struct output_job *j, const char *key, const char *prefix, bool anew)
 {
+	if (!anew) /* the log of an earlier daemon */
+		note("begin %s", key);
 	return 0;
 }
 
@@ -127,6 +130,7 @@ void output_log_grown(struct output_job *j, const char *key)
 
 void output_log_end(struct output_job *j, const char *key, loop_fn fn, void *data)
 {
+	note("end %s", key);
 	if (fn)
 		loop_post(NULL, fn, data);
 }
@@ -165,6 +169,7 @@ static int setup(void **state)
 	memset(&rig, 0, sizeof(rig));
 	memset(&fake, 0, sizeof(fake));
 	fake.now = 1000;
+	forget_noted();
 	diag_setup(DIAG_DEBUG, false);
 	assert_int_equal(document_parse(text, strlen(text), "/", &app, &e), 0);
 	rig.rec = spec_record_new(app, &(struct spec_record_origin){.id = "j",
@@ -346,6 +351,42 @@ static void test_recorded_first(void **state)
 	assert_false(local_replica_is_delayed(rig.reps[0], -ENOSPC));
 }
 
+/* Make replica I's third attempt the newest one of an earlier daemon, and adopt it in STATE. */
+static void adopt(size_t i, enum task_state state)
+{
+	const struct task_found found = {.state = state, .fd = -1};
+
+	spec_record_attempt(rig.rec, i, 1);
+	spec_record_attempt(rig.rec, i, 2);
+	local_replica_adopt(rig.reps[i], &found);
+	if (state != TASK_RUNS)
+		local_replica_adopted(rig.reps[i], &found);
+}
+
+/*
+ * Attempts that are over are merged one after the other, the newest one last. While the newest one
+ * runs, its log begins at once.
+ */
+static void test_reopened_in_order(void **state)
+{
+	rig.rec->plans[0].ended = true;
+	adopt(0, TASK_NONE);
+	assert_done("begin a-0.0, end a-0.0");
+	assert_int_equal(rig.n_live, 1);
+	fake_run();
+	assert_done("begin a-0.1, end a-0.1, begin a-0.2, end a-0.2");
+	assert_int_equal(rig.n_live, 0);
+	adopt(1, TASK_DROPPED);
+	fake_run();
+	assert_done("begin a-1.0, end a-1.0, begin a-1.1, end a-1.1, begin a-1.2, end a-1.2");
+	assert_int_equal(rig.n_failed, 1);
+	adopt(2, TASK_RUNS);
+	assert_done("begin a-2.0, end a-2.0, begin a-2.2");
+	fake_run();
+	assert_done("begin a-2.1, end a-2.1");
+	assert_int_equal(rig.n_live, 1);
+}
+
 int main(void)
 {
 #define REPLICA_TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
@@ -356,6 +397,7 @@ int main(void)
 		REPLICA_TEST(test_slow_down),
 		REPLICA_TEST(test_suspended),
 		REPLICA_TEST(test_recorded_first),
+		REPLICA_TEST(test_reopened_in_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
