@@ -8,11 +8,6 @@
 #include "tests/unit/backend/client/fake_net.h"
 #include "tests/unit/noted.h"
 
-#define GROUP	 "{\"versions\":[{\"groupVersion\":\"kueue.x-k8s.io/v1beta2\"}]}"
-#define A_MINUTE 60000
-
-static struct kueue *kueue;
-
 /* --- watches.h, world.h --- */
 
 void watches_await_kueue(struct watches *w)
@@ -25,7 +20,7 @@ void watches_start_kueue(struct watches *w, const char *version)
 	note("start %s", version ? version : "none");
 }
 
-/* These tests never read queue positions. */
+/* The test never reads queue positions. */
 void world_set_positions(struct world *w, const char *name, const struct spec_queue_position *v,
 			 size_t n)
 {
@@ -45,85 +40,51 @@ void watches_refuse(struct watches *w, unsigned place, const char *verb, const c
 	fail();
 }
 
-/* --- the tests --- */
+/* --- the test --- */
 
-static int setup(void **state)
+/*
+ * The replies to requests for Kueue's API group, and after how many minutes kxfs asks again. A
+ * failure, a reply of a proxy, and a refusal do not prove that there is no Kueue. Kueue may be
+ * installed later.
+ */
+static void test_found(void **state)
 {
-	forget_noted();
-	kueue = kueue_new(&(struct watches_access){.namespace = "team"});
+	static const struct {
+		int status;
+		const char *body, *done;
+		unsigned minutes;
+	} rows[] = {
+		{503, "upstream connect error", "start none", 1},
+		{200, "<html>Please log in</html>", "start none", 1},
+		{403, "{}", "start none", 5},
+		{404, "404 page not found", "absent, start none", 10},
+		{404, "404 page not found", "absent, start none", 10},
+		{200, "{\"versions\":[{\"groupVersion\":\"kueue.x-k8s.io/v1beta2\"}]}",
+		 "start kueue.x-k8s.io/v1beta2", 0},
+	};
+	struct kueue *kueue = kueue_new(&(struct watches_access){.namespace = "team"});
+
 	kueue_start(kueue);
 	assert_done("await");
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	kueue_stop(kueue);
-	kueue_free(kueue);
+	for (size_t i = 0; i < array_size(rows); i++) {
+		assert_null(kueue_version(kueue));
+		assert_string_equal(fake.requests->path, "/apis/kueue.x-k8s.io");
+		fake_answer(fake.requests, rows[i].status, rows[i].body);
+		assert_done(rows[i].done);
+		fake_pass(max_of(rows[i].minutes, 1u) * 60000 - 1);
+		assert_null(fake.requests);
+		fake_pass(1);
+	}
+	assert_string_equal(kueue_version(kueue), "kueue.x-k8s.io/v1beta2");
 	assert_null(fake.requests);
 	assert_null(fake.timers);
-	return 0;
-}
-
-static void answer(int status, const char *body)
-{
-	struct http_request *rq = fake_find("/apis/kueue.x-k8s.io");
-
-	assert_non_null(rq);
-	fake_answer(rq, status, body);
-}
-
-static void expect_served(void)
-{
-	answer(200, GROUP);
-	assert_done("start kueue.x-k8s.io/v1beta2");
-	assert_string_equal(kueue_version(kueue), "kueue.x-k8s.io/v1beta2");
-}
-
-static void test_served(void **state)
-{
-	expect_served();
-	fake_pass(10 * A_MINUTE);
-	assert_null(fake.requests);
-}
-
-static void test_absent(void **state)
-{
-	answer(404, "404 page not found");
-	assert_done("absent, start none");
-	fake_pass(9 * A_MINUTE);
-	assert_null(fake.requests);
-	assert_null(kueue_version(kueue));
-	/* Kueue may be installed later. */
-	fake_pass(A_MINUTE);
-	answer(404, "404 page not found");
-	assert_done("absent, start none");
-	fake_pass(10 * A_MINUTE);
-	expect_served();
-}
-
-/* A failure, a reply of a proxy, and a refusal do not prove that there is no Kueue. */
-static void test_asked_again(void **state)
-{
-	answer(503, "upstream connect error");
-	assert_done("start none");
-	fake_pass(A_MINUTE);
-	answer(200, "<html>Please log in</html>");
-	assert_done("start none");
-	fake_pass(A_MINUTE);
-	answer(403, "{}");
-	assert_done("start none");
-	fake_pass(5 * A_MINUTE);
-	expect_served();
+	kueue_stop(kueue);
+	kueue_free(kueue);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_served, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_absent, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_asked_again, setup, teardown),
-	};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_found)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
