@@ -36,6 +36,8 @@
  *	gone		the pod is gone
  *	leaving		the pod is being deleted
  *	job-over, job-runs	the job has finished; it is running after all
+ *	away, back	no request can reach the server; they can again
+ *	opened		a reader opens the log
  *	20ms, 3s	time passes
  *	disk=N, disk=ok	the disk refuses to write more than N bytes to any file; it accepts all
  *	sync=fails, sync=ok	the disk can't sync files; it can
@@ -338,11 +340,24 @@ static void take_number(const char *step)
 		failed_at("no such step");
 }
 
+/* One more reader waits, if the others wait no longer. */
+static void wait_again(void)
+{
+	if (rig.settled)
+		follow_wait(rig.f, on_arrived, NULL);
+}
+
 static void run_ends(enum run_end how)
 {
 	follow_ended(rig.f, how);
-	if (rig.settled)
-		follow_wait(rig.f, on_arrived, NULL);
+	wait_again();
+}
+
+static void job_ends(bool over)
+{
+	rig.job_over = over;
+	follow_job_ended(rig.f, over, true);
+	wait_again();
 }
 
 /* A step NAME=VALUE. */
@@ -405,7 +420,11 @@ static void take_step(const char *step)
 	else if (streq(step, "leaving"))
 		follow_leaving(rig.f);
 	else if (streq(step, "job-over") || streq(step, "job-runs"))
-		follow_job_ended(rig.f, rig.job_over = streq(step, "job-over"), true);
+		job_ends(streq(step, "job-over"));
+	else if (streq(step, "away") || streq(step, "back"))
+		rig.context.away = streq(step, "away");
+	else if (streq(step, "opened"))
+		follow_resume(rig.f, true);
 	else if (streq(step, "waits"))
 		assert_true(follow_state(rig.f).waiting);
 	else if (!deliver_output(step))
@@ -482,6 +501,22 @@ static struct story stories[] = {
 	 "stream one break ended 12*{ wait rest 500 } wait rest one two break wait rest one two three "
 	 "break wait rest 500 none",
 	 "waits: one,two,three"},
+	{"kxfs asks again when a reader opens the log, and when the pod is being deleted",
+	 "stream one break ended 12*{ wait rest 500 } none opened rest 500 none leaving rest one two "
+	 "end",
+	 "complete: one,two"},
+	{"a pod is gone after too many refusals",
+	 "stream one break ended 12*{ wait rest 500 } none gone 10ms none", "lost, 1 gap: one"},
+	{"a pod is gone while kxfs asks again",
+	 "stream one break ended 12*{ wait rest 500 } wait rest gone 500", "lost, 1 gap: one"},
+	{"after too many refusals, a container runs again, and then once more",
+	 "stream one break ended 12*{ wait rest 500 } again previous 500 gone 10ms none",
+	 "lost, 1 gap: one"},
+	{"a pod is gone while the server is away",
+	 "stream one break ended away 12*{ wait rest unreachable } none gone 10ms none",
+	 "lost, 1 gap: one"},
+	{"a run that printed nothing has a complete log", "stream 400 ended 3*{ wait rest 400 }",
+	 "complete: "},
 	{"a rest that the node can't read now is asked for again",
 	 "stream one break ended wait rest one two unreadable end log=one,two 8s rest one two three end",
 	 "complete: one,two,three"},
@@ -549,6 +584,11 @@ static struct story stories[] = {
 	{"after the end of the run, readers wait for the whole log",
 	 "stream one 300ms arrived=1 ended 1s two 1s end arrived=1 rest one two end arrived=2",
 	 "complete: one,two"},
+	{"after the end of the job, readers wait a second for the end of the run",
+	 "stream one 300ms arrived=1 job-over 900ms arrived=1 200ms arrived=2", "goes on: one"},
+	{"if the run ends in that second, they wait for the whole log",
+	 "stream one 300ms arrived=1 job-over 900ms ended 3s arrived=1 end rest one end arrived=3",
+	 "complete: one"},
 	{"a run that ends before its stream has paused makes readers wait, but not for refusals",
 	 "stream one ended 3s arrived=0 end rest 500 arrived=1", "goes on: one"},
 

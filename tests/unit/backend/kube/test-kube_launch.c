@@ -51,44 +51,6 @@ static void test_syncs(void **state)
 }
 
 /*
- * The uid is written to disk as soon as it is known. From then on it decides which object is the
- * user's job, even if somebody else's object claims to be.
- */
-static void test_copy_of_ours(void **state)
-{
-	for (int by_watch = 0; by_watch < 2; by_watch++) {
-		cleanup_free char *id = NULL, *body = NULL;
-		const struct spec_job *job cleanup_job = NULL;
-
-		rig_start("", "");
-		rig_submit(RIG_APP);
-		body = text_copy(rig_request()->body);
-		if (by_watch) {
-			rig_lose(true);
-			rig_job_event("ADDED", rig.objects[rig.n_objects - 1].json);
-			fake_pass(1000);
-		} else {
-			rig_serve();
-		}
-		assert_int_equal(rig.err, 0);
-		id = text_copy(rig.id);
-		fake_pass(2000);
-		assert_true(record_has(id, "\"uid\":\"u-"));
-		rig_stop();
-		/*
-		 * Our job is deleted, and somebody else creates it again with all its annotations.
-		 */
-		rig_start(rig_create(body)->json, "");
-		job = backend_job(rig.b, BACKEND_JOBS, id);
-		assert_non_null(job);
-		assert_false(job->own);
-		assert_false(rig_has_record(id));
-		rig_stop();
-	}
-	rig_start("", "");
-}
-
-/*
  * The reply is lost, and the job is gone when kxfs sends the request again. The watch has shown the
  * job, so kxfs does not launch it twice.
  */
@@ -319,7 +281,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_syncs, rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_copy_of_ours, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_seen_and_gone, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_taken_and_gone, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_conflict, rig_setup, rig_teardown),

@@ -332,32 +332,6 @@ static void test_cluster_queue(void **state)
 	spec_queue_view_unref(queue);
 }
 
-/*
- * A deleted pod keeps its last state. From a pod, its job is known before the job's own object
- * arrives.
- */
-static void test_pods(void **state)
-{
-	const struct spec_pod_view **pods;
-	size_t n;
-
-	fill();
-	tell(WORLD_PODS, false, "{" OWNED ",'status':{'phase':'Running'}}", "p", "p1", "u5");
-	assert_changed("u5");
-	assert_null(world_find(rig.w, "u5")->view);
-	tell(WORLD_PODS, true, "{" OWNED ",'status':{'phase':'Failed'}}", "p", "p1", "u5");
-	assert_changed("u5 u5");
-	tell_job("j5", "u5", "q1");
-	pods = world_pods(world_find(rig.w, "u5"), &n);
-	assert_int_equal(n, 1);
-	assert_true(pods[0]->gone);
-	assert_string_equal(pods[0]->phase, "Failed");
-	free(pods);
-	assert_int_equal(world_n_pods(rig.w), 0);
-	world_forget(world_find(rig.w, "u5"));
-	assert_null(world_find(rig.w, "u5"));
-}
-
 /* Deliver object I of SORT. Each of these objects has an owner of its own. */
 static void tell_one(enum world_type sort, unsigned i, bool gone)
 {
@@ -401,30 +375,6 @@ static void test_gone_links(void **state)
 	assert_int_equal(n_pods_of("u1"), 1);
 	assert_int_equal(n_pods_of("x"), 1);
 	assert_changed("x");
-}
-
-/*
- * A pod arrives when nothing connects it with a job. It belongs to the job once the missing objects
- * have arrived, in whatever order.
- */
-static void test_late_links(void **state)
-{
-	for (int job_first = 0; job_first < 2; job_first++) {
-		cleanup_free char *uid = text_print("u%d", 5 + job_first);
-		cleanup_free char *part = text_print("x%d", job_first);
-
-		fill();
-		tell(WORLD_PODS, false, "{" OWNED ",'status':{}}", "p", "p", part);
-		assert_int_equal(n_pods_of(part), 1);
-		if (job_first)
-			tell_job("j5", uid, "q1");
-		tell(WORLD_PARTS, false, "{" OWNED "}", "x", part, uid);
-		tell(WORLD_PODS, false, "{" OWNED ",'status':{}}", "p", "p", part);
-		if (!job_first)
-			tell_job("j5", uid, "q1");
-		assert_int_equal(n_pods_of(uid), 1);
-		assert_int_equal(n_pods_of(part), 0);
-	}
 }
 
 /*
@@ -572,9 +522,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_moved, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_behind_a_reply, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_two_names, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_pods, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_links, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_late_links, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pod_of_unknown_part, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_passed_over, setup, teardown),
 	};
