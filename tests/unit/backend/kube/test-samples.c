@@ -278,7 +278,7 @@ int main(void)
 #define SAMPLES_TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		SAMPLES_TEST(test_how_often), SAMPLES_TEST(test_refused), SAMPLES_TEST(test_away),
-		SAMPLES_TEST(test_no_server), SAMPLES_TEST(test_cut),	  SAMPLES_TEST(test_stop),
+		SAMPLES_TEST(test_no_server), SAMPLES_TEST(test_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
