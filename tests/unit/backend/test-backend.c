@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the backend does around an implementation: start and end, which requests it refuses before
- * the implementation sees them, and that each request gets exactly one reply. The test provides the
+ * What the backend does around an implementation: which requests it refuses before the
+ * implementation sees them, and that each request gets exactly one reply. The test provides the
  * implementation, under the name of the local one.
  */
 #include <errno.h>
@@ -18,20 +18,17 @@ static struct {
 	struct loop *loop;
 	struct backend *b;
 	char seen[256]; /* calls that reached the implementation; I/O thread */
-	int init_err, start_err;
 	struct backend_request *held;
 } world;
 
 static int fake_init(struct backend *b, char **ret_text)
 {
-	if (world.init_err)
-		*ret_text = strdup("no good");
-	return world.init_err;
+	return 0;
 }
 
 static void fake_start(struct backend *b)
 {
-	backend_started(b, world.start_err, world.start_err ? "can't list" : NULL);
+	backend_started(b, 0, NULL);
 }
 
 static void fake_stop(struct backend *b)
@@ -94,38 +91,25 @@ const struct backend_ops local_ops = {
 	.request[BACKEND_FORGET] = fake_forget,
 };
 
-static int make(const char *kind, char **text)
+static int setup(void **state)
 {
 	struct backend_config config = {
 		.kinds = test_table_of_kinds(),
-		.kind = kind,
+		.kind = "local",
 		.state_dir = world.state,
 		.work_dir = "/",
 		.submitter = "ada@login1",
 		.grace_ms = 100,
-		.spool_limit = 12345,
 	};
 	struct backend_events events = {0};
+	char *text = NULL;
 
-	return backend_new(world.loop, &config, &events, &world.b, text);
-}
-
-static int setup(void **state)
-{
 	memset(&world, 0, sizeof(world));
 	diag_setup(DIAG_DEBUG, false);
 	strcpy(world.state, "/tmp/kxfs-unit-backend-XXXXXX");
 	assert_non_null(mkdtemp(world.state));
 	loop_new(&world.loop);
-	return 0;
-}
-
-static int start(void **state)
-{
-	char *text = NULL;
-
-	setup(state);
-	assert_int_equal(make("local", &text), 0);
+	assert_int_equal(backend_new(world.loop, &config, &events, &world.b, &text), 0);
 	assert_int_equal(loop_start(world.loop), 0);
 	assert_int_equal(backend_start(world.b, &text), 0);
 	assert_null(text);
@@ -184,35 +168,6 @@ static void submit(struct answer *a, const char *text)
 	sem_init(&a->done, 0, 0);
 	backend_submit(world.b, &s, on_reply, a);
 	memset(copy, 'x', sizeof(copy)); /* everything was copied */
-}
-
-static void test_kinds(void **state)
-{
-	char *text = NULL;
-
-	world.init_err = -EACCES;
-	assert_int_equal(make("local", &text), -EACCES);
-	assert_string_equal(text, "no good");
-	free(text);
-	strcat(world.state, "/missing");
-	assert_int_equal(make("local", &text), -ENOENT);
-	assert_non_null(strstr(text, "/missing/output: No such file"));
-	free(text);
-	*strrchr(world.state, '/') = '\0';
-	assert_null(world.b);
-}
-
-static void test_start_fails(void **state)
-{
-	char *text = NULL;
-
-	world.start_err = -EHOSTUNREACH;
-	assert_int_equal(make("local", &text), 0);
-	assert_int_equal(loop_start(world.loop), 0);
-	assert_int_equal(backend_start(world.b, &text), -EHOSTUNREACH);
-	assert_string_equal(text, "can't list");
-	free(text);
-	backend_stop(world.b);
 }
 
 static void test_requests(void **state)
@@ -274,10 +229,8 @@ static void test_later(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_kinds, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_start_fails, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_requests, start, teardown),
-		cmocka_unit_test_setup_teardown(test_later, start, teardown),
+		cmocka_unit_test_setup_teardown(test_requests, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_later, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

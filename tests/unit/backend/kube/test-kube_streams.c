@@ -63,40 +63,6 @@ static void test_later_runs(void **state)
 	assert_null(rig_stream("p1.a.0"));
 }
 
-/* True if an open of p1's log does not have to wait for output. */
-static bool opens_at_once(void)
-{
-	const struct spec_job *job cleanup_job = backend_job(rig.b, BACKEND_JOBS, "one");
-	struct log *log cleanup_log = NULL;
-
-	assert_int_equal(backend_log(rig.b, job, "p1.a.0", LOG_PLAIN, &log), 0);
-	fake_run();
-	return log_has_arrived(log);
-}
-
-/*
- * A reader that opens a log after its run has ended waits for the rest, but only for a limited
- * time.
- */
-static void test_rest(void **state)
-{
-	story_begin();
-	fake_pass(1000);
-	assert_true(opens_at_once());
-	story_pod("MODIFIED", "p1", "u1", 0, "Succeeded", RIG_EXIT("0"));
-	assert_false(opens_at_once());
-	fake_pass(7000);
-	assert_false(opens_at_once());
-	fake_pass(1500);
-	assert_true(opens_at_once());
-	/* Other changes of the pod make no difference. */
-	story_odd_pod("MODIFIED", "p1", "\"annotations\"",
-		      "\"deletionTimestamp\":\"2026-11-21T09:08:50Z\",\"annotations\"");
-	assert_true(opens_at_once());
-	rig_stream_done(rig.streams);
-	assert_true(opens_at_once());
-}
-
 /*
  * kxfs counts a gap for a log that it could not read to its end, and for a run that it never saw.
  * The gaps remain after a restart.
@@ -221,50 +187,6 @@ static void test_refused_and_gone(void **state)
 }
 
 /*
- * kxfs requests a log immediately if its pod is being deleted, if the server is reachable again, or
- * if a reader opens it.
- */
-static void test_refused_no_longer(void **state)
-{
-	struct log *log;
-
-	refuse_log();
-	while (fake.now < 300000) {
-		fake_pass(120000);
-		rig_stream_refused(rig.streams);
-	}
-	fake_end(fake_find("jobs?watch"), &(struct http_reply){.err = -EIO, .text = "it broke"});
-	fake_run();
-	assert_rests();
-	while (!fake_find("jobs?limit=1"))
-		assert_true(fake_wait(20000));
-	rig_confirm();
-	assert_rests();
-	fake_find("jobs?watch")->call.head(fake_find("jobs?watch")->call.data, 200);
-	fake_run();
-	assert_tried();
-	rig_stream_refused(rig.streams);
-	assert_rests();
-	{
-		const struct spec_job *job cleanup_job = backend_job(rig.b, BACKEND_JOBS, "one");
-
-		assert_int_equal(backend_log(rig.b, job, "p1.a.0", LOG_PLAIN, &log), 0);
-	}
-	fake_run();
-	assert_tried();
-	assert_false(log_has_arrived(log));
-	rig_stream_refused(rig.streams);
-	assert_true(log_has_arrived(log));
-	log_unref(log);
-	assert_rests();
-	story_odd_pod("MODIFIED", "p1", "\"annotations\"",
-		      "\"deletionTimestamp\":\"2026-11-21T09:08:50Z\",\"annotations\"");
-	rig_stream_done(rig.streams);
-	assert_int_equal(story_waiting(), 0);
-	assert_int_equal(story_gaps(), 0);
-}
-
-/*
  * While the server is unreachable, all logs wait for it. So do readers of output that could not be
  * fetched yet.
  */
@@ -341,11 +263,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_turns, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_later_runs, rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_rest, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_gaps, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_refused_rests, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_refused_and_gone, rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_refused_no_longer, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_refused_while_away, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_refused_many, rig_setup, rig_teardown),
 	};

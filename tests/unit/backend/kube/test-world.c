@@ -162,21 +162,6 @@ static void test_queue_goes(void **state)
 	assert_changed("u1");
 }
 
-/* If the user may not list all queues, a separate watch reports the queue of the mount. */
-static void test_own_queue(void **state)
-{
-	struct spec_queue_view *queue;
-
-	fill();
-	tell(WORLD_OWN_QUEUE, false, "{" META ",'status':{'state':'Open'}}", "q1", "a");
-	world_forget_type(rig.w, WORLD_QUEUES);
-	fake_pass(10000);
-	assert_changed("u2");
-	queue = world_queue(rig.w, WORLD_QUEUES, "q1");
-	assert_non_null(queue);
-	spec_queue_view_unref(queue);
-}
-
 static void test_group(void **state)
 {
 	fill();
@@ -515,7 +500,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_queue_changes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_queue_goes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_many, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_own_queue, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_group, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_workload, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cluster_queue, setup, teardown),
