@@ -306,24 +306,24 @@ static void test_spool_limit(void **state)
  * Run the job NAME, with its own uid and pod, to the end PHASE. If PHASE is NULL, delete the job
  * instead.
  */
-static void kept_job(const char *name, const char *phase)
+static void run_to_end(const char *name, const char *phase)
 {
-	char uid[32], pod[32], key[64];
+	cleanup_free char *uid = text_print("u-%s", name), *pod = text_print("p-%s", name);
+	cleanup_free char *key = text_print("%s.a.0", pod);
 
-	snprintf(uid, sizeof(uid), "u-%s", name);
-	snprintf(pod, sizeof(pod), "p-%s", name);
-	snprintf(key, sizeof(key), "%s.a.0", pod);
 	story_run(name, uid, pod);
 	output_print(output_job_open(rig.b->output, uid), key, "more than ten bytes\n");
-	if (phase) {
-		story_pod("MODIFIED", pod, uid, 0, "Succeeded", RIG_EXIT("0"));
-		story_job("MODIFIED", name, uid, phase);
-		while (rig.streams)
-			rig_stream_done(rig.streams);
-	} else {
-		story_end(name, uid, pod);
-	}
+	story_pod("MODIFIED", pod, uid, 0, "Succeeded", RIG_EXIT("0"));
+	story_job(phase ? "MODIFIED" : "DELETED", name, uid, phase ? phase : "Running");
+	while (rig.streams)
+		rig_stream_done(rig.streams);
 	fake_pass(5000);
+}
+
+/* The same, and its output is kept. */
+static void kept_job(const char *name, const char *phase)
+{
+	run_to_end(name, phase);
 	assert_true(has_file(name, "logs"));
 	assert_true(rig_has_record(name));
 }
@@ -384,13 +384,7 @@ static void test_spool_without_record(void **state)
 	rig.spool_limit = 10;
 	rig_start("", "");
 	assert_int_equal(rename(jobs, away), 0);
-	story_run("done", "u-done", "p-done");
-	output_print(output_job_open(rig.b->output, "u-done"), "p-done.a.0",
-		     "more than ten bytes\n");
-	story_pod("MODIFIED", "p-done", "u-done", 0, "Succeeded", RIG_EXIT("0"));
-	story_job("MODIFIED", "done", "u-done", "Completed");
-	while (rig.streams)
-		rig_stream_done(rig.streams);
+	run_to_end("done", "Completed");
 	fake_pass(120000);
 	said = diag_text(&len);
 	assert_non_null(strstr(said, "done: kxfs removed the job's output"));

@@ -83,7 +83,7 @@ static void test_gaps(void **state)
 	rig_start(json, "");
 	assert_int_equal(story_gaps(), 2);
 	/* The third pod was restarted several times before kxfs saw it. */
-	story_odd_pod("ADDED", "p3", "\"restartCount\":0", "\"restartCount\":4");
+	story_restarted_pod("ADDED", "p3", '4');
 	/* Of the runs 0 to 4, only the last two have a readable log. */
 	assert_int_equal(story_follows(), 2);
 	assert_int_equal(story_gaps(), 5);
