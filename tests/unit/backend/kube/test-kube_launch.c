@@ -202,19 +202,25 @@ static void test_stopped_without_uuid(void **state)
 	assert_true(rig_has_record("mine"));
 }
 
+static void dry_run(const char *text)
+{
+	const struct backend_submission s = {.file = "app.yaml",
+					     .text = text,
+					     .len = strlen(text),
+					     .submitter = "ada@login1"};
+
+	rig.n_answers = 0;
+	backend_dry_run(rig.b, &s, rig_reply, NULL);
+	fake_run();
+}
+
 /* A dry run launches nothing, so kxfs chooses another name at once. */
 static void test_dry_run_without_uuid(void **state)
 {
-	const struct backend_submission s = {.file = "app.yaml",
-					     .text = RIG_READY,
-					     .len = strlen(RIG_READY),
-					     .submitter = "ada@login1"};
-
 	rig.args = &bare;
 	rig_start("", "");
 	rig_create("{\"metadata\":{\"name\":\"mine\"}}");
-	backend_dry_run(rig.b, &s, rig_reply, NULL);
-	fake_run();
+	dry_run(RIG_READY);
 	fake_end(rig_request(), &exists_again);
 	fake_run();
 	rig_serve(); /* answers the GET */
@@ -243,18 +249,11 @@ static void test_name_in_flight(void **state)
 /* The pool renders the manifest of a dry run. The mount may end meanwhile. */
 static void test_dry_run(void **state)
 {
-	const struct backend_submission s = {.file = "app.yaml",
-					     .text = RIG_APP,
-					     .len = strlen(RIG_APP),
-					     .submitter = "ada@login1"};
-
 	rig_start("", "");
 	for (int ends = 0; ends < 2; ends++) {
 		cleanup_free char *object = NULL;
 
-		rig.n_answers = 0;
-		backend_dry_run(rig.b, &s, rig_reply, NULL);
-		fake_run();
+		dry_run(RIG_APP);
 		assert_non_null(strstr(rig_request()->path, "dryRun=All"));
 		object = text_copy(rig_request()->body);
 		fake_answer(rig_request(), 201, object);
@@ -269,9 +268,7 @@ static void test_dry_run(void **state)
 	}
 	/* A login page is not a reply of the server. */
 	rig_start("", "");
-	rig.n_answers = 0;
-	backend_dry_run(rig.b, &s, rig_reply, NULL);
-	fake_run();
+	dry_run(RIG_APP);
 	rig_answer(200, RIG_PAGE);
 	assert_int_equal(rig.err, -EIO);
 	assert_non_null(strstr(rig.text, "Please log in"));

@@ -188,18 +188,6 @@ static void test_group(void **state)
 	assert_null(world_group(rig.w, world_find(rig.w, "u4")));
 }
 
-static void test_workload(void **state)
-{
-	fill();
-	tell(WORLD_WORKLOADS, false, "{" OWNED "}", "w", "w", "u1");
-	assert_changed("u1");
-	assert_non_null(world_kueue(rig.w, world_find(rig.w, "u1")).workload);
-	world_list_begins(rig.w, WORLD_WORKLOADS);
-	world_list_ends(rig.w, WORLD_WORKLOADS);
-	assert_changed("u1");
-	assert_null(world_kueue(rig.w, world_find(rig.w, "u1")).workload);
-}
-
 static size_t count_messages(const char *what)
 {
 	size_t len, n = 0;
@@ -228,51 +216,40 @@ static void test_moved(void **state)
 	assert_int_equal(world_kueue(rig.w, world_find(rig.w, "u1")).position, 0);
 }
 
-#define VERSIONED                                                                                  \
-	"{\"metadata\":{\"name\":\"j1\",\"uid\":\"u1\",\"resourceVersion\":\"%d\"},"               \
-	"\"status\":{\"state\":{\"phase\":\"%s\"}}}"
-
-static void tell_version(int version, const char *phase)
-{
-	cleanup_free char *text = text_print(VERSIONED, version, phase);
-
-	world_object(rig.w, WORLD_JOBS, text, strlen(text), false);
-}
-
-static void reply_version(int version, const char *phase)
-{
-	cleanup_free char *text = text_print(VERSIONED, version, phase);
-
-	assert_non_null(world_reply(rig.w, WORLD_JOBS, text, strlen(text), "1"));
-}
-
-static void assert_phase(const char *phase)
-{
-	assert_string_equal(world_find(rig.w, "u1")->view->phase, phase);
-}
-
 /*
  * A watch event that is older than a reply does not bring back an old state. A list does, because
  * somebody may have restored the server from a backup.
  */
 static void test_behind_a_reply(void **state)
 {
+	enum { EVENT, REPLY, LIST };
+	static const struct {
+		int from, version;
+		const char *phase, *shown;
+	} rows[] = {
+		{EVENT, 5, "Pending", "Pending"},	 {REPLY, 9, "Completed", "Completed"},
+		{EVENT, 7, "Running", "Completed"},	 {REPLY, 8, "Running", "Completed"},
+		{EVENT, 10, "Restarting", "Restarting"}, {LIST, 3, "Running", "Running"},
+		{EVENT, 4, "Completed", "Completed"},
+	};
+
 	all_listed();
-	tell_version(5, "Pending");
-	reply_version(9, "Completed");
-	assert_phase("Completed");
-	tell_version(7, "Running");
-	assert_phase("Completed");
-	reply_version(8, "Running"); /* this reply took longer */
-	assert_phase("Completed");
-	tell_version(10, "Restarting");
-	assert_phase("Restarting");
-	world_list_begins(rig.w, WORLD_JOBS);
-	tell_version(3, "Running");
-	assert_phase("Running");
-	world_list_ends(rig.w, WORLD_JOBS);
-	tell_version(4, "Completed");
-	assert_phase("Completed");
+	for (size_t i = 0; i < array_size(rows); i++) {
+		cleanup_free char *text = text_print(
+			"{\"metadata\":{\"name\":\"j1\",\"uid\":\"u1\",\"resourceVersion\":"
+			"\"%d\"},\"status\":{\"state\":{\"phase\":\"%s\"}}}",
+			rows[i].version, rows[i].phase);
+
+		if (rows[i].from == LIST)
+			world_list_begins(rig.w, WORLD_JOBS);
+		if (rows[i].from == REPLY)
+			assert_non_null(world_reply(rig.w, WORLD_JOBS, text, strlen(text), "1"));
+		else
+			world_object(rig.w, WORLD_JOBS, text, strlen(text), false);
+		assert_string_equal(world_find(rig.w, "u1")->view->phase, rows[i].shown);
+		if (rows[i].from == LIST)
+			world_list_ends(rig.w, WORLD_JOBS);
+	}
 }
 
 /* If the server reports one uid with two names, kxfs ignores the second one. */
@@ -501,7 +478,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_queue_goes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_group, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_workload, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cluster_queue, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_moved, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_behind_a_reply, setup, teardown),
