@@ -26,8 +26,8 @@
  *	unreachable	no connection can be opened
  *	500, ...	this HTTP status, without output
  *	no-pod		404: the pod is gone
- *	pod=RUN, pod=other	kxfs has asked for the pod, too: its container is in this run (from 0), or
- *			the pod of this name is another one
+ *	pod=N, pod=other	kxfs has asked for the pod, too: its container was restarted N
+ *			times, or another pod has its name
  *
  * The events of the run and of its job, and the rest:
  *
@@ -98,14 +98,13 @@ static struct {
 	struct output_job *job;
 	struct follow_context context;
 	struct follow *f;
-	struct http_request *asked; /* the request that the steps are about */
-	bool opened;		    /* its reply has begun */
+	bool opened; /* the reply to the request that the steps are about has begun */
 	bool job_over;
 	unsigned settled;
 	unsigned told; /* number of calls of `changed` */
 	/* When kxfs first asks which run the stream belongs to, the server answers: this one. */
 	bool trusted;
-	const char *at; /* the steps from the current one on */
+	const char *at; /* the steps, from the current one on */
 } rig;
 
 static unsigned n_synced;
@@ -278,15 +277,20 @@ static void failed_at(const char *what)
 	fail_msg("%s, at \"%s\"", what, rig.at);
 }
 
-/* The request of the steps must be under way. Begin its reply. */
+/*
+ * Return the request that find_request has found. It must still be under way. OPENS: its reply
+ * begins, unless it has begun.
+ */
 static struct http_request *reply(bool opens)
 {
-	if (!rig.asked || fake_find("/log?") != rig.asked)
+	struct http_request *rq = fake_find("/log?");
+
+	if (!rq || rq->call.deadline_ms)
 		failed_at("kxfs has ended the request");
 	if (opens && !rig.opened)
-		rig.asked->call.head(rig.asked->call.data, 200);
+		rq->call.head(rq->call.data, 200);
 	rig.opened = rig.opened || opens;
-	return rig.asked;
+	return rq;
 }
 
 static void find_request(const char *kind)
@@ -299,7 +303,7 @@ static void find_request(const char *kind)
 
 	if (!streq(is, kind))
 		failed_at(is);
-	rig.asked = rq;
+	rq->call.deadline_ms = 0; /* a mark; each new request has a deadline */
 	rig.opened = false;
 }
 
@@ -787,7 +791,7 @@ static void test_bad_disk_and_gone(void **state)
 {
 	begin((struct follow_run){0});
 	play("stream open ended disk=0");
-	assert_int_equal(deliver_unwritten(rig.asked, T("01") "one\n"), 0);
+	assert_int_equal(deliver_unwritten(reply(true), T("01") "one\n"), 0);
 	play("end gone 100ms disk=ok 10s");
 	expect("lost, 1 gap: ");
 }
@@ -812,7 +816,7 @@ static void test_slow_disk_for_many(void **state)
 	begin((struct follow_run){0});
 	first = rig.f;
 	play("stream open");
-	rq = rig.asked;
+	rq = reply(true);
 	begin((struct follow_run){.key = "other"});
 	other = rq->next;
 	other->call.head(other->call.data, 200);

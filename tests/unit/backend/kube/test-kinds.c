@@ -146,7 +146,7 @@ static void test_found(void **state)
 	static const struct {
 		const char *served, *replies, *found;
 	} rows[] = {
-		/* AppWrapper is the successor of MCAD. The watch of a kind will report an error. */
+		/* AppWrapper is the successor of MCAD. A 500 is no refusal. The watch of a kind will report an error. */
 		{JOBSET " " WRAPPER " " MCAD " batch/v1 apps/v1",
 		 "/apis/batch/v1/namespaces/ns/jobs?limit=1 200 "
 		 "/apis/" WRAPPER "/namespaces/ns/appwrappers?limit=1 200 "
@@ -157,7 +157,8 @@ static void test_found(void **state)
 		 "found 0, job"},
 		{"apps/v1", "",
 		 "found -95, the cluster serves no jobs that kxfs can show\nCheck that "},
-		{VOLCANO " batch/v1", "/batch/v1 403 batch.volcano.sh 403", "found -13, forbidden"},
+		{VOLCANO " batch/v1", "/batch/v1 403 batch.volcano.sh 403",
+		 "found -13, forbidden: user this user may not list jobs.batch.volcano.sh in "},
 	};
 
 	for (size_t i = 0; i < array_size(rows); i++) {
