@@ -146,7 +146,7 @@ static void test_found(void **state)
 	static const struct {
 		const char *served, *replies, *found;
 	} rows[] = {
-		/* AppWrapper is the successor of MCAD. A 500 is no refusal. The watch of a kind will report an error. */
+		/* AppWrapper replaces MCAD. The watch of JobSets will report the 500. */
 		{JOBSET " " WRAPPER " " MCAD " batch/v1 apps/v1",
 		 "/apis/batch/v1/namespaces/ns/jobs?limit=1 200 "
 		 "/apis/" WRAPPER "/namespaces/ns/appwrappers?limit=1 200 "
