@@ -404,13 +404,14 @@ static void test_passed_over(void **state)
 	assert_true(world_find(rig.w, "u1")->gone);
 	assert_changed("u1");
 	assert_int_equal(world_n_passed_over(rig.w), 0);
-	/* One object that was never known, and one that the parser of its type refuses. */
+	/* One object that was never known, and two that the parser of their type refuses. */
 	pass_over(WORLD_PODS, "p", "p1", false, -EFBIG);
+	tell(WORLD_PODS, false, "{" OWNED "}", "../x", "p2", "u3");
 	tell(WORLD_GROUPS, false, "{" OWNED ",'status':1}", "..", "g1", "u3");
 	tell(WORLD_GROUPS, false, "{" OWNED ",'status':1}", "..", "g1", "u3");
 	assert_int_equal(count_messages(large), 1);
 	assert_int_equal(count_messages("kxfs does not show the PodGroup ..: it can't be read"), 1);
-	assert_int_equal(world_n_passed_over(rig.w), 2);
+	assert_int_equal(world_n_passed_over(rig.w), 3);
 	world_list_begins(rig.w, WORLD_PODS);
 	world_list_ends(rig.w, WORLD_PODS);
 	assert_int_equal(world_n_passed_over(rig.w), 1);
