@@ -62,7 +62,7 @@ static void test_new(void **state)
 		/* Events that `why` does not use. */
 		{"p", "Pulled", "a\\tb\\nc\\\\d", 5, 0, false},
 		{"p", "Pulling", "image", 6, 0, false},
-		/* A volume can't be mounted. The first event that shows that it is mounted is new. */
+		/* A volume can't be mounted. The first event that shows that it is, is new. */
 		{"p", "FailedMount", "no volume", 11, 0, true},
 		{"p", "FailedMount", "no volume", 12, 0, false},
 		{"q", "Pulling", "image", 13, 0, false},

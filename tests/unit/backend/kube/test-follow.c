@@ -4,8 +4,8 @@
  * belongs to. Each row of `stories` is a test: what happens to a log, step by step, and how the log
  * is then. Time and the disk do only what a step says (fake_net.h).
  *
- * The first step can be "reader": kxfs follows the log only for a reader. Or "reruns=N": the kubelet
- * may restart the container, and has restarted it N times.
+ * The first step can be "reader": kxfs follows the log only for a reader. Or "reruns=N": the
+ * kubelet may restart the container, and has restarted it N times.
  *
  * A request is under way, which must be the only one for the log:
  *
@@ -18,8 +18,8 @@
  * Its reply, from the server or the kubelet:
  *
  *	open		the reply begins, without output
- *	one, on, ...	output arrives (see `outputs`). If it can't belong to this log, kxfs ends the
- *			request
+ *	one, on, ...	output arrives (see `outputs`). If it can't belong to this log, kxfs ends
+ *			the request
  *	end		the reply ends normally
  *	still		it has not ended, and kxfs has not ended the request
  *	break		the connection breaks
@@ -69,9 +69,9 @@
 #define POD                                                                                        \
 	"{\"items\":[{\"metadata\":{\"uid\":\"%s\"},\"status\":{\"containerStatuses\":[{"          \
 	"\"name\":\"main\",\"restartCount\":%s,\"state\":{\"running\":{}}}]}}]}"
-#define NO_POD                                                                                      \
-	"{\"kind\":\"Status\",\"reason\":\"NotFound\",\"code\":404,\"message\":\"pods \\\"pod\\\" " \
-	"not found\",\"details\":{\"name\":\"pod\",\"kind\":\"pods\"}}"
+#define NO_POD                                                                                     \
+	"{\"kind\":\"Status\",\"reason\":\"NotFound\",\"code\":404,\"message\":\"pods "            \
+	"\\\"pod\\\" not found\",\"details\":{\"name\":\"pod\",\"kind\":\"pods\"}}"
 
 struct story {
 	const char *name, *steps;
@@ -486,7 +486,8 @@ static struct story stories[] = {
 	{"after a minute, the existing output still arrives",
 	 "reader rest one job-over 55s two 8s rest one two end", "complete, outlived: one,two"},
 	{"a log that was once known to be complete is fetched again after the minute",
-	 "stream one 3s end stream one end job-over 4*{ wait stream 500 } 63s wait rest one two end",
+	 "stream one 3s end stream one end job-over 4*{ wait stream 500 } 63s "
+	 "wait rest one two end",
 	 "complete, outlived: one,two"},
 	{"after a minute, the disk refuses the output once",
 	 "stream one job-over 63s rest sync=fails one two end waits sync=ok wait rest one two end",
@@ -497,17 +498,17 @@ static struct story stories[] = {
 
 	/* Refusals. */
 	{"after twelve refusals, kxfs stops for now",
-	 "stream one break ended 3*{ wait rest 403 wait rest 500 wait rest 429 wait rest unreachable }"
-	 " none",
+	 "stream one break ended "
+	 "3*{ wait rest 403 wait rest 500 wait rest 429 wait rest unreachable } none",
 	 "waits: one"},
 	/* But refusals do not count while each request delivers something new. */
 	{"after that, one more refusal is enough",
-	 "stream one break ended 12*{ wait rest 500 } wait rest one two break wait rest one two three "
-	 "break wait rest 500 none",
+	 "stream one break ended 12*{ wait rest 500 } wait rest one two break "
+	 "wait rest one two three break wait rest 500 none",
 	 "waits: one,two,three"},
 	{"kxfs asks again when a reader opens the log, and when the pod is being deleted",
-	 "stream one break ended 12*{ wait rest 500 } none opened rest 500 none leaving rest one two "
-	 "end",
+	 "stream one break ended 12*{ wait rest 500 } none opened rest 500 none "
+	 "leaving rest one two end",
 	 "complete: one,two"},
 	{"a pod is gone after too many refusals",
 	 "stream one break ended 12*{ wait rest 500 } none gone 10ms none", "lost, 1 gap: one"},
@@ -522,7 +523,8 @@ static struct story stories[] = {
 	{"a run that printed nothing has a complete log", "stream 400 ended 3*{ wait rest 400 }",
 	 "complete: "},
 	{"a rest that the node can't read now is asked for again",
-	 "stream one break ended wait rest one two unreadable end log=one,two 8s rest one two three end",
+	 "stream one break ended wait rest one two unreadable end log=one,two 8s "
+	 "rest one two three end",
 	 "complete: one,two,three"},
 	{"the kubelet need not have the log of the run before the current one",
 	 "stream one break again 3*{ wait previous 400 }", "lost, 1 gap: one"},
@@ -601,20 +603,21 @@ static struct story stories[] = {
 
 	/* The disk refuses writes. kxfs asks again for what it could not write. */
 	{"a run ends while the disk fails",
-	 "stream one 1s arrived=1 disk=4 two none ended 0ms rest one two none arrived=1 disk=ok 2500ms "
-	 "arrived=1 waits rest one two end arrived=2",
+	 "stream one 1s arrived=1 disk=4 two none ended 0ms rest one two none arrived=1 "
+	 "disk=ok 2500ms arrived=1 waits rest one two end arrived=2",
 	 "complete: one,two"},
 	{"readers do not wait forever for a disk that fails",
-	 "stream one 1s arrived=1 disk=4 two none ended 0ms rest one two none arrived=1 6300ms rest one "
-	 "two none arrived=1 3*{ 6300ms rest one two none arrived=2 } disk=ok 6300ms rest one two end",
+	 "stream one 1s arrived=1 disk=4 two none ended 0ms rest one two none arrived=1 "
+	 "6300ms rest one two none arrived=1 3*{ 6300ms rest one two none arrived=2 } "
+	 "disk=ok 6300ms rest one two end",
 	 "complete: one,two"},
 	{"while a pod is being deleted, a failed write is retried each second",
 	 "stream one leaving disk=4 6*{ two none 1300ms stream one } disk=ok two",
 	 "goes on: one,two"},
 	/* By its timestamp, kxfs later recognizes a line without the ones before it. */
 	{"a line whose timestamp the disk refused counts as unwritten",
-	 "stream one disk=26 two none disk=ok 10s stream one two break 10s stream ended two three end "
-	 "rest two three end",
+	 "stream one disk=26 two none disk=ok 10s stream one two break 10s "
+	 "stream ended two three end rest two three end",
 	 "complete: one,two,three"},
 	{"the kubelet reports no run, but the disk has refused its output",
 	 "stream disk=0 one ended disk=ok 12*{ wait rest 400 }", "waits: "},
@@ -632,16 +635,16 @@ static struct story stories[] = {
 	 * log that can't be read or is too short does not prove that the stream is this run's.
 	 */
 	{"the previous log can't be read at first",
-	 "stream one two break 3*{ wait stream four previous unable end log=one,two } wait stream four "
-	 "previous one two three end",
+	 "stream one two break 3*{ wait stream four previous unable end log=one,two } "
+	 "wait stream four previous one two three end",
 	 "complete: one,two,three"},
 	{"the previous log is too short at first",
-	 "stream one two break 3*{ wait stream four previous one end log=one,two } wait stream four "
-	 "previous one two three end",
+	 "stream one two break 3*{ wait stream four previous one end log=one,two } "
+	 "wait stream four previous one two three end",
 	 "complete: one,two,three"},
 	{"the previous log ends within a line at first",
-	 "stream one two break 3*{ wait stream four previous on end log=one,two } wait stream four "
-	 "previous one two three end",
+	 "stream one two break 3*{ wait stream four previous on end log=one,two } "
+	 "wait stream four previous one two three end",
 	 "complete: one,two,three"},
 	{"the pod's status shows that the run has ended, but is outdated",
 	 "reruns=0 stream one two pod=0 break wait stream ended four previous one two three end",
@@ -659,8 +662,8 @@ static struct story stories[] = {
 	 * container may have been restarted.
 	 */
 	{"another pod has the name",
-	 "stream one two break wait stream four previous 400 stream 500 wait stream four previous 400 "
-	 "stream four log=one,two pod=other",
+	 "stream one two break wait stream four previous 400 stream 500 "
+	 "wait stream four previous 400 stream four log=one,two pod=other",
 	 "lost, 1 gap: one,two"},
 };
 

@@ -129,8 +129,8 @@ static void says(const char *part)
 }
 
 /*
- * kxfs requests metrics.k8s.io every 15 seconds while jobs are running and somebody reads the usage,
- * or the running jobs are captured. Reads have an effect for five minutes.
+ * kxfs requests metrics.k8s.io every 15 seconds while jobs are running and somebody reads the
+ * usage, or the running jobs are captured. Reads have an effect for five minutes.
  */
 static void test_how_often(void **state)
 {
