@@ -13,6 +13,7 @@
 #include "backend/base/random.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
+#include "tests/unit/scratch.h"
 #include "tests/unit/unit.h"
 
 #define PIECE 7
@@ -283,10 +284,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -r %s", dir);
-	return system(command);
+	return scratch_remove(dir);
 }
 
 int main(void)

@@ -155,8 +155,7 @@ static void test_too_late(void **state)
 	call(ask, &a);
 	sem_wait_or_fail(&a.hang.began);
 	assert_true(loop_stop(loop));
-	loop_free(loop);
-	loop = NULL;
+	loop_free(take_ptr(loop));
 	sem_post(&a.hang.go);
 	wait_freed(1);
 	assert_int_equal(a.n_done, 0);
@@ -182,8 +181,7 @@ static void test_many(void **state)
 		assert_false(a[i].answered);
 	}
 	assert_true(loop_stop(loop));
-	loop_free(loop);
-	loop = NULL;
+	loop_free(take_ptr(loop));
 	/* Lookups that got no thread have ended. The others start as soon as their threads run. */
 	wait_freed(MANY - THREADS);
 	while (n < THREADS) {
