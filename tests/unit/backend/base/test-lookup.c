@@ -100,17 +100,6 @@ static void wait_freed(unsigned n)
 	assert_int_equal(n_freed, n);
 }
 
-static void test_answer(void **state)
-{
-	struct asker a;
-
-	asker_init(&a, "/home", false);
-	call(ask, &a);
-	asker_wait(&a);
-	assert_true(a.answered);
-	wait_freed(1);
-}
-
 static void test_hanging(void **state)
 {
 	struct asker a, same, other;
@@ -200,7 +189,6 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_answer, begin, teardown),
 		cmocka_unit_test_setup_teardown(test_hanging, begin, teardown),
 		cmocka_unit_test_setup_teardown(test_too_late, begin, teardown),
 		cmocka_unit_test_setup_teardown(test_many, begin, teardown),

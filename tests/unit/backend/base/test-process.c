@@ -22,33 +22,28 @@ static struct process_stat parse(const char *text)
 static void test_parse(void **state)
 {
 	static const struct {
-		const char *text, *stat;
+		const char *text;
+		struct process_stat want;
 	} rows[] = {
-		{"7 (cp) R 31 7 7 0 -1 4194304 95 0", "parent 31"},
-		{"7 (cp) Z 1 7 7 0 -1 4194304 95 0", "parent 1, remains"},
-		{"7 (cp) X 1 7 7 0 -1 4194304 95 0", "parent 1, remains"},
-		{"7 (cp) R 31 7 7 0 -1 4194304 95 1 2 3 100 20 3 -4 20 0 1 0 9999 123456 250 18",
-		 "parent 31, 123 ticks, 250 pages, started 9999"},
+		{"7 (cp) R 31 7 7 0 -1 4194304 95 0", {.parent = 31}},
+		{"7 (cp) Z 1 7 7 0 -1 4194304 95 0", {.parent = 1, .remains = true}},
+		{"7 (cp) X 1 7 7 0 -1 4194304 95 0", {.parent = 1, .remains = true}},
+		{"7 (cp) R 1 7 7 0 -1 4194304 95 1 2 3 100 20 3 -4 20 0 1 0 9999 123456 250 18",
+		 {.parent = 1, .ticks = 123, .pages = 250, .started = 9999}},
 		/* names that look like more fields */
-		{"7 (a) R 1 7) R 1 7 7 0 -1 1024 95", "parent 1, signal hidden"},
-		{"7 (a) Z 1 7 7 0 -1 1024 95) R 1 7 7 0 -1 0 95", "parent 1"},
+		{"7 (a) R 1 7) R 1 7 7 0 -1 1024 95", {.parent = 1, .signal = PROCESS_HIDDEN}},
+		{"7 (a) Z 1 7 7 0 -1 1024 95) R 1 7 7 0 -1 0 95", {.parent = 1}},
 	};
 
 	for (size_t i = 0; i < array_size(rows); i++) {
-		const struct process_stat stat = parse(rows[i].text);
-		cleanup_free char *used =
-			stat.ticks || stat.pages || stat.started
-				? text_print(", %d ticks, %d pages, started %d", (int)stat.ticks,
-					     (int)stat.pages, (int)stat.started)
-				: text_copy("");
-		cleanup_free char *text =
-			text_print("parent %d%s%s%s", (int)stat.parent, used,
-				   stat.remains ? ", remains" : "",
-				   stat.signal == PROCESS_HIDDEN ? ", signal hidden"
-				   : stat.signal		 ? ", signal"
-								 : "");
+		const struct process_stat stat = parse(rows[i].text), *want = &rows[i].want;
 
-		assert_string_equal(text, rows[i].stat);
+		assert_int_equal(stat.parent, want->parent);
+		assert_int_equal(stat.remains, want->remains);
+		assert_int_equal(stat.signal, want->signal);
+		assert_int_equal(stat.ticks, want->ticks);
+		assert_int_equal(stat.pages, want->pages);
+		assert_int_equal(stat.started, want->started);
 	}
 }
 
