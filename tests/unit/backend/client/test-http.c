@@ -325,25 +325,15 @@ static void test_silent_peers(void **state)
 
 static void test_nobody_listens(void **state)
 {
-	call_scope once = {.call = {POST}}, unknown = {0};
-	struct rig_call again[BUDGET + 1] = {0};
+	call_scope refused = {.call = {POST, RETRY, .deadline_ms = 1000}}, unknown = {0};
 
 	rig_disconnect();
 	rig_prepare("plain");
 	rig_set(&rig.connection.server, "http://127.0.0.1:1");
 	rig_connect();
-	rig_check(&once, "/echo", "No route to host, 0");
-	assert_non_null(strstr(once.text, "127.0.0.1:1: "));
-	for (size_t i = 0; i < array_size(again); i++) {
-		again[i].call = (struct http_call){POST, RETRY};
-		rig_send(&again[i], "/echo");
-	}
-	for (size_t i = 0; i < array_size(again); i++) {
-		rig_wait(&again[i]);
-		assert_string_equal(rig_result(&again[i]), "No route to host, 0");
-		rig_clear(&again[i]);
-	}
-	assert_true(counts().retried >= BUDGET);
+	rig_check(&refused, "/echo", "No route to host, 0");
+	assert_non_null(strstr(refused.text, "127.0.0.1:1: "));
+	assert_true(counts().retried > 0);
 	rig_disconnect();
 
 	rig_prepare("plain");
