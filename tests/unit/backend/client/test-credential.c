@@ -401,19 +401,24 @@ static void test_plugin_fails(void **state)
 	a = ask(1); /* the failure is used as the answer for a while */
 	assert_int_equal(a.err, -EACCES);
 	assert_in_range(size_of("runs"), 1, times_since(since, FAILED_MS));
-	/* The user has logged in by now. */
+	/* The user has logged in by now, and waits. */
 	write_plugin(ANSWER("\"token\": \"t\""));
-	a.generation = 1;
+	a.hurry = true;
+	ask_all(&a);
+	expect(&a, BEARER "t");
+	/* After a refusal, the plugin runs again. */
+	write_plugin(ANSWER("\"token\": \"u\""));
+	a.hurry = false;
 	since = loop_now_ms();
 	refuse(&a);
-	expect(&a, BEARER "t");
+	expect(&a, BEARER "u");
 	/* A second refusal comes too soon to run the plugin again, unless a user waits. */
-	write_plugin(ANSWER("\"token\": \"u\""));
+	write_plugin(ANSWER("\"token\": \"v\""));
 	refuse_too_soon(&a, since);
 	a.hurry = true;
 	refuse(&a);
 	assert_true(a.may_help);
-	expect(&a, BEARER "u");
+	expect(&a, BEARER "v");
 }
 
 static void let_go(void *data)

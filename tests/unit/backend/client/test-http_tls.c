@@ -107,6 +107,18 @@ static void test_no_handshake(void **state)
 	assert_int_equal(next.err, -EHOSTUNREACH);
 }
 
+static void test_no_ca_file(void **state)
+{
+	cleanup_free char *text = NULL;
+	struct http *http;
+
+	rig_prepare("h2");
+	rig_set(&rig.connection.ca_pem, "");
+	rig_set(&rig.connection.ca_file, "/proc/nope");
+	assert_int_equal(http_new(rig.loop, &rig.connection, NULL, &http, &text), -ENOENT);
+	assert_non_null(strstr(text, "/proc/nope"));
+}
+
 /* --- the client's certificate --- */
 
 static void test_client_certificate(void **state)
@@ -260,8 +272,9 @@ int main(void)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(test_##t, rig_setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(verified), TEST(no_handshake), TEST(client_certificate), TEST(bad_certificate),
-		TEST(proxy),	TEST(proxy_fails),  TEST(impersonation),
+		TEST(verified),		  TEST(no_handshake),	 TEST(no_ca_file),
+		TEST(client_certificate), TEST(bad_certificate), TEST(proxy),
+		TEST(proxy_fails),	  TEST(impersonation),
 	};
 
 	return cmocka_run_group_tests(tests, server_start, server_end);
