@@ -15,8 +15,11 @@
 
 static bool shares; /* streams share connections */
 
-static int on(const char *name, void **state)
+/* Connect to the server that the initial state names. */
+static int setup(void **state)
 {
+	const char *name = *state;
+
 	if (rig_setup(state))
 		return -1;
 	shares = strcmp(name, "h2") == 0;
@@ -24,21 +27,6 @@ static int on(const char *name, void **state)
 	rig_connect();
 	rig_expect("/reset", NULL);
 	return 0;
-}
-
-static int plain(void **state)
-{
-	return on("plain", state);
-}
-
-static int tls(void **state)
-{
-	return on("tls", state);
-}
-
-static int two(void **state)
-{
-	return on("h2", state);
 }
 
 /* --- one stream --- */
@@ -404,13 +392,13 @@ static void check_many(unsigned connections)
 	clear_many(c, MANY);
 }
 
-static void test_many_two(void **state)
+static void test_many_http2(void **state)
 {
 	check_many(4);
 	assert_true(rig_number("/most") <= 90);
 }
 
-static void test_many_one(void **state)
+static void test_many_http1(void **state)
 {
 	check_many(MANY);
 }
@@ -633,13 +621,11 @@ static void test_pause_many(void **state)
 
 int main(void)
 {
-#define TEST(server, t) cmocka_unit_test_setup_teardown(test_##t, server, rig_teardown)
-#define EACH(t)                                                                                    \
-	{#t " (plain)", test_##t, plain, rig_teardown, NULL},                                      \
-		{#t " (TLS)", test_##t, tls, rig_teardown, NULL},                                  \
+#define TEST(server, t)                                                                            \
 	{                                                                                          \
-#t " (HTTP/2)", test_##t, two, rig_teardown, NULL                                  \
+#t " (" server ")", test_##t, setup, rig_teardown, (void *)(uintptr_t)server       \
 	}
+#define EACH(t) TEST("plain", t), TEST("tls", t), TEST("h2", t)
 	const struct CMUnitTest tests[] = {
 		EACH(results),
 		EACH(idle),
@@ -650,17 +636,17 @@ int main(void)
 		EACH(cancel_other_within),
 		EACH(send_within),
 		EACH(stop_within),
-		TEST(plain, stop_unused),
+		TEST("plain", stop_unused),
 		EACH(pause),
 		EACH(pause_and_end),
-		TEST(two, pause_many),
-		TEST(two, many_two),
-		TEST(tls, many_one),
-		TEST(two, stop_many),
-		TEST(tls, stop_many),
-		TEST(two, goaway),
-		TEST(plain, goaway),
-		TEST(two, mixed),
+		TEST("h2", pause_many),
+		TEST("h2", many_http2),
+		TEST("tls", many_http1),
+		TEST("h2", stop_many),
+		TEST("tls", stop_many),
+		TEST("h2", goaway),
+		TEST("plain", goaway),
+		TEST("h2", mixed),
 	};
 
 	return cmocka_run_group_tests(tests, server_start, server_end);
