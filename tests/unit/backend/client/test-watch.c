@@ -11,52 +11,40 @@
 #include "backend/base/print.h"
 #include "backend/client/watch.h"
 #include "spec/base/mem.h"
+#include "tests/unit/noted.h"
 
 static struct {
 	struct watch *w;
-	char told[65536]; /* one word for each callback */
-	int err;	  /* the last arguments of on_state */
+	int err; /* the last arguments of on_state */
 	char text[256];
 } world;
 
 static struct tally n_ends;
 
-static void tell(const char *word)
-{
-	size_t n = strlen(world.told);
-
-	snprintf(world.told + n, sizeof(world.told) - n, "%s ", word);
-}
-
 static void on_begin(void *data)
 {
-	tell("begin");
+	note("begin");
 }
 
 static void on_object(void *data, const char *json, size_t len, bool gone, int wrong)
 {
 	const char *name = strstr(json, "\"name\":\"");
-	char word[64];
 
 	assert_int_equal(strlen(json), len);
-	snprintf(word, sizeof(word), "%s%s%.*s", wrong ? "!" : "", gone ? "-" : "+",
-		 name ? (int)strcspn(name + 8, "\"") : 1, name ? name + 8 : "?");
-	tell(word);
+	note("%s%s%.*s", wrong ? "!" : "", gone ? "-" : "+",
+	     name ? (int)strcspn(name + 8, "\"") : 1, name ? name + 8 : "?");
 }
 
 static void on_listed(void *data)
 {
-	tell("listed");
+	note("listed");
 }
 
 static void on_state(void *data, int err, const char *text)
 {
-	char word[32];
-
 	world.err = err;
 	snprintf(world.text, sizeof(world.text), "%s", text);
-	snprintf(word, sizeof(word), "state%d", err);
-	tell(word);
+	note("state%d", err);
 }
 
 /* A watch that is freed at any moment leaves no request and no timer. */
@@ -93,6 +81,7 @@ static void begin_with(const char *field)
 	teardown(NULL);
 	memset(&fake, 0, sizeof(fake));
 	memset(&world, 0, sizeof(world));
+	forget_noted();
 	fake.now = 1000;
 	diag_setup(DIAG_ERROR, false);
 	world.w = watch_new(&config);
@@ -115,17 +104,10 @@ static struct http_request *request(const char *part)
 	return fake.requests;
 }
 
-/* Assert that the callbacks since the last call were WORDS. */
-static void expect_told(const char *words)
-{
-	assert_string_equal(world.told, words);
-	*world.told = '\0';
-}
-
-/* The same, and PART is in the path of the only request under way. */
+/* Assert that the callbacks were WORDS, and that PART is in the path of the only request. */
 static void expect(const char *words, const char *part)
 {
-	expect_told(words);
+	assert_done(words);
 	request(part);
 }
 
@@ -216,7 +198,7 @@ static void list_and_watch(void)
 {
 	begin();
 	answer_page("limit=50&labelSelector=a%3Db%2Cc", PAGE("7", "", OBJECT("one", "5")));
-	expect("begin +one listed state0 ", "resourceVersion=7&labelSelector=a%3Db%2Cc");
+	expect("begin, +one, listed, state0", "resourceVersion=7&labelSelector=a%3Db%2Cc");
 	request("watch=true&allowWatchBookmarks=true");
 }
 
@@ -229,34 +211,26 @@ static void stand(void)
 
 /* --- lists --- */
 
+/* The page size is chosen so that each page has about 4 MiB. */
 static void test_pages(void **state)
 {
+	char *pad = malloc(2 << 20);
 	struct http_request *rq;
 
 	begin();
 	rq = request("limit=50");
 	assert_true(rq->call.compress && rq->call.retry && rq->call.stream);
-	fake_answer(rq, 200, PAGE("7", "a/b=", OBJECT("one", "5") "," OBJECT("two", "6")));
-	expect("begin +one +two ", "limit=500&labelSelector=a%3Db%2Cc&continue=a%2Fb%3D");
-	answer_page("limit=", PAGE("7", "", OBJECT("three", "4")));
-	expect("+three listed state0 ", "resourceVersion=7");
-}
-
-/* The page size is chosen so that each page has about 4 MiB. */
-static void test_page_size(void **state)
-{
-	char *pad = malloc(2 << 20);
-
-	begin();
 	memset(pad, ' ', (2 << 20) - 1);
 	pad[(2 << 20) - 1] = '\0';
-	assert_int_equal(send_part(request("limit=50"), pad), 0);
+	assert_int_equal(send_part(rq, pad), 0);
 	free(pad);
-	answer_page("limit=50", PAGE("7", "x", OBJECT("one", "5")));
-	request("limit=1&");
+	answer_page("limit=50", PAGE("7", "a/b=", OBJECT("one", "5") "," OBJECT("two", "6")));
+	expect("begin, +one, +two", "limit=3&labelSelector=a%3Db%2Cc&continue=a%2Fb%3D");
 	/* An empty page does not change the estimated object size. */
-	answer_page("continue=x", PAGE("7", "y", ""));
-	request("limit=1&");
+	answer_page("limit=", PAGE("7", "y", ""));
+	expect("", "limit=3&");
+	answer_page("continue=y", PAGE("7", "", OBJECT("three", "4")));
+	expect("+three, listed, state0", "resourceVersion=7");
 }
 
 /*
@@ -284,9 +258,9 @@ static void test_list_endless(void **state)
 			n++;
 		assert_int_equal(err, -EFBIG);
 		assert_int_equal(n, rows[i].n);
-		*world.told = '\0';
+		forget_noted();
 		break_off("limit=50", err);
-		expect_told("state-27 ");
+		assert_done("state-27");
 		assert_string_equal(
 			world.text,
 			"list pods: the list has more than 200000 objects, or one of its pages "
@@ -340,12 +314,12 @@ static void test_page_again(void **state)
 	begin();
 	answer_page("limit=", PAGE("7", "next", OBJECT("one", "5")));
 	break_off("continue=next", -EIO);
-	expect_told("begin +one state-5 ");
+	assert_done("begin, +one, state-5");
 	pause_up_to(500);
 	answer("continue=next", 503, "{}");
 	pause_up_to(1000);
 	answer_page("continue=next", PAGE("7", "", OBJECT("two", "5")));
-	expect_told("state-11 +two listed state0 ");
+	assert_done("state-11, +two, listed, state0");
 }
 
 /*
@@ -377,7 +351,7 @@ static void test_garbage(void **state)
 		begin();
 		answer_page("limit=", PAGE("7", "next", ""));
 		answer("continue=next", replies[i].status, replies[i].body);
-		assert_null(strstr(world.told, "listed"));
+		assert_null(strstr(noted, "listed"));
 		assert_true(world.err < 0);
 		pause_up_to(500);
 		assert_null(strstr(request("limit=")->path, "continue"));
@@ -398,7 +372,7 @@ static void ask_ahead(void)
 	assert_int_equal(send_part(request("continue=two"), PAGE_HEAD), 0);
 	assert_non_null(fake_find("limit=500&labelSelector=a%3Db%2Cc&continue=th%2Free"));
 	assert_int_equal(fake.n_sent, 3);
-	expect_told("begin +one ");
+	assert_done("begin, +one");
 }
 
 /*
@@ -414,11 +388,11 @@ static void test_page_ahead(void **state)
 		const char *told;
 		size_t n_sent; /* requests until the end of the list */
 	} rows[] = {
-		{false, 200, "+two +three +four listed state0 ", 5},
-		{true, 200, "+three +two +four listed state0 ", 5},
-		{true, 503, "+two +three +four listed state0 ", 6},
-		{true, 410, "+two +three +four listed state0 ", 6},
-		{true, 400, "+two +three +four listed state0 ", 6},
+		{false, 200, "+two, +three, +four, listed, state0", 5},
+		{true, 200, "+three, +two, +four, listed, state0", 5},
+		{true, 503, "+two, +three, +four, listed, state0", 6},
+		{true, 410, "+two, +three, +four, listed, state0", 6},
+		{true, 400, "+two, +three, +four, listed, state0", 6},
 	};
 
 	for (size_t i = 0; i < array_size(rows); i++) {
@@ -437,7 +411,7 @@ static void test_page_ahead(void **state)
 	ask_ahead();
 	fake_answer(fake_find("continue=th"), 200, "{}");
 	fake_answer(fake_find("continue=two"), 200, PAGE_TAIL);
-	expect_told("+two state-22 ");
+	assert_done("+two, state-22");
 	pause_up_to(500);
 	assert_null(strstr(request("limit=")->path, "continue"));
 }
@@ -454,14 +428,14 @@ static void test_page_before_fails(void **state)
 		answer_page("continue=two", TWO);
 		answer_page("continue=th", THREE);
 		answer_page("continue=four", FOUR);
-		assert_non_null(strstr(world.told, "+two +three +four listed state0 "));
+		assert_non_null(strstr(noted, "+two, +three, +four, listed, state0"));
 	}
 	/* The list has expired, so the page ahead is useless, and the list starts again. */
 	ask_ahead();
 	fake_answer(fake_find("continue=two"), 410, "{}");
-	expect("begin ", "limit=500&");
+	expect("begin", "limit=500&");
 	answer_page("limit=500&", PAGE("8", "", OBJECT("five", "8")));
-	expect("+five listed state0 ", "resourceVersion=8&");
+	expect("+five, listed, state0", "resourceVersion=8&");
 	ask_ahead(); /* teardown frees the watch while both requests are under way */
 }
 
@@ -472,7 +446,7 @@ static void test_events(void **state)
 	stand();
 	feed(EVENT("ADDED", OBJECT("two", "8")) EVENT("MODIFIED", OBJECT("one", "9")));
 	feed(EVENT("DELETED", OBJECT("two", "10")) "{\"type\":\"ADDED\",\"obj");
-	expect_told("+two +one -two ");
+	assert_done("+two, +one, -two");
 	end_watch(300000, 0);
 	expect("", "resourceVersion=10&");
 	accept_watch();
@@ -498,22 +472,22 @@ static void test_flaps(void **state)
 {
 	list_and_watch();
 	flap();
-	expect_told("");
+	assert_done("");
 	pause_up_to(500); /* a short pause */
 	for (int i = 0; i < 11; i++) {
 		flap();
-		expect_told(i ? "state0 state-11 " : "state-11 ");
+		assert_done(i ? "state0, state-11" : "state-11");
 		assert_string_equal(world.text, "it broke");
 		pause_up_to(60000);
 	}
 	if (strstr(request("")->path, "limit=1&"))
 		tell_version("7");
 	accept_watch();
-	expect_told("state0 ");
+	assert_done("state0");
 	/* A watch that lasted long counts as working, so the next break counts as the first one. */
 	end_watch(60000, -EIO);
 	flap();
-	expect_told("");
+	assert_done("");
 }
 
 /* kxfs notices in little more than a minute that a server hangs or has disappeared. */
@@ -525,19 +499,19 @@ static void test_silent(void **state)
 	stand();
 	ms = request("watch=true")->call.idle_ms;
 	fall_silent();
-	expect_told("");
+	assert_done("");
 	rq = request("limit=1&");
 	assert_true(rq->call.fresh);
 	ms += rq->call.deadline_ms;
 	assert_in_range(ms, 61000, 80000); /* the server sends a bookmark each minute */
 	break_off("limit=1&", -ETIMEDOUT);
-	expect_told("state-110 ");
+	assert_done("state-110");
 	fake_pass(30000);
 	assert_true(request("limit=1&")->call.fresh);
 	tell_version("7");
 	request("resourceVersion=7");
 	accept_watch();
-	expect_told("state0 ");
+	assert_done("state0");
 }
 
 /* A server sends no bookmarks and has no events. kxfs does not keep asking it every minute. */
@@ -554,7 +528,7 @@ static void test_quiet(void **state)
 		fall_silent();
 		tell_version("7");
 	}
-	expect_told("");
+	assert_done("");
 	assert_in_range(fake.n_sent - sent, 6, 24);
 	accept_watch();
 	feed(BOOKMARK("9"));
@@ -576,7 +550,7 @@ static void test_huge_event(void **state)
 	feed(huge);
 	free(huge);
 	feed("\"}}\n");
-	expect_told("!+huge ");
+	assert_done("!+huge");
 	assert_string_equal(watch_version(world.w), "30");
 	/* Neither the object's name nor its change is known, so the version stays the same. */
 	feed("{\"object\":{\"a\":");
@@ -618,10 +592,10 @@ static void test_set_back(void **state)
 	tell_version("1000");
 	accept_watch();
 	end_watch(60000, -EIO);
-	expect_told("");
+	assert_done("");
 	tell_version("899");
 	answer_page("limit=500&", PAGE("899", "", OBJECT("two", "800")));
-	expect("begin +two listed ", "resourceVersion=899");
+	expect("begin, +two, listed", "resourceVersion=899");
 	accept_watch();
 	end_watch(300000, 0);
 	request("resourceVersion=899");
@@ -675,7 +649,7 @@ static void test_doubt(void **state)
 	watch_doubt(world.w);
 	tell_version("6");
 	answer_page("limit=500&", PAGE("6", "", OBJECT("one", "2")));
-	expect_told("begin +one listed ");
+	assert_done("begin, +one, listed");
 	accept_watch();
 	fake_pass(9999);
 	watch_doubt(world.w);
@@ -688,7 +662,7 @@ static void test_doubt(void **state)
 	request("resourceVersion=6&");
 	end_watch(300000, 0);
 	tell_version("5");
-	expect("begin ", "limit=500&");
+	expect("begin", "limit=500&");
 }
 
 /*
@@ -710,11 +684,11 @@ static void test_set_back_replied(void **state)
 	end_watch(0, -EIO);
 	pause_up_to(1000);
 	accept_watch();
-	expect_told("");
+	assert_done("");
 	fall_silent();
 	tell_version("949");
 	answer_page("limit=500&", PAGE("949", "", ""));
-	expect_told("begin listed ");
+	assert_done("begin, listed");
 	accept_watch();
 	fall_silent();
 	tell_version("949");
@@ -729,17 +703,17 @@ static void test_version_unknown(void **state)
 {
 	list_and_watch();
 	break_off("watch=true", -EHOSTUNREACH);
-	expect_told("state-113 ");
+	assert_done("state-113");
 	pause_up_to(1000);
 	answer("limit=1&", 200, "{\"kind\":\"PodList\",\"ite");
-	expect_told("state-22 ");
+	assert_done("state-22");
 	pause_up_to(2000);
 	answer("limit=1&", 500, "");
 	pause_up_to(4000);
 	tell_version("x6");
 	request("resourceVersion=7");
 	accept_watch();
-	expect_told("state-5 state0 ");
+	assert_done("state-5, state0");
 }
 
 /* --- watches that end in an error --- */
@@ -773,7 +747,7 @@ static void test_listed_again(void **state)
 			pause_up_to(500);
 		}
 		answer_page("limit=", PAGE("30", "", OBJECT("two", "29")));
-		assert_non_null(strstr(world.told, "begin +two listed "));
+		assert_non_null(strstr(noted, "begin, +two, listed"));
 		request("resourceVersion=30&");
 	}
 }
@@ -958,7 +932,6 @@ int main(void)
 #define TEST(t) cmocka_unit_test_teardown(test_##t, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(pages),
-		TEST(page_size),
 		TEST(list_endless),
 		TEST(tokens_endless),
 		TEST(page_drips),
