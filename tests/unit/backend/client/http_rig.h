@@ -385,11 +385,10 @@ static inline void rig_clear(struct rig_call *c)
 }
 
 /* Send C and wait until it ends. The caller clears it with rig_clear. */
-static inline struct rig_call *rig_ask_call(struct rig_call *c, const char *path)
+static inline void rig_ask_call(struct rig_call *c, const char *path)
 {
 	rig_send(c, path);
 	rig_wait(c);
-	return c;
 }
 
 /* Return the number that the reply to PATH contains: /seen?id=ID, /most, /mix. */

@@ -159,9 +159,8 @@ static void test_results(void **state)
 			       i);
 		(void)snprintf(seen_path, sizeof(seen_path), "/seen?id=%zu", i);
 		rig_ask_call(&c, path);
-		/* The upper bound allows for a slow machine. */
-		assert_in_range(loop_now_ms() - since, rows[i].least_ms,
-				rows[i].least_ms + 2 * SURE_MS);
+		if (rows[i].least_ms) /* the upper bound allows for a slow machine */
+			assert_in_range(loop_now_ms() - since, rows[i].least_ms, 2 * SURE_MS);
 		seen = rig_number(seen_path);
 		(void)snprintf(result, sizeof(result), "%s, seen %u", rig_result(&c), seen);
 		assert_string_equal(result, rows[i].result);
