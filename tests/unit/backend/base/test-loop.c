@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The I/O thread: order of posted calls, timers, watches, signals, children, the pool, and
- * shutdown.
+ * The I/O thread: order of posted calls, timers, signals, the pool, and shutdown. For watched
+ * descriptors, see test-credential.c.
  */
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "backend/base/lock.h"
 #include "loop_rig.h"
 #include "tests/unit/clock.h"
-#include "tests/unit/unit.h"
 
 #define POSTERS 4
 #define POSTS	5000
@@ -218,51 +213,12 @@ static void test_spinning_timer(void **state)
 	assert_true(spins > 1);
 }
 
-static struct {
-	int fd[2];
-	struct loop_watch *watch;
-	sem_t done;
-} pipes;
-
-static void on_pipe(void *data)
-{
-	char got = '\0';
-
-	assert_int_equal(read(pipes.fd[0], &got, 1), 1);
-	assert_int_equal(got, 'x');
-	sem_post(&pipes.done);
-}
-
-static void start_watch(void *data)
-{
-	assert_null(loop_watch_new(loop, 9999, false, on_pipe, NULL));
-	pipes.watch = loop_watch_new(loop, pipes.fd[0], false, on_pipe, NULL);
-	assert_non_null(pipes.watch);
-}
-
-static void end_watch(void *data)
-{
-	loop_watch_free(pipes.watch);
-	loop_watch_free(NULL);
-}
-
-static void test_watch(void **state)
-{
-	sem_init(&pipes.done, 0, 0);
-	assert_int_equal(pipe2(pipes.fd, O_CLOEXEC), 0);
-	loop_start(loop);
-	call(start_watch, NULL);
-	assert_int_equal(write(pipes.fd[1], "x", 1), 1);
-	sem_wait_or_fail(&pipes.done);
-	call(end_watch, NULL);
-	close(pipes.fd[0]);
-	close(pipes.fd[1]);
-}
-
-static void start_signal(void *data)
+static void watch_signal(void *data)
 {
 	assert_int_equal(loop_signal(loop, SIGUSR1, post_sem, data), 0);
 	assert_true(loop_signal(loop, SIGKILL, post_sem, data) < 0);
+	assert_null(loop_watch_new(loop, 9999, false, nothing, NULL));
+	loop_watch_free(NULL);
 }
 
 static void get_mask(void *data)
@@ -280,7 +236,7 @@ static void test_signal(void **state)
 	sigaddset(&block, SIGUSR1);
 	pthread_sigmask(SIG_BLOCK, &block, &old);
 	loop_start(loop);
-	call(start_signal, &done);
+	call(watch_signal, &done);
 	kill(getpid(), SIGUSR1);
 	sem_wait_or_fail(&done);
 	call(get_mask, &mask);
@@ -428,16 +384,9 @@ int main(void)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(test_##t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(order),
-		TEST(stop_drains),
-		TEST(fork_before_start),
-		TEST(timers),
-		TEST(spinning_timer),
-		TEST(watch),
-		TEST(signal),
-		TEST(hanging),
-		TEST(turns),
-		TEST(end_while_hanging),
+		TEST(order),   TEST(stop_drains),    TEST(fork_before_start),
+		TEST(timers),  TEST(spinning_timer), TEST(signal),
+		TEST(hanging), TEST(turns),	     TEST(end_while_hanging),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
