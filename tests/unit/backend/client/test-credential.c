@@ -197,7 +197,7 @@ static void expect(const struct ask *a, const char *line)
 	assert_string_equal(a->line, line);
 }
 
-/* Several processes of a plugin do something in the background, so wait for it. */
+/* Wait for what a plugin does in the background. */
 #define wait_until(condition)                                                                      \
 	do {                                                                                       \
 		for (int i = 0; i < WAIT_S * 100 && !(condition); i++)                             \
