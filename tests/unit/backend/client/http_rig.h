@@ -186,35 +186,6 @@ static inline void rig_set(char **field, const char *value)
 	*field = strdup(value);
 }
 
-/*
- * Fill in the connection to server NAME, with everything that its CA verifies. Call rig_connect
- * afterwards to create the http.
- */
-static inline void rig_prepare(const char *name)
-{
-	memset(&credentials, 0, sizeof(credentials));
-	(void)snprintf(rig.url, sizeof(rig.url), "http%s://localhost:%u",
-		       strcmp(name, "plain") == 0 ? "" : "s", server_port(name));
-	rig.connection = (struct spec_connection){
-		.context = strdup("test"),
-		.server = strdup(rig.url),
-		.ca_pem = server_pem("ca.pem"),
-		.ca_file = strdup(""),
-		.tls_server_name = strdup(""),
-		.proxy_url = strdup(""),
-		.as = strdup(""),
-		.as_uid = strdup(""),
-	};
-}
-
-static inline void rig_connect(void)
-{
-	cleanup_free char *text = NULL;
-
-	assert_int_equal(http_new(rig.loop, &rig.connection, NULL, &rig.http, &text), 0);
-	assert_null(text);
-}
-
 static inline void rig_post(void *data)
 {
 	sem_post(data);
@@ -238,6 +209,42 @@ static inline void rig_disconnect(void)
 		http_free(take_ptr(rig.http));
 	}
 	spec_connection_clear(&rig.connection);
+}
+
+/*
+ * Fill in the connection to server NAME, with everything that its CA verifies, in place of the
+ * previous one. Call rig_connect afterwards to create the http.
+ */
+static inline void rig_prepare(const char *name)
+{
+	rig_disconnect();
+	memset(&credentials, 0, sizeof(credentials));
+	(void)snprintf(rig.url, sizeof(rig.url), "http%s://localhost:%u",
+		       strcmp(name, "plain") == 0 ? "" : "s", server_port(name));
+	rig.connection = (struct spec_connection){
+		.context = strdup("test"),
+		.server = strdup(rig.url),
+		.ca_pem = server_pem("ca.pem"),
+		.ca_file = strdup(""),
+		.tls_server_name = strdup(""),
+		.proxy_url = strdup(""),
+		.as = strdup(""),
+		.as_uid = strdup(""),
+	};
+}
+
+static inline void rig_connect(void)
+{
+	cleanup_free char *text = NULL;
+
+	assert_int_equal(http_new(rig.loop, &rig.connection, NULL, &rig.http, &text), 0);
+	assert_null(text);
+}
+
+static inline void rig_begin(const char *name)
+{
+	rig_prepare(name);
+	rig_connect();
 }
 
 static inline int rig_setup(void **state)

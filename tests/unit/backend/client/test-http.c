@@ -16,8 +16,7 @@ static int plain(void **state)
 {
 	if (rig_setup(state))
 		return -1;
-	rig_prepare("plain");
-	rig_connect();
+	rig_begin("plain");
 	rig_expect("/reset", NULL);
 	return 0;
 }
@@ -326,15 +325,12 @@ static void test_nobody_listens(void **state)
 {
 	call_scope refused = {.call = {POST, RETRY, .deadline_ms = 1000}}, unknown = {0};
 
-	rig_disconnect();
 	rig_prepare("plain");
 	rig_set(&rig.connection.server, "http://127.0.0.1:1");
 	rig_connect();
 	rig_check(&refused, "/echo", "No route to host, 0");
 	assert_non_null(strstr(refused.text, "127.0.0.1:1: "));
 	assert_true(counts().retried > 0);
-	rig_disconnect();
-
 	rig_prepare("plain");
 	rig_set(&rig.connection.server, "http://no-such-host.invalid");
 	rig_connect();

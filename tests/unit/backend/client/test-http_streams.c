@@ -23,8 +23,7 @@ static int setup(void **state)
 	if (rig_setup(state))
 		return -1;
 	shares = strcmp(name, "h2") == 0;
-	rig_prepare(name);
-	rig_connect();
+	rig_begin(name);
 	rig_expect("/reset", NULL);
 	return 0;
 }
@@ -323,12 +322,8 @@ static void test_stop_within(void **state)
 
 static void test_stop_unused(void **state)
 {
-	rig_disconnect();
-	rig_prepare("plain");
-	rig_connect();
-	rig_disconnect();
-	rig_prepare("plain");
-	rig_connect();
+	rig_begin("plain");
+	rig_begin("plain");
 	http_free(take_ptr(rig.http));
 }
 

@@ -71,7 +71,6 @@ static void test_verified(void **state)
 			assert_string_equal(rig_result(&c), "Input/output error, 0");
 			assert_non_null(strstr(c.text, rows[i].refused));
 		}
-		rig_disconnect();
 	}
 }
 
@@ -128,8 +127,7 @@ static void test_client_certificate(void **state)
 	call_scope as_alice = {0}, as_bob = {0}, stream = {.call = {.stream = true}};
 	struct http_counts n;
 
-	rig_prepare("mtls");
-	rig_connect();
+	rig_begin("mtls");
 	credentials.view =
 		(struct credential_parts){.cert_pem = alice, .key_pem = alice_key, .generation = 1};
 	rig_send(&stream, "/stream");
@@ -161,8 +159,7 @@ static void test_bad_certificate(void **state)
 		{.cert_pem = "no PEM", .key_pem = "no PEM"},
 	};
 
-	rig_prepare("mtls");
-	rig_connect();
+	rig_begin("mtls");
 	for (size_t i = 0; i < array_size(views); i++) {
 		call_scope c = {0};
 
@@ -200,7 +197,6 @@ static void by_proxy(const char *kind, const char *name, const char *proxy)
 	assert_string_equal(c.text, "");
 	assert_in(&c, "authorization: Bearer abc\n");
 	assert_in(&c, "only-the-proxy.test:");
-	rig_disconnect();
 }
 
 static void test_proxy(void **state)
