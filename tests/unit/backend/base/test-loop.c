@@ -246,6 +246,27 @@ static void test_signal(void **state)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
+static void work_slow(void *data)
+{
+	usleep(50000);
+}
+
+static void start_slow(void *data)
+{
+	loop_work(loop, work_slow, post_sem, data);
+}
+
+static void test_stop_waits_for_the_pool(void **state)
+{
+	sem_t done;
+
+	sem_init(&done, 0, 0);
+	loop_start(loop);
+	call(start_slow, &done);
+	assert_true(loop_stop(loop));
+	assert_int_equal(sem_trywait(&done), 0);
+}
+
 #define HANGING 8 /* more than the pool has normal threads */
 
 static void start_hanging(void *data)
@@ -347,7 +368,7 @@ static void test_turns(void **state)
 		assert_in_range(t->at, 1, 100);
 		hang_release(&t->hang, 3);
 	}
-	assert_true(loop_stop(loop)); /* it waits for the pool */
+	assert_true(loop_stop(loop));
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(turns[i].n, 1001);
 }
@@ -384,9 +405,16 @@ int main(void)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(test_##t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(order),   TEST(stop_drains),    TEST(fork_before_start),
-		TEST(timers),  TEST(spinning_timer), TEST(signal),
-		TEST(hanging), TEST(turns),	     TEST(end_while_hanging),
+		TEST(order),
+		TEST(stop_drains),
+		TEST(fork_before_start),
+		TEST(timers),
+		TEST(spinning_timer),
+		TEST(signal),
+		TEST(stop_waits_for_the_pool),
+		TEST(hanging),
+		TEST(turns),
+		TEST(end_while_hanging),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
