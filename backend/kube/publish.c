@@ -388,7 +388,10 @@ static bool is_unlisted(const struct publish *p, const struct spec_job *job)
 
 bool publish_is_whole(const struct publish *p)
 {
-	return !p->stale_since && !is_unlisted(p, NULL);
+	for (enum world_type i = 0; i < WORLD_N_TYPES; i++)
+		if (p->stale[i])
+			return false;
+	return !p->stale_since && !p->queue && !is_unlisted(p, NULL);
 }
 
 static void on_waited(void *data)

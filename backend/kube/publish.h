@@ -65,7 +65,7 @@ void publish_set_stale(struct publish *p, enum world_type type, int64_t since);
  */
 void publish_listed(struct publish *p);
 
-/* True if all jobs and pods are listed and confirmed. */
+/* True if all jobs and pods are listed and confirmed, and the store has all jobs. */
 bool publish_is_whole(const struct publish *p);
 
 /* Publish JOB immediately, so that its snapshot is in the store before a request is answered. */

@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import re
+import signal
 import time
 
 import harness
@@ -316,6 +317,17 @@ def test_one_is_in_trouble(server, controllers, all_kinds):
     assert kx.read("jobs/set/state") == "RUNNING\n"
 
 
+@pytest.fixture
+def trouble(server):
+    """A function that lets all requests for JobSets fail, and returns a function that ends this."""
+    def make():
+        fault = server.faults.add("reply", times=100000, resource="jobsets",
+                                  reply=replies.internal("conversion webhook for jobset.x-k8s.io failed"))
+        server.end_streams("reset", verb="watch", resource="jobsets")
+        return lambda: server.faults.clear(fault)
+    return make
+
+
 def test_one_is_refused_at_the_start(server, controllers, all_kinds):
     """If a mount has lost the right to list a kind, it shows the jobs of this kind as an earlier mount has seen them,
     and marks them as not confirmed."""
@@ -433,6 +445,31 @@ def test_refused_kinds(server, passing):
     server.forbidden.clear()
     pass_()
     wait_for(lambda: len(info(kx)["kinds"]) == 4, what="all kinds")
+
+
+def test_launch_of_one_in_trouble(server, controllers, passing, trouble):
+    """kxfs does not learn the result of a launch, and the requests for this kind of job fail. Then kxfs does not report
+    after ten minutes that the job was not launched."""
+    kx, pass_ = passing()
+    server.faults.add("silent", verb="create", resource="jobsets")
+    (kx.base / "app.yaml").write_text(json.dumps({**APP, "scheduler": "jobset"}))
+    copy = harness.popen(["cp", kx.base / "app.yaml", kx / "submit/"])
+    request = wait_for(lambda: server.seen(verb="create", resource="jobsets"), what="the request")[0]
+    kx.end(signal.SIGKILL)
+    assert copy.wait(harness.LIMIT) == 1
+    kx.start()
+    (name,) = wait_for(lambda: shown(kx), what="the job")
+    mend = trouble()
+    wait_for(lambda: any("trouble" in one for one in info(kx)["kinds"]), what="the trouble")
+    server.pass_on(request)
+    for _ in range(3):
+        pass_()
+    assert shown(kx) == {name} and kx.history() == []
+    mend()
+    controllers[st.JOBSETS].start(name)
+    job = harness.Job(kx, name)
+    wait_for(lambda: job.state() == "RUNNING", what="the job")
+    assert kx.job_of("app.yaml").id == name and kx.history() == []
 
 
 def test_one_goes_for_a_while(server, controllers, passing):
