@@ -65,6 +65,11 @@ void publish_set_stale(struct publish *p, enum world_type type, int64_t since);
  */
 void publish_listed(struct publish *p);
 
+/*
+ * True if the first list of JOB's kind has not arrived, or if the user may not list this kind. If
+ * JOB is NULL, true if this applies to any kind.
+ */
+bool publish_is_unlisted(const struct publish *p, const struct spec_job *job);
 /* True if all jobs and pods are listed and confirmed, and the store has all jobs. */
 bool publish_is_whole(const struct publish *p);
 

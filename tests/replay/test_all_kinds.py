@@ -328,6 +328,36 @@ def trouble(server):
     return make
 
 
+def test_history_of_one_in_trouble(server, controllers, all_kinds, trouble, tmp_path):
+    """A mount was killed before it had all output of a removed job, and the requests for this kind of job fail at the
+    next start. Once they succeed, the job has a gap. It is archived only then."""
+    add(server, st.JOBS, "volcanic")
+    add(server, st.JOBSETS, "set")
+    kx = all_kinds(f"capture=all,archive={tmp_path}")
+    until_shown(kx, "volcanic", "set")
+    pod, = controllers[st.JOBSETS].start("set")
+    controllers[st.JOBSETS].log(pod).append("one\n")
+    wait_for(lambda: kx.read("jobs/set/main-0/log") == "one\n", what="its output")
+    controllers[st.JOBSETS].keep_pods = True
+    server.store.remove(st.JOBSETS, "test", "set")
+    wait_for(lambda: records.is_history(records.of(kx, "set")), what="the history")
+    kx.end(signal.SIGKILL)
+    controllers[st.JOBSETS].remove_pods("set")
+    mend = trouble()
+    kx.start()
+    add(server, st.JOBS, "last")
+    until_shown(kx, "volcanic", "last")
+    pod, = controllers[st.JOBS].start("last")
+    controllers[st.JOBS].finish(pod)
+    wait_for(lambda: list(tmp_path.glob("test/*/last/status.json")), what="another job in the archive")
+    assert not list(tmp_path.glob("test/*/set"))
+    mend()
+    copy, = wait_for(lambda: list(tmp_path.glob("test/*/set")), what="the job in the archive")
+    assert (copy / "main-0/log").read_text() == "one\n"
+    for status in (copy / "status.json", kx / "history/set/status.json"):
+        assert json.loads(status.read_text())["roles"][0]["replicas"][0]["gap"] == 1
+
+
 def test_one_is_refused_at_the_start(server, controllers, all_kinds):
     """If a mount has lost the right to list a kind, it shows the jobs of this kind as an earlier mount has seen them,
     and marks them as not confirmed."""
