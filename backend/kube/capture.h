@@ -73,7 +73,7 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 		  bool unmerged);
 /*
  * Add the lines that an earlier mount left out of the merged log, for each log that is complete or
- * whose end is lost. If the cluster no longer has the job (GONE), add the lines of all logs, and
+ * whose end is lost. If no more output of the job can arrive (GONE), add the lines of all logs, and
  * forget the job.
  */
 void capture_merge_again(struct capture *c, const struct spec_job *snapshot, bool gone);

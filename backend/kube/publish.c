@@ -809,8 +809,10 @@ static void begin_folder(void *data, const struct folder *folder)
 	const struct world_job *live = world_find(c->world, folder->uid);
 	bool is_there = live && live->view;
 
-	if (job && folder->unmerged && (is_there || job->history))
-		capture_merge_again(c->capture, job, !is_there);
+	/* Don't wait for a list of JOB's kind, which may fail for a long time. */
+	if (job && folder->unmerged)
+		capture_merge_again(c->capture, job,
+				    !is_there && (job->history || spec_job_has_ends(job)));
 	settle_folder(p, folder);
 }
 
@@ -850,13 +852,9 @@ static void settle_late(void *data, const struct folder *folder)
 {
 	struct publish *p = data;
 	const struct spec_job *job cleanup_job = store_get_uid(p->config.store, folder->uid);
-	const struct world_job *live = world_find(p->config.world, folder->uid);
 
-	if (!job || !(job->stale_since || job->history))
-		return;
-	if (job->stale_since && live && live->view && folder->unmerged)
-		capture_merge_again(p->config.capture, job, false);
-	settle_folder(p, folder);
+	if (job && (job->stale_since || job->history))
+		settle_folder(p, folder);
 }
 
 void publish_listed(struct publish *p)

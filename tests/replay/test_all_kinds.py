@@ -328,6 +328,35 @@ def trouble(server):
     return make
 
 
+def test_merged_log_of_one_in_trouble(server, controllers, all_kinds, trouble):
+    """The merged log of a finished job lacks its end after a power cut. The next start completes it, even while the
+    requests for this kind of job fail."""
+    add(server, st.JOBS, "volcanic")
+    add(server, st.JOBSETS, "set")
+    kx = all_kinds("capture=all")
+    until_shown(kx, "volcanic", "set")
+    pod, = controllers[st.JOBSETS].start("set")
+    controllers[st.JOBSETS].log(pod).append("one\ntwo\n")
+    controllers[st.JOBSETS].finish(pod)
+    controllers[st.JOBSETS].say("set", "Completed", terminalState="Completed")
+    job = harness.Job(kx, "set")
+    job.until("SUCCEEDED")
+    text = "main/0 one\nmain/0 two\n"
+    wait_for(lambda: kx.read("jobs/set/log") == text, what="the merged log")
+    assert kx.end() == 0
+    folder = kx.state / "output" / records.of(kx, "set").name
+    (folder / "merged").write_bytes(b"")
+    (folder / "unmerged").touch()
+    mend = trouble()
+    kx.start()
+    until_shown(kx, "volcanic", "set")
+    assert job.status()["stale_since"] and kx.read("jobs/set/log") == text
+    assert harness.run(["cat", str(kx / "jobs/set/follow")]).stdout == text
+    mend()
+    wait_for(lambda: job.status()["stale_since"] is None, what="its being confirmed")
+    assert kx.read("jobs/set/log") == text
+
+
 def test_history_of_one_in_trouble(server, controllers, all_kinds, trouble, tmp_path):
     """A mount was killed before it had all output of a removed job, and the requests for this kind of job fail at the
     next start. Once they succeed, the job has a gap. It is archived only then."""
