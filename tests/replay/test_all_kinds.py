@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import re
+import signal
 import time
 
 import harness
@@ -316,6 +317,76 @@ def test_one_is_in_trouble(server, controllers, all_kinds):
     assert kx.read("jobs/set/state") == "RUNNING\n"
 
 
+@pytest.fixture
+def trouble(server):
+    """A function that lets all requests for JobSets fail, and returns a function that ends this."""
+    def make():
+        fault = server.faults.add("reply", times=100000, resource="jobsets",
+                                  reply=replies.internal("conversion webhook for jobset.x-k8s.io failed"))
+        server.end_streams("reset", verb="watch", resource="jobsets")
+        return lambda: server.faults.clear(fault)
+    return make
+
+
+def test_merged_log_of_one_in_trouble(server, controllers, all_kinds, trouble):
+    """The merged log of a finished job lacks its end after a power cut. The next start completes it, even while the
+    requests for this kind of job fail."""
+    add(server, st.JOBS, "volcanic")
+    add(server, st.JOBSETS, "set")
+    kx = all_kinds("capture=all")
+    until_shown(kx, "volcanic", "set")
+    pod, = controllers[st.JOBSETS].start("set")
+    controllers[st.JOBSETS].log(pod).append("one\ntwo\n")
+    controllers[st.JOBSETS].finish(pod)
+    controllers[st.JOBSETS].say("set", "Completed", terminalState="Completed")
+    job = harness.Job(kx, "set")
+    job.until("SUCCEEDED")
+    text = "main/0 one\nmain/0 two\n"
+    wait_for(lambda: kx.read("jobs/set/log") == text, what="the merged log")
+    assert kx.end() == 0
+    folder = kx.state / "output" / records.of(kx, "set").name
+    (folder / "merged").write_bytes(b"")
+    (folder / "unmerged").touch()
+    mend = trouble()
+    kx.start()
+    until_shown(kx, "volcanic", "set")
+    assert job.status()["stale_since"] and kx.read("jobs/set/log") == text
+    assert harness.run(["cat", str(kx / "jobs/set/follow")]).stdout == text
+    mend()
+    wait_for(lambda: job.status()["stale_since"] is None, what="its being confirmed")
+    assert kx.read("jobs/set/log") == text
+
+
+def test_history_of_one_in_trouble(server, controllers, all_kinds, trouble, tmp_path):
+    """A mount was killed before it had all output of a removed job, and the requests for this kind of job fail at the
+    next start. Once they succeed, the job has a gap. It is archived only then."""
+    add(server, st.JOBS, "volcanic")
+    add(server, st.JOBSETS, "set")
+    kx = all_kinds(f"capture=all,archive={tmp_path}")
+    until_shown(kx, "volcanic", "set")
+    pod, = controllers[st.JOBSETS].start("set")
+    controllers[st.JOBSETS].log(pod).append("one\n")
+    wait_for(lambda: kx.read("jobs/set/main-0/log") == "one\n", what="its output")
+    controllers[st.JOBSETS].keep_pods = True
+    server.store.remove(st.JOBSETS, "test", "set")
+    wait_for(lambda: records.is_history(records.of(kx, "set")), what="the history")
+    kx.end(signal.SIGKILL)
+    controllers[st.JOBSETS].remove_pods("set")
+    mend = trouble()
+    kx.start()
+    add(server, st.JOBS, "last")
+    until_shown(kx, "volcanic", "last")
+    pod, = controllers[st.JOBS].start("last")
+    controllers[st.JOBS].finish(pod)
+    wait_for(lambda: list(tmp_path.glob("test/*/last/status.json")), what="another job in the archive")
+    assert not list(tmp_path.glob("test/*/set"))
+    mend()
+    copy, = wait_for(lambda: list(tmp_path.glob("test/*/set")), what="the job in the archive")
+    assert (copy / "main-0/log").read_text() == "one\n"
+    for status in (copy / "status.json", kx / "history/set/status.json"):
+        assert json.loads(status.read_text())["roles"][0]["replicas"][0]["gap"] == 1
+
+
 def test_one_is_refused_at_the_start(server, controllers, all_kinds):
     """If a mount has lost the right to list a kind, it shows the jobs of this kind as an earlier mount has seen them,
     and marks them as not confirmed."""
@@ -433,6 +504,31 @@ def test_refused_kinds(server, passing):
     server.forbidden.clear()
     pass_()
     wait_for(lambda: len(info(kx)["kinds"]) == 4, what="all kinds")
+
+
+def test_launch_of_one_in_trouble(server, controllers, passing, trouble):
+    """kxfs does not learn the result of a launch, and the requests for this kind of job fail. Then kxfs does not report
+    after ten minutes that the job was not launched."""
+    kx, pass_ = passing()
+    server.faults.add("silent", verb="create", resource="jobsets")
+    (kx.base / "app.yaml").write_text(json.dumps({**APP, "scheduler": "jobset"}))
+    copy = harness.popen(["cp", kx.base / "app.yaml", kx / "submit/"])
+    request = wait_for(lambda: server.seen(verb="create", resource="jobsets"), what="the request")[0]
+    kx.end(signal.SIGKILL)
+    assert copy.wait(harness.LIMIT) == 1
+    kx.start()
+    (name,) = wait_for(lambda: shown(kx), what="the job")
+    mend = trouble()
+    wait_for(lambda: any("trouble" in one for one in info(kx)["kinds"]), what="the trouble")
+    server.pass_on(request)
+    for _ in range(3):
+        pass_()
+    assert shown(kx) == {name} and kx.history() == []
+    mend()
+    controllers[st.JOBSETS].start(name)
+    job = harness.Job(kx, name)
+    wait_for(lambda: job.state() == "RUNNING", what="the job")
+    assert kx.job_of("app.yaml").id == name and kx.history() == []
 
 
 def test_one_goes_for_a_while(server, controllers, passing):
