@@ -72,7 +72,7 @@ void local_record_used(struct local_record *r);
 void local_record_set_goal(struct local_record *r, enum spec_goal goal);
 /* REASON is a word, MESSAGE a sentence. */
 void local_record_set_reason(struct local_record *r, const char *reason, const char *message);
-/* The job's phase is Restarting from now on, until local_record_runs. */
+/* Set the job's phase to Restarting, until local_record_runs is called. */
 void local_record_restart(struct local_record *r);
 /* Record that the first start of one more replica has succeeded or failed. */
 void local_record_tried(struct local_record *r);

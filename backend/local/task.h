@@ -92,7 +92,7 @@ void task_clean(const char *dir);
 
 /*
  * A job whose record is damaged or missing, but whose programs still run. kxfs can't control an
- * orphan. It keeps its slot and its GPUs until all of its helpers have ended.
+ * orphan. An orphan keeps its slot and its GPUs until all of its helpers have ended.
  */
 struct orphan;
 
