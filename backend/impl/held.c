@@ -464,8 +464,8 @@ static void read_done(void *data)
 		launch_ended(e, -ECANCELED, "kxfs is shutting down");
 	} else if (is_launched(e)) {
 		/*
-		 * The job has appeared in the store meanwhile, so don't launch it again. A LIVE
-		 * record also lacks data that a launch request needs.
+		 * The job has appeared in the store meanwhile, so don't launch it again. Its record
+		 * is LIVE now, and no longer has the data that a launch needs.
 		 */
 		launch_ended(e, 0, "");
 	} else {

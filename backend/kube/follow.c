@@ -219,7 +219,7 @@ static void proceed(struct follow *f);
 
 /* --- runs: a key is UID.CONTAINER.RESTART --- */
 
-/* A dot separates the parts of a key, so no part contains a dot. */
+/* No part of a key contains a dot (uids and names of containers have none). */
 size_t run_pod_len(const char *key)
 {
 	return strcspn(key, ".");

@@ -27,9 +27,8 @@ struct local_record_events {
 };
 
 /*
- * Read the AppDef of REC from the document in the job's record. If the document can't be read, set
- * REC's fault, and return a negative errno. If the AppDef is invalid, set REC's fault, and return
- * 0. On the pool.
+ * Read REC's AppDef from the job's document on disk. If this fails, set REC's fault. Return 0, also
+ * if the AppDef is invalid, or the negative errno of reading the document. On the pool.
  */
 int local_record_read_app(const char *state_dir, const char *home, struct spec_record *rec);
 

@@ -61,10 +61,10 @@ enum task_state {
 	TASK_UNKNOWN, /* the helper may live, but ERR keeps kxfs from reaching it */
 };
 
-/* The result of task_find. Plain data. */
+/* The result of task_find. The caller passes FD to task_adopt. Plain data. */
 struct task_found {
 	enum task_state state;
-	int fd; /* RUNS: a connection to the helper, for task_adopt; else -1 */
+	int fd; /* RUNS: a connection to the helper; else -1 */
 	/* UNKNOWN: a negative errno. -EWOULDBLOCK: the helper lives, but no longer listens. */
 	int err;
 	struct task_end end;

@@ -72,7 +72,7 @@ struct server_run {
 	const char *job_name;
 	bool revived;	/* a restore of etcd has set its job back to an earlier version */
 	size_t n, kept; /* it has printed N lines; the node has lost those before line KEPT */
-	/* The node still has its log, because it is the newest run or the one before. */
+	/* The node still has the run's log, because the run is the newest one or the one before. */
 	bool there;
 	bool ended;
 	const char *job; /* the uid of its job */
