@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`usage` of a cluster's jobs: the values of metrics.k8s.io, and how rarely kxfs requests them.
-tests/unit/spec/view/test-sample.c checks the computation."""
+tests/unit/spec/view/test-snapshot.c checks the computation."""
 
 import datetime
 import json
