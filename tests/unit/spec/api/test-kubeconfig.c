@@ -234,6 +234,8 @@ static void test_refused(void **state)
 		{"client-key: x", "without its certificate"},
 		{"auth-provider: {name: gcp}", "no longer supports"},
 		{"as-groups: [x]", "need \"as\""},
+		{"as-user-extra: [x]", "as-user-extra must be a map of lists"},
+		{"as-user-extra: {x: y}", "as-user-extra must be a map of lists"},
 		{"as: \"x\\ny\"", "control character"},
 		{"exec: {command: x}", "apiVersion must be"},
 		{EXEC "}", "has no command"},
