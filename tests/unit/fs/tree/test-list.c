@@ -124,15 +124,6 @@ static void test_made_apart(void **state)
 	assert_done("others may, jobs, its turn");
 }
 
-/* Opening the file requests the queue positions of the waiting jobs. */
-static void test_opened(void **state)
-{
-	expect("job-1");
-	forget_noted();
-	list_jobs_table.text.opened(&node);
-	assert_done("positions");
-}
-
 /* If too many requests already wait, this one fails. The next one does not. */
 static void test_too_many(void **state)
 {
@@ -167,7 +158,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_made_apart, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_opened, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_late, setup, teardown),
 	};
