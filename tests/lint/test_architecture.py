@@ -164,9 +164,6 @@ def circles(nodes, arrows):
 
 
 # --- The rules --------------------------------------------------------------------------------
-# The rules of docs/rules.md about folders and files (A1, A2), checked on the build: dependencies
-# have one direction and no cycles, private headers are not used by other folders, and only one file
-# writes a struct's fields.
 
 LIBRARIES = sorted(USES)
 
@@ -203,17 +200,12 @@ def test_no_arrow_up(library):
     assert not wrong, "\n".join(wrong)
 
 
-# fs/submit/ will use these soon.
-NAMES_OF_FILES = {"backend_file", "backend_files", "backend_files_changed", "backend_knows_digest",
-                  "backend_unlink_file"}
-
-
 def test_no_function_is_for_tests_alone():
     """Everything that the program defines is used in another file, or again in the same one."""
     used = set().union(*(obj.uses for obj in objects()))
     alone = {name for obj in objects() for name in obj.defines - used
              if len(re.findall(rf"\b{name}\b", (ROOT / obj.source).read_text())) == 1}
-    assert not alone - NAMES_OF_FILES - {"main"}
+    assert alone <= {"main"}
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -277,8 +269,7 @@ def test_no_shared_private_structs():
     assert not wrong
 
 
-# --- which file owns a struct
-# ----------------------------------------------------------------------------
+# --- Which file owns a struct -----------------------------------------------------------------
 
 
 def compile_arguments():
