@@ -66,6 +66,16 @@ static struct upload *made(struct fixture *f, const char *name)
 	return u;
 }
 
+/* Return a file of SIZE bytes that was found on disk. */
+static struct upload *found(struct fixture *f, off_t size)
+{
+	const struct stat st = {.st_mode = 0644, .st_size = size};
+	struct upload *u = upload_found(f->all, "x", &st, CONTENT_FOUND);
+
+	set_name(f, u, "x");
+	return u;
+}
+
 static void unmade(struct fixture *f, struct upload *u)
 {
 	upload_close(u);
@@ -142,13 +152,9 @@ static void test_scratch_without_name(void **state)
 static void test_memory(void **state)
 {
 	struct fixture *f = *state;
-	const struct stat st = {.st_mode = 0644, .st_size = UPLOADS_MAX_MEMORY / 2 + 1};
-	struct upload *u[2];
+	struct upload *u[] = {found(f, UPLOADS_MAX_MEMORY / 2 + 1),
+			      found(f, UPLOADS_MAX_MEMORY / 2 + 1)};
 
-	for (size_t i = 0; i < array_size(u); i++) {
-		u[i] = upload_found(f->all, "x", &st, CONTENT_FOUND);
-		set_name(f, u[i], "x");
-	}
 	assert_int_equal(upload_open(u[0], false), -EAGAIN);
 	assert_int_equal(upload_open(u[0], false), -EAGAIN);
 	assert_int_equal(upload_open(u[1], false), -ENFILE);
@@ -188,19 +194,15 @@ static void test_interrupted(void **state)
 static void test_memory_for_nothing(void **state)
 {
 	struct fixture *f = *state;
-	const struct stat st[] = {{.st_mode = 0644, .st_size = UPLOADS_MAX_MEMORY / 2},
-				  {.st_mode = 0644, .st_size = UPLOADS_MAX_MEMORY / 2 - 4}};
-	struct upload *u = made(f, "x.yaml"), *large[2];
+	struct upload *u = made(f, "x.yaml"), *large[] = {found(f, UPLOADS_MAX_MEMORY / 2),
+							  found(f, UPLOADS_MAX_MEMORY / 2 - 4)};
 	struct upload_writer grows = {0}, empties = {0};
 
 	upload_add_writer(u, &grows, 1, 0, false);
 	upload_add_writer(u, &empties, 2, 0, false);
 	assert_int_equal(upload_write(u, &grows, "abc", 3, 0), 0);
-	for (size_t i = 0; i < array_size(large); i++) {
-		large[i] = upload_found(f->all, "large", &st[i], CONTENT_FOUND);
-		set_name(f, large[i], "large");
+	for (size_t i = 0; i < array_size(large); i++)
 		assert_int_equal(upload_open(large[i], false), -EAGAIN);
-	}
 	/* The room of growing contents doubles, here beyond the limit. */
 	assert_int_equal(upload_write(u, &grows, "d", 1, 3), 0);
 	assert_int_equal(upload_truncate(u, &empties, 0), 0);
