@@ -144,7 +144,7 @@ static void read_later(void)
 	expect("job-2");
 }
 
-/* A text whose rendering began earlier but ended later does not replace the newer text. */
+/* If a rendering began earlier but ended later than another one, the next reader still gets the newer text. */
 static void test_late(void **state)
 {
 	before_turn = read_later;
