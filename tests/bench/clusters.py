@@ -48,7 +48,8 @@ class Server:
     pki = None
 
     def __init__(self, program, *args):
-        self.proc = harness.popen([sys.executable, str(program), *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.proc = harness.popen([sys.executable, str(program), *args],
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.port = int(self.proc.stdout.readline())
         self.url = f"http://{self.host}:{self.port}"
 
@@ -72,8 +73,8 @@ class Bulk(Server):
     """The process of bulk_server.py."""
 
     def __init__(self, **options):
-        super().__init__(HERE / "bulk_server.py", *(
-            arg for name, value in options.items() for arg in (f"--{name.replace('_', '-')}", str(value))))
+        words = [(f"--{name.replace('_', '-')}", str(value)) for name, value in options.items()]
+        super().__init__(HERE / "bulk_server.py", *itertools.chain(*words))
 
     def asked(self):
         return json.loads(self.request("GET", "/bench"))

@@ -120,7 +120,7 @@ FAILURES = {
     "a failure of each run": ("mount", "def test_wrong():\n    assert False\n", "0 passed, 1 failed"),
     "a second failure": ("mount", SECOND_FAILURE, "0 passed, 1 failed"),
     "a stage without real time": ("golden", CHANCE, "1 passed, 1 failed"),
-    "a skipped test": ("mount", "import pytest\ndef test_skipped():\n    pytest.skip('not today')\n", "0 passed, 1 failed"),
+    "a skipped test": ("mount", HEAD + "def test_skipped():\n    pytest.skip('not today')\n", "0 passed, 1 failed"),
     **{report: ("mount", CHANCE.replace("a line", report), "1 passed, 1 failed") for report in REPORTS},
 }
 
