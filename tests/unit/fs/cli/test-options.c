@@ -9,33 +9,18 @@
 
 #define MAX_WORDS 16
 
-struct line {
-	char *words; /* memory for argv */
-	char *argv[MAX_WORDS];
-	int argc;
-};
-
-/* Split TEXT at spaces. "''" is an empty word. */
-static void line_split(struct line *l, const char *text)
-{
-	char *save = NULL;
-
-	*l = (struct line){.words = strdup(text)};
-	for (char *w = strtok_r(l->words, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
-		assert_true(l->argc < MAX_WORDS - 1);
-		l->argv[l->argc++] = streq(w, "''") ? w + 2 : w;
-	}
-}
-
+/* Parse TEXT after splitting it at spaces. "''" is an empty word. */
 static int parse(const char *text, struct options *o, char **why)
 {
-	struct line l;
-	int r;
+	cleanup_free char *words = strdup(text);
+	char *argv[MAX_WORDS] = {NULL}, *save = NULL;
+	int argc = 0;
 
-	line_split(&l, text);
-	r = options_parse(l.argc, l.argv, o, why);
-	free(l.words);
-	return r;
+	for (char *w = strtok_r(words, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
+		assert_true(argc < MAX_WORDS - 1);
+		argv[argc++] = streq(w, "''") ? w + 2 : w;
+	}
+	return options_parse(argc, argv, o, why);
 }
 
 static void show_text(FILE *f, const char *name, const char *value)
@@ -257,6 +242,7 @@ static const struct {
 	/* numbers */
 	{"kxfs -o grace=-1 local: /m", "-o grace=-1: not a time from 0s to 1h, like 30s or 2m"},
 	{"kxfs -o grace=1.5s local: /m", "-o grace=1.5s: not a time from 0s to 1h, like 30s or 2m"},
+	{"kxfs -o grace=2h local: /m", "-o grace=2h: not a time from 0s to 1h, like 30s or 2m"},
 	{"kxfs -o jobs=0 local: /m", "-o jobs=0: not a number of jobs, at least 1"},
 	{"kxfs -o jobs=4294967296 local: /m",
 	 "-o jobs=4294967296: not a number of jobs, at least 1"},
@@ -264,6 +250,10 @@ static const struct {
 	{"kxfs -o gpus=-1 local: /m", "-o gpus=-1: not a number of GPUs from 0 to 64"},
 	{"kxfs -o spool_limit=10GB local: /m",
 	 "-o spool_limit=10GB: not a size of at least 1M, like 500M or 10G"},
+	{"kxfs -o spool_limit=1K local: /m",
+	 "-o spool_limit=1K: not a size of at least 1M, like 500M or 10G"},
+	{"kxfs -o spool_limit=99999999999999999999 local: /m",
+	 "-o spool_limit=99999999999999999999: not a size of at least 1M, like 500M or 10G"},
 	{"kxfs -o spool_limit=18014398509481984K local: /m",
 	 "-o spool_limit=18014398509481984K: not a size of at least 1M, like 500M or 10G"},
 	{"kxfs -o history_keep=0x7d local: /m",
@@ -276,6 +266,7 @@ static const struct {
 	{"kxfs -o uid=4294967295 local: /m", "-o uid=4294967295: not a user ID (a number)"},
 	{"kxfs -o gid=+5 local: /m", "-o gid=+5: not a group ID (a number)"},
 	{"kxfs -o umask=088 local: /m", "-o umask=088: not an octal number up to 777"},
+	{"kxfs -o umask=1000 local: /m", "-o umask=1000: not an octal number up to 777"},
 	/* the arguments that mount(8) passes to its helper */
 	{"mount.kxfs local: /m -f", "-f: kxfs does not support fake mounts"},
 	{"mount.kxfs local: /m -N /proc/1/ns/mnt",
