@@ -136,6 +136,36 @@ static void test_move(void **state)
 	assert_null(names_file(f->names, "scratch"));
 }
 
+/*
+ * Another process renames a file while it is written. A rename to a submitting name leaves it to its
+ * writer. Any other rename takes it away, and reports the writer that has changed it.
+ */
+static void test_renamed_while_it_is_written(void **state)
+{
+	const pid_t writer = 1, idle = 2, other = 3;
+	struct fixture *f = *state;
+	struct upload *u = made(f, "x.yaml");
+	struct upload_writer w = {0}, i = {0};
+	struct name_loss loss;
+
+	assert_int_equal(upload_open(u, false), 0);
+	upload_add_writer(u, &w, writer, 0, false);
+	upload_add_writer(u, &i, idle, 0, false);
+	assert_int_equal(upload_write(u, &w, "three", 5, 0), 0);
+	names_move(f->names, u, "y.yaml", other, &loss);
+	assert_int_equal(loss.writer, 0);
+	assert_false(upload_look(u, &w).is_lost);
+	names_move(f->names, u, "y.yaml~", other, &loss);
+	assert_int_equal(loss.writer, writer);
+	assert_string_equal(loss.name, "y.yaml");
+	assert_true(upload_look(u, &w).is_lost);
+	names_end(f->names, loss.name, loss.number, "lost", us);
+	assert_error(f, "y.yaml", "lost\n");
+	upload_remove_writer(u, &w);
+	upload_remove_writer(u, &i);
+	upload_close(u);
+}
+
 static void test_bound(void **state)
 {
 	struct fixture *f = *state;
@@ -160,6 +190,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_newest_launch_decides, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_error_text, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_move, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_renamed_while_it_is_written, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bound, setup, teardown),
 	};
 

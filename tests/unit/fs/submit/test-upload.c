@@ -320,6 +320,32 @@ static void test_refused_by_the_disk(void **state)
 	unmade(f, u);
 }
 
+/* A manifest that arrives late does not replace newer contents, and these are saved again. */
+static void test_replace(void **state)
+{
+	struct fixture *f = *state;
+	struct upload *u = made(f, "x.yaml");
+	uint64_t version;
+	size_t len;
+	char *text;
+
+	put(u, "a document", 0);
+	assert_int_equal(upload_save(u), 0);
+	upload_copy(u, NULL, &text, &len, &version);
+	assert_string_equal(text, "a document");
+	free(text);
+	assert_int_equal(upload_save_text(u, "made\n"), 0);
+	assert_on_disk(f, "x.yaml", "made\n");
+	assert_int_not_equal(upload_replace(u, version, "made\n"), 0);
+	assert_bytes(u, "made\n");
+	/* The disk now has other contents, and gets the current ones back. */
+	assert_int_equal(upload_save_text(u, "older\n"), 0);
+	assert_int_equal(upload_replace(u, version, "older\n"), 0);
+	assert_int_equal(upload_save(u), 0);
+	assert_on_disk(f, "x.yaml", "made\n");
+	unmade(f, u);
+}
+
 /*
  * A file gets a name that does not submit while its writer has it open. A write of another process
  * that does not fit keeps the contents, but they are not launched.
@@ -410,6 +436,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_content, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_by_the_disk, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_replace, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_scratch_without_space, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_state, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_opened_late, setup, teardown),
