@@ -126,6 +126,25 @@ static void assert_on_disk(const struct fixture *f, const char *name, const char
 	free(text);
 }
 
+/* A failed write makes the contents incomplete until they are emptied. */
+static void test_largest_file(void **state)
+{
+	struct fixture *f = *state;
+	struct upload *u = made(f, "x.yaml");
+	struct upload_writer w = {0};
+
+	upload_add_writer(u, &w, 1, 0, false);
+	assert_int_equal(upload_truncate(u, &w, SPEC_MAX_FILE), 0);
+	assert_int_equal(upload_truncate(u, &w, SPEC_MAX_FILE + 1), -EFBIG);
+	assert_int_equal(upload_look(u, &w).flaw, 0);
+	assert_int_equal(upload_write(u, &w, "x", 1, SPEC_MAX_FILE), -EFBIG);
+	assert_int_equal(upload_look(u, &w).flaw, EFBIG);
+	assert_int_equal(upload_truncate(u, &w, 0), 0);
+	assert_int_equal(upload_look(u, &w).flaw, 0);
+	upload_remove_writer(u, &w);
+	unmade(f, u);
+}
+
 /* A scratch file without a name counts while it is open. */
 static void test_scratch_without_name(void **state)
 {
@@ -429,6 +448,7 @@ static void test_opened_late(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_largest_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_scratch_without_name, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_memory_for_nothing, setup, teardown),

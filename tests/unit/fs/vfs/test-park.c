@@ -200,6 +200,22 @@ static int teardown(void **state)
 	return 0;
 }
 
+static void test_claimed_once(void **state)
+{
+	struct fixture *f = *state;
+	fuse_req_t req;
+
+	send_read(f, 10, 0);
+	wait_parked(f, 1);
+	assert_true(park_waits(f->park, f->tickets[0]));
+	req = park_claim(f->park, f->tickets[0]);
+	assert_non_null(req);
+	assert_null(park_claim(f->park, f->tickets[0]));
+	assert_false(park_waits(f->park, f->tickets[0]));
+	fuse_reply_buf(req, "x", 1);
+	assert_reply(f, 10, 0);
+}
+
 /* The kernel may send the interrupt before the request that it interrupts. */
 static void test_interrupt_comes_first(void **state)
 {
@@ -421,6 +437,7 @@ static void test_race(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_claimed_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_interrupt_comes_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_deadline, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_each_deadline_is_its_own, setup, teardown),
