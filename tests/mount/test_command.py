@@ -182,20 +182,6 @@ def test_ended_while_it_starts(make_kx, how):
         disk.close()
 
 
-def test_read_only(make_kx):
-    """A read-only mount can't cancel jobs, so unmounting it does not end them either."""
-    kx = make_kx("grace=1")
-    job, pid = started(kx)
-    crashed(kx)
-    kx.options = "ro,grace=1"
-    kx.start()
-    job.until("RUNNING")
-    assert err_of(os.rmdir, job.dir) == "EROFS"
-    assert kx.end() == 0
-    kx.options = "grace=1"
-    is_left(kx, job, pid)
-
-
 # Replica 0 fails. Replica 1 runs on, and answers a file `ping` with a file `pong`.
 ONE_FAILS = """
 echo $$
@@ -237,18 +223,6 @@ def test_other_replica_has_failed(make_kx, how, policy, retries):
     assert not alive(pids[1]) and job.status()["retries"] == retries
     assert "main-0 ended with exit code 3" in job.read("why")
     assert job.replica("main-1")["state"] == "CANCELLED"
-
-
-def test_then_it_ends_them(make_kx):
-    """Once it is up, a mount controls the jobs that it has found, so unmounting it ends them."""
-    kx = make_kx("grace=1")
-    job, pid = started(kx)
-    crashed(kx)
-    is_left(kx, job, pid)
-    kx.end()
-    assert not alive(pid)
-    kx.start()
-    assert job.state() == "CANCELLED"
 
 
 @contextlib.contextmanager
