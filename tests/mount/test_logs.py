@@ -62,17 +62,6 @@ def stepper(kx):
     return Stepper(kx)
 
 
-def last_line(data):
-    """Return the first bytes of the last complete line of DATA."""
-    return data[:data.rindex(b"\n")].rpartition(b"\n")[2][:10]
-
-
-def flat(shown):
-    """Return SHOWN, the output of less on a terminal, without line ends, escape sequences and less's own messages.
-    If less has read only a part of a line, it shows the rest below its prompt."""
-    return re.sub(rb"\x1b\[7m[^\x1b]*\x1b\[m|\x1b\[?[?0-9]*[a-zA-Z=]|[\r\n]", b"", shown)
-
-
 def prefixed(data, prefix=b"main/0 "):
     """Return DATA as the merged log of a job with one replica shows it."""
     out = prefix + re.sub(rb"\n(?=.)|\r(?!\n)(?=.)", lambda m: m[0] + prefix, data, flags=re.S)
@@ -98,43 +87,6 @@ def test_tail(stepper, tool):
             p.send_signal(signal.SIGTERM)
         assert p.stderr.read() == b""
     assert out.read_bytes() == BYTES
-
-
-def test_less_follows(stepper):
-    """less +F shows new output, each line once."""
-    stepper.step()
-    master, slave = os.openpty()
-    env = {"TERM": "vt100", "LINES": "24", "COLUMNS": "200", "LESS": "-S"}
-    p = popen(["less", "+F", str(stepper.log)], stdin=slave, stdout=slave, stderr=slave, env=env,
-              start_new_session=True)
-    os.close(slave)
-    shown = bytearray()
-
-    def reader():
-        while True:
-            try:
-                data = os.read(master, 65536)
-            except OSError:
-                return
-            if not data:
-                return
-            shown.extend(data)
-
-    thread = threading.Thread(target=reader)
-    thread.start()
-    try:
-        wait_for(lambda: last_line(upto(0)) in flat(bytes(shown)), what="the end of the first step")
-        for _ in range(2):
-            expected = stepper.step()
-            wait_for(lambda: last_line(expected) in flat(bytes(shown)), what="the newest line")
-        lines, _, _ = flat(bytes(shown)).partition(last_line(expected))
-        assert lines.startswith(b"line ") and lines + last_line(expected) in flat(expected)
-    finally:
-        p.kill()
-        p.wait()
-        thread.join()
-        os.close(master)
-    stepper.rest()
 
 
 def test_one_shot_tools_while_it_prints(stepper):
