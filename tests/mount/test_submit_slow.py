@@ -109,6 +109,7 @@ def test_interrupting_cp_ends_its_waiting_only(slow, sig, place):
 
 
 def test_busy_while_it_is_launched(slow):
+    """A child of the writer still has the file open. During the launch and after it, the child can't change the file."""
     kx, disk = slow
     read, write = os.pipe()
     fd = os.open(kx / "submit/x.yaml", os.O_WRONLY | os.O_CREAT, 0o644)
@@ -119,10 +120,13 @@ def test_busy_while_it_is_launched(slow):
             until_asked(disk)
             os.write(write, harness.err_of(os.write, fd, b"# more\n").encode())
             disk.go_on()
+            submitting.launched_once(kx, "x.yaml")
+            for change in (os.write, b"#"), (os.ftruncate, 0):
+                os.write(write, b" " + harness.err_of(change[0], fd, change[1]).encode())
         os._exit(0)
     os.close(fd)
     os.waitpid(pid, 0)
-    assert os.read(read, 100) == b"EBUSY"
+    assert os.read(read, 100) == b"EBUSY EBUSY EBUSY"
     os.close(read)
     os.close(write)
     assert kx.read("submit/x.yaml") == waiting(kx, FOUND)
