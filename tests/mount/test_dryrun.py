@@ -9,7 +9,6 @@ import re
 import harness
 import pytest
 import yaml
-from test_submit_tools import REPORT, SILENT, script
 
 LIMIT = 1400 * 1024  # the largest size of an object, in bytes
 GOOD = harness.app("touch started", num_replicas=2) + "\n"
@@ -64,25 +63,6 @@ def without_chance(manifest):
 
 
 # --- the result ---
-
-
-@pytest.mark.parametrize("tool", [*REPORT, *SILENT])
-def test_tools(kx, tool):
-    status, err = script(kx, {**REPORT, **SILENT}[tool], VOLCANO, "dryrun")
-    assert status == 0, err
-    assert made(kx)["spec"]["queue"] == "research"
-    assert kx.ls("dryrun") == ["x.yaml"]
-
-
-@pytest.mark.parametrize("tool", [*REPORT, *SILENT])
-def test_tools_and_a_bad_document(kx, tool):
-    status, err = script(kx, {**REPORT, **SILENT}[tool], BAD, "dryrun")
-    if tool in REPORT:
-        assert status != 0
-        assert "Invalid argument" in err or "Bad message" in err
-    harness.wait_for(lambda: "x.yaml.error" in kx.ls("dryrun"), what="x.yaml.error")
-    assert "x.yaml:1:" in kx.read("dryrun/x.yaml.error") and "nonsense" in kx.read("dryrun/x.yaml.error")
-    assert kx.ls("jobs") == []
 
 
 @pytest.mark.parametrize("kind, args", [("volcano", {"queue": "research"}), ("mcad", {"priority": 3, "network": "n"})])
