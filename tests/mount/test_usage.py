@@ -409,16 +409,6 @@ def test_each_attempt(kx):
     assert (job / "main-0" / "log.0").exists() and job.replica()["attempt"] == 1
 
 
-def test_cancelled_is_cancelled(kx):
-    """If a job is cancelled before its limit, the cancel is reported as the reason."""
-    job = kx.submit(limited(SLEEP, {"time_limit": "1h"}))
-    pid_of(job)
-    job.cancel()
-    wait_for(lambda: job.old.exists(), what="the history")
-    assert (job.old / "state").read_text() == "CANCELLED\n"
-    assert "limit" not in (job.old / "why").read_text()
-
-
 def launched(kx, name, text):
     """Submit TEXT as submit/NAME and return its job, which may already be in history/."""
     kx.write(f"submit/{name}", text)
