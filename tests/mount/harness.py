@@ -188,6 +188,16 @@ def fuse_connection(path):
     return None
 
 
+@contextlib.contextmanager
+def tmpfs(path, size):
+    """Put a small disk on the directory PATH during a `with` block."""
+    run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "kxfs-test", str(path)])
+    try:
+        yield
+    finally:
+        run(["umount", "-l", str(path)])
+
+
 def remove_tree(path):
     """Remove a directory tree, even if tests have changed the modes of its directories."""
     for top, _, _ in os.walk(path):
@@ -299,8 +309,7 @@ class Kxfs:
 
     def call(self, line, **kwargs):
         """Run a shell line in the mount point as the user of the mount."""
-        return run(line, cwd=None, user=self.user, **kwargs) if not line else run(
-            f"cd {self.mnt} && {line}", user=self.user, **kwargs)
+        return run(f"cd {self.mnt} && {line}", user=self.user, **kwargs)
 
     @property
     def pid(self):
@@ -344,10 +353,12 @@ class Kxfs:
                     found.append(int(entry))
         return found
 
-    def restart(self, sig=signal.SIGTERM):
-        """End kxfs with SIG, and mount again with the same state directory."""
+    def restart(self, sig=signal.SIGTERM, options=None):
+        """End kxfs with SIG, and mount again with the same state directory, and with OPTIONS if they are given."""
         code = self.end(sig)
         assert code == (-sig if sig == signal.SIGKILL else 0), self.said()
+        if options is not None:
+            self.options = options
         return self.start()
 
     def abort(self):
@@ -512,6 +523,11 @@ class Job:
             return False
 
         wait_for(logged, timeout, f"{text!r} in the log of {replica}")
+
+    def pid(self, replica="main-0"):
+        """Return the number in the first line that REPLICA prints."""
+        self.until_logged("\n", replica)
+        return int(self.log(replica).split()[0])
 
     def explain(self):
         with contextlib.suppress(OSError):

@@ -548,9 +548,7 @@ def test_a_writer_closes_during_the_rename(slow):
 def over_the_limit(kx, disk, error):
     """Return two jobs whose output together is larger than spool_limit. Each change of the record of the first one fails
     with ERROR before the second one prints."""
-    kx.end()
-    kx.options = "spool_limit=4M"
-    kx.start()
+    kx.restart(options="spool_limit=4M")
     old = kx.submit(harness.app("head -c 3000000 /dev/zero"))
     old.finish()
     disk.hang("create", f"/jobs/.{kx.folder(old.id).name}", error)

@@ -7,6 +7,7 @@ import signal
 
 import pytest
 from harness import actions, alive, app, err_of, grows, remove, removed, rmdir, run, run_tty, wait_for, write_ctl
+from starting import started
 
 # --- Removing a job's directory ---------------------------------------------------------------
 # Removing a job's directory cancels the job, with any command, without a question, and once.
@@ -22,12 +23,6 @@ TOOLS = {
     "busybox": "busybox rm -r {}",
     "perl": "perl -MFile::Path=remove_tree -e 'remove_tree($ARGV[0], {{error => \\my $e}}); print %$_ for @$e; exit(@$e != 0)' {}",
 }
-
-
-def started(kx, **fields):
-    job = kx.submit(app(SLEEP, **fields))
-    job.until_logged("\n")
-    return job, int(job.log().split()[0])
 
 
 @pytest.mark.parametrize("tool", TOOLS)
@@ -151,9 +146,7 @@ def test_cancel_none(make_kx, tool):
 def test_read_only_mount(make_kx):
     kx = make_kx()
     job, _ = started(kx)
-    kx.end()
-    kx.options = "ro"
-    kx.start()
+    kx.restart(options="ro")
     assert err_of(os.rmdir, job.dir) == "EROFS"
     for name in ("x.yaml", "scratch"):
         assert err_of(kx.write, f"submit/{name}", app("true")) == "EROFS"
@@ -166,11 +159,6 @@ def test_read_only_mount(make_kx):
 # jobs/ID/ctl: suspend, resume, restart, terminate.
 
 COUNT = "echo $$; while :; do echo tick; sleep 0.05; done"
-
-
-def pid_of(job):
-    job.until_logged("\n")
-    return int(job.log().split()[0])
 
 
 def process_state(pid):
@@ -188,7 +176,7 @@ def test_lists_what_can_be_done(ticking):
     assert actions(ticking) == ["suspend", "restart", "terminate"]
     write_ctl(ticking, "suspend\n")
     assert actions(ticking) == ["resume", "restart", "terminate"]
-    pid = pid_of(ticking)
+    pid = ticking.pid()
     write_ctl(ticking, "terminate\n")
     ticking.until("FAILED")  # TorchX has no state for a terminated job, so it is FAILED
     assert ticking.id in ticking.kx.ls("jobs")  # unlike after rm -r, the job stays in jobs/
@@ -198,7 +186,7 @@ def test_lists_what_can_be_done(ticking):
 
 @pytest.mark.parametrize("word", ["suspend", "abort"])
 def test_suspend_and_resume(kx, ticking, word):
-    pid = pid_of(ticking)
+    pid = ticking.pid()
     write_ctl(ticking, word)
     # D: a shell that waits for its child, which was stopped between vfork and exec.
     wait_for(lambda: process_state(pid) in "TD", what="the process to be stopped")
@@ -213,14 +201,14 @@ def test_suspend_and_resume(kx, ticking, word):
 
 
 def test_restart(ticking):
-    pid = pid_of(ticking)
+    pid = ticking.pid()
     write_ctl(ticking, "restart")
     wait_for(lambda: not alive(pid))
     wait_for(lambda: os.path.exists(ticking / "main-0/log.0"), what="the log of the first attempt")
     ticking.until("RUNNING")
     ticking.until_logged("tick")
     assert int(ticking.log(name="log.0").split()[0]) == pid
-    assert pid_of(ticking) != pid
+    assert ticking.pid() != pid
     assert ticking.replica()["attempt"] == 1
 
 
@@ -229,7 +217,7 @@ def test_suspended_job_can_be_cancelled(make_kx):
     wait for the grace period."""
     kx = make_kx("grace=60")
     job = kx.submit(app("trap 'echo bye; exit' TERM; echo $$; while :; do sleep 0.1; done"))
-    pid = pid_of(job)
+    pid = job.pid()
     write_ctl(job, "suspend")
     rmdir(job.dir)
     wait_for(lambda: not alive(pid))
@@ -265,9 +253,7 @@ def test_why_names_only_what_ctl_takes(make_kx, option):
     write_ctl(job, "suspend")
     assert job.read("why") == ("The job is suspended. To resume the job, write \"resume\" to its "
                                "file ctl; to end the job, write \"terminate\" there or remove its directory.\n")
-    kx.end(signal.SIGKILL)
-    kx.options = option
-    kx.start()
+    kx.restart(signal.SIGKILL, options=option)
     assert job.read("ctl") == "" and job.read("why") == "The job is suspended.\n"
     kx.end()
     kx.options = ""

@@ -209,9 +209,7 @@ def test_read_only(make_kx):
     kx = make_kx()
     put(kx, "x.yaml", VOLCANO)
     text = kx.read("dryrun/x.yaml")
-    kx.end()
-    kx.options = "ro"
-    kx.start()
+    kx.restart(options="ro")
     assert kx.read("dryrun/x.yaml") == text
     assert put(kx, "x.yaml", VOLCANO) == put(kx, "y.yaml", VOLCANO) == "EROFS"
     assert harness.err_of(os.remove, kx / "dryrun/x.yaml") == "EROFS"
@@ -219,16 +217,13 @@ def test_read_only(make_kx):
 
 def test_a_full_disk_keeps_the_document(make_kx):
     kx = make_kx(start=False)
-    harness.run(["mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "kxfs-test", str(kx.state)])
-    try:
+    with harness.tmpfs(kx.state, "256k"):
         kx.start()
         text = for_kind("volcano", {"queue": "q"}, harness.app("true", num_replicas=300))
         assert put(kx, "x.yaml", text) == "ENOSPC"
         assert kx.read("dryrun/x.yaml") == text
         assert "No space left" in kx.read("dryrun/x.yaml.error")
         assert kx.end() == 0
-    finally:
-        harness.run(["umount", "-l", str(kx.state)])
 
 
 # --- run options ---

@@ -15,7 +15,7 @@ import subprocess
 import threading
 
 import pytest
-from disk import Disk
+from disk import started as on_slow_disk
 from harness import LIMIT, ROOT, USER, alive, app, err_of, is_mounted, kill, mounts, popen, run, wait_for
 from metrics import Metrics
 from starting import attempt, background, lock_file, refused, started
@@ -402,16 +402,11 @@ def test_says_what_it_waits_for(make_kx, tmp_path):
 
 def test_lock_that_hangs(make_kx):
     """If the disk hangs when kxfs records the end of the mount, the mount ends anyway."""
-    kx = make_kx(start=False)
-    disk = Disk(kx)
-    try:
-        kx.start()
+    with on_slow_disk(make_kx(start=False)) as (kx, disk):
         disk.hang("write", "/lock")
         with disk.still():
             assert kx.end() == 0
             assert disk.hangs("/lock") and not is_mounted(kx.mnt)
-    finally:
-        disk.close()
 
 
 def test_many_at_once_on_one_mount_point(make_kx):

@@ -43,12 +43,6 @@ def gone(ident):
     wait_for(lambda: not processes_of(ident), what=f"the processes of {ident} to end")
 
 
-def pid_from(job, replica="main-0"):
-    """Return the number in the first line that REPLICA prints."""
-    job.until_logged("\n", replica)
-    return int(job.log(replica).split()[0])
-
-
 # --- the environment of a program ---
 
 
@@ -384,7 +378,7 @@ while True:
 def test_cancel_of_one_that_ignores_sigterm(make_kx):
     kx = make_kx("grace=1")
     job = kx.submit(app('trap "" TERM; echo $$; while :; do sleep 0.1; done', num_replicas=2))
-    pids = [pid_from(job, "main-0"), pid_from(job, "main-1")]
+    pids = [job.pid("main-0"), job.pid("main-1")]
     begin = time.monotonic()
     rmdir(job.dir)
     # rmdir returns when the cancel is accepted, before all processes have ended.
@@ -426,7 +420,7 @@ if os.fork() == 0:
 while not os.path.exists("go"):
     time.sleep(0.05)
 """))
-    pid = pid_from(job)
+    pid = job.pid()
     wait_for(lambda: not alive(pid), what="the first thread to end")
     (kx.work / "go").touch()
     try:
@@ -440,7 +434,7 @@ def test_who_is_not_of_the_job_holds_nothing_back(kx):
     """A process that does not belong to the job has the job's output open. The job ends anyway, and .kxfs/log
     reports what became of the output."""
     job = kx.submit(app("echo $$; while [ ! -e go ]; do sleep 0.02; done; echo done"))
-    pid = pid_from(job)
+    pid = job.pid()
     fd = os.open(f"/proc/{pid}/fd/1", os.O_WRONLY)
     (kx.work / "go").touch()
     job.finish()
@@ -491,8 +485,7 @@ def test_end_on_a_full_disk(make_kx):
     """Even on a full disk, the next mount shows the result that `wait` has returned, because kxfs reserved space for
     it at the launch."""
     kx = make_kx(start=False)
-    run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "kxfs-test", str(kx.state)])
-    try:
+    with harness.tmpfs(kx.state, "4m"):
         kx.start()
         jobs = [kx.submit(app("while [ ! -e go ]; do sleep 0.02; done; exit $N", num_replicas=n,
                               env={"N": "${replica_id}"}))
@@ -513,10 +506,6 @@ def test_end_on_a_full_disk(make_kx):
         assert [job.status() for job in jobs] == status
         assert not list(kx.state.glob("output/*/.*"))
         assert kx.end() == 0
-    finally:
-        if kx.proc:
-            kx.end()
-        run(["umount", "-l", str(kx.state)])
 
 
 def test_jobs_side_by_side(kx):

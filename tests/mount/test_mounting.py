@@ -279,9 +279,7 @@ def test_allow_other_in_submit(make_kx):
     sub, uid = kx / "submit", pwd.getpwnam(USER).pw_uid
     assert stat.S_IMODE(os.stat(sub).st_mode) == 0o1777
     assert os.stat(sub).st_uid == os.stat(kx / "jobs").st_uid == 0
-    kx.end()
-    kx.options = "allow_other,umask=022"
-    kx.start()
+    kx.restart(options="allow_other,umask=022")
     assert "default_permissions" in pathlib.Path("/proc/self/mountinfo").read_text().split(f" {kx.mnt} ")[1].split("\n")[0]
     as_user = {"user": USER, "cwd": str(sub)}
     text = app("id -u; exec sleep 1000")

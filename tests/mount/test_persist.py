@@ -473,9 +473,10 @@ cat pid
 UNTIL_END = "while [ ! -e end ]; do sleep 0.02; done\n"
 
 
-def pids_of(job, n=2):
-    wait_for(lambda: len(job.log().split()) >= n, what="the pids")
-    return [int(word) for word in job.log().split()[:n]]
+def pids_of(job):
+    """Return the two pids that FAMILY prints."""
+    wait_for(lambda: len(job.log().split()) >= 2, what="the pids")
+    return [int(word) for word in job.log().split()[:2]]
 
 
 def all_gone(kx, pids):
@@ -591,7 +592,7 @@ def test_cancel_and_ctl(make_kx):
     removed, suspended, terminated, restarted = [
         kx.submit(app("echo $$; trap 'echo bye; exit 0' TERM; while :; do sleep 0.02; done", name=name))
         for name in ("removed", "suspended", "terminated", "restarted")]
-    pids = {job.id: pids_of(job, 1)[0] for job in (removed, suspended, terminated, restarted)}
+    pids = {job.id: job.pid() for job in (removed, suspended, terminated, restarted)}
     write_ctl(suspended, "suspend")
     kx.end(signal.SIGKILL)
     kx.start()
@@ -696,7 +697,7 @@ def test_signal_to_the_parent(kx, sig):
     job = kx.submit(app(f"echo up; kill -{sig} $PPID; kill -{sig} $(cut -d' ' -f4 /proc/$PPID/stat); sleep 0.2; echo down"))
     job.finish()
     assert job.log() == b"up\ndown\n"
-    assert other.state() == "RUNNING" and alive(pids_of(other, 1)[0])
+    assert other.state() == "RUNNING" and alive(other.pid())
 
 
 def test_kill_of_the_parent(kx):
@@ -709,7 +710,7 @@ def test_kill_of_the_parent(kx):
     assert job.log().decode() == f"{pids[0]}\n{pids[1]}\n"
     assert job.replica()["reason"] == "HelperKilled"
     assert "helper process" in job.read("why") and "SIGKILL" in job.replica()["message"]
-    assert other.state() == "RUNNING" and alive(pids_of(other, 1)[0])
+    assert other.state() == "RUNNING" and alive(other.pid())
 
 
 def parent(pid):
@@ -739,7 +740,7 @@ def test_kill_of_helper_and_guard(kx):
     """Helper and guard are killed at the same time, after kxfs, so nothing is left that could end the program. It
     ends anyway."""
     job = kx.submit(app("echo $$; exec sleep 10000"))
-    [pid] = pids_of(job, 1)
+    pid = job.pid()
     guard = parent(pid)
     helper = parent(guard)
     kx.end(signal.SIGKILL)
@@ -772,7 +773,7 @@ def test_unmount_waits_only_so_long(make_kx):
     the next mount."""
     kx = make_kx("grace=1")
     job = kx.submit(app("echo $$; exec sleep 10000"))
-    (pid,) = pids_of(job, 1)
+    pid = job.pid()
     helper = parent(parent(pid))
     kill(helper, signal.SIGSTOP)
     try:
@@ -791,12 +792,12 @@ def test_linger(make_kx):
     job = kx.submit(app(FAMILY + UNTIL_END + "echo last"))
     ends = kx.submit(app("echo $$; while [ ! -e ends ]; do sleep 0.02; done; exit 4", name="ends"))
     pids = pids_of(job)
-    mine = pids_of(ends, 1)
+    mine = ends.pid()
     assert kx.end() == 0
     assert err_of(os.stat, kx.mnt / "jobs") == "ENOENT"
-    assert all(alive(pid) for pid in pids + mine)
+    assert all(alive(pid) for pid in [*pids, mine])
     (kx.work / "ends").touch()
-    wait_for(lambda: not alive(mine[0]))
+    wait_for(lambda: not alive(mine))
     kx.start()
     assert job.state() == "RUNNING" and all(alive(pid) for pid in pids)
     ends.finish("FAILED")

@@ -255,16 +255,12 @@ def test_read_only(make_kx):
     """A read-only mount neither launches nor cancels held jobs."""
     kx = make_kx()
     jobs = [kx.submit(held(begin="+2s")), kx.submit(held(hold=True)), kx.submit(held(begin="+1h"))]
-    kx.end(signal.SIGKILL)
-    kx.options = "ro"
-    kx.start()
+    kx.restart(signal.SIGKILL, options="ro")
     time.sleep(2)  # the test expects that nothing happens, so it can't wait for an event
     for job in jobs:
         assert job.state() == "PENDING" and job.read("ctl") == ""
         assert "this mount is read-only" in job.read("why") and "ctl" not in job.read("why")
-    kx.end()
-    kx.options = ""
-    kx.start()
+    kx.restart(options="")
     jobs[0].finish()
 
 
@@ -502,9 +498,7 @@ def test_ended_meanwhile(make_kx):
     jobs["a"].finish()
     jobs["b"].until("RUNNING")
     assert jobs["c"].state() == "PENDING"
-    kx.end(signal.SIGKILL)
-    kx.options = ""
-    kx.start()
+    kx.restart(signal.SIGKILL, options="")
     jobs["c"].until("RUNNING")
     for name in ("b", "c"):
         (kx.work / name).touch()
@@ -591,9 +585,7 @@ def test_fewer(make_kx):
     kx = make_kx("gpus=4,jobs=1")
     a, b, c = (kx.submit(held_job(name, resource=gpus(n))) for name, n in (("a", 1), ("b", 4), ("c", 1)))
     a.until("RUNNING")
-    kx.end(signal.SIGKILL)
-    kx.options = "gpus=2"
-    kx.start()
+    kx.restart(signal.SIGKILL, options="gpus=2")
     c.until("RUNNING")
     assert b.read("why") == ("The job waits for 4 GPUs, but this mount has only 2. Mount again "
                              "with more GPUs (-o gpus=N), or remove the job's directory.\n")

@@ -133,7 +133,8 @@ def test_busy_while_it_is_launched(slow):
     submitting.launched_once(kx, "x.yaml")
 
 
-@pytest.mark.parametrize("first, second, jobs", [(FOUND, BAD, 1), (MISSING, GOOD, 1), (FOUND, GOOD, 2), (MISSING, BAD, 0)])
+@pytest.mark.parametrize("first, second, jobs", [(FOUND, BAD, 1), (MISSING, GOOD, 1), (FOUND, GOOD, 2), (MISSING, BAD, 0)],
+                         ids=["only first", "only second", "both", "none"])
 def test_the_last_write_decides(slow, first, second, jobs):
     """The last write decides, even if the result of an earlier write arrives later."""
     kx, disk = slow
@@ -265,7 +266,7 @@ def test_interrupted_dry_run(slow):
 
 
 @pytest.mark.parametrize("first", [FOUND, MISSING])
-@pytest.mark.parametrize("second", [GOOD, BAD])
+@pytest.mark.parametrize("second", [GOOD, BAD], ids=["good", "bad"])
 def test_the_last_dry_run_decides(slow, first, second):
     """If a document is replaced while its dry run is pending, the result of that dry run is dropped: it neither
     changes the file nor becomes an error."""
