@@ -197,31 +197,18 @@ def with_dev(kx, make, prefix="", command=None):
 AS_USER = f"setpriv --reuid={USER} --regid=nogroup --clear-groups"
 
 
-def test_no_fuse_device(make_kx):
-    kx = make_kx(start=False)
-    assert refused(kx, command=with_dev(kx, "")) == (
-        "kxfs: /dev/fuse: No such file or directory: FUSE is not available: as root, run modprobe fuse; "
-        "a container needs --device /dev/fuse --cap-add SYS_ADMIN\n")
-
-
-def test_no_fuse_module(make_kx):
-    """/dev/fuse exists, but the kernel has no driver for it."""
-    kx = make_kx(start=False)
-    assert "FUSE is not available: as root, run modprobe fuse" in refused(
-        kx, command=with_dev(kx, "mknod -m 666 {dir}/fuse c 10 199"))
-
-
-def test_no_permission_on_the_device(make_kx):
-    kx = make_kx(start=False, user=USER)
-    command = with_dev(kx, "mknod -m 600 {dir}/fuse c 10 229", AS_USER)
-    assert refused(kx, command=command, user=None) == (
-        "kxfs: /dev/fuse: no permission to use FUSE: as root, run chmod 666 /dev/fuse (or add yourself to its group)\n")
-
-
-def test_no_fusermount3(make_kx):
-    kx = make_kx(start=False, user=USER)
-    command = with_dev(kx, "mknod -m 666 {dir}/fuse c 10 229", f"{AS_USER} env PATH=/nonexistent")
-    assert "install the package fuse3" in refused(kx, command=command, user=None)
+@pytest.mark.parametrize("user, make, prefix, says", [
+    (None, "", "", "kxfs: /dev/fuse: No such file or directory: FUSE is not available: as root, run modprobe fuse; "
+                   "a container needs --device /dev/fuse --cap-add SYS_ADMIN\n"),
+    # The kernel has no driver for this device.
+    (None, "mknod -m 666 {dir}/fuse c 10 199", "", "FUSE is not available: as root, run modprobe fuse"),
+    (USER, "mknod -m 600 {dir}/fuse c 10 229", AS_USER,
+     "kxfs: /dev/fuse: no permission to use FUSE: as root, run chmod 666 /dev/fuse (or add yourself to its group)\n"),
+    (USER, "mknod -m 666 {dir}/fuse c 10 229", f"{AS_USER} env PATH=/nonexistent", "install the package fuse3"),
+], ids=["no device", "no driver", "no permission", "no fusermount3"])
+def test_no_fuse(make_kx, user, make, prefix, says):
+    kx = make_kx(start=False, user=user)
+    assert says in refused(kx, command=with_dev(kx, make, prefix), user=None)
 
 
 def test_no_permission_to_mount(make_kx):
