@@ -16,7 +16,7 @@ import threading
 
 import pytest
 from disk import started as on_slow_disk
-from harness import LIMIT, ROOT, USER, alive, app, err_of, is_mounted, kill, mounts, popen, run, wait_for
+from harness import LIMIT, ROOT, USER, alive, app, err_of, is_mounted, kill, mounts, popen, run, tmpfs, wait_for
 from metrics import Metrics
 from starting import attempt, background, lock_file, refused, started
 from test_docs import LATE
@@ -177,6 +177,13 @@ def test_refused(make_kx, spoil, where):
     said = refused(kx, *(["-f"] if where == "foreground" else []))
     assert said.startswith(f"kxfs: {says}"), said
     assert said.count("\n") == 1
+
+
+def test_full_state_directory(make_kx):
+    kx = make_kx(start=False)
+    with tmpfs(kx.state, "16k"):
+        assert refused(kx) == (f"kxfs: {kx.state}: no space for the state (No space left on device): free some space, or "
+                               "give another directory with -o state=DIR\n")
 
 
 # Run a command in a mount namespace with another /dev.
