@@ -352,6 +352,19 @@ def test_links_of_jobs(kx):
     assert len(kx.ls("jobs")) == 2
 
 
+def test_launched_and_renamed(kx):
+    """After a crash, kxfs still knows which contents were launched, whatever name their file has now."""
+    kx.submit(app("true"), "x.yaml").finish()
+    os.rename(kx / "submit/x.yaml", kx / "submit/scratch")
+    kx.restart(signal.SIGKILL)
+    os.rename(kx / "submit/scratch", kx / "submit/y.yaml")
+    assert len(kx.ls("jobs")) == 1
+    kx.write("submit/tmp", app("exit 0"))
+    kx.restart(signal.SIGKILL)
+    os.rename(kx / "submit/tmp", kx / "submit/y.yaml")
+    assert len(kx.ls("jobs")) == 2 and kx.job_of("y.yaml")
+
+
 def test_a_file_goes_with_its_job(make_kx):
     """A file in submit/ expires with the record of its job. It stays if it was changed since the launch, if a process
     has it open, or if it was never launched."""
@@ -624,6 +637,21 @@ def test_crash_while_cancelling(make_kx):
     all_gone(kx, pids)
     wait_for(lambda: (job.old / "state").read_text() == "CANCELLED\n")
     wait_for(lambda: "phase: Cancelled" in (job.old / "status").read_text())
+
+
+def test_removed_jobs_stay_removed(kx):
+    """After a crash, finished jobs that were removed are still in history/, with their times and states."""
+    jobs = [kx.submit(app("true"), name=f"{i}.yaml") for i in range(5)]
+    for job in jobs:
+        job.finish()
+    for job in jobs[:4]:
+        remove(job.dir)
+    gone = [kx / "history" / job.id for job in jobs[:4]]
+    before = [(os.stat(path).st_mtime_ns, (path / "status").read_text()) for path in gone]
+    kx.end(9)
+    kx.start()
+    assert kx.ls("jobs") == [jobs[4].id]
+    assert [(os.stat(path).st_mtime_ns, (path / "status").read_text()) for path in gone] == before
 
 
 def test_many_crashes(kx, pytestconfig):
