@@ -68,30 +68,6 @@ def cancelled(kx, volcano, text):
     return job
 
 
-@pytest.mark.parametrize("gone", [True, False], ids=["gone", "there"])
-def test_merged_log_that_was_cut(kx, volcano, gone):
-    """kxfs ended before it could write the whole merged log, as on a full disk. The next start completes it, for a
-    finished job and for a job in history/."""
-    if gone:
-        job = cancelled(kx, volcano, "one\ntwo\n")
-    else:
-        job, pod = printed(kx, volcano, "one\ntwo\n")
-        volcano.finish_all([pod])
-        job.finish()
-    where = "history" if gone else "jobs"
-    text = harness.wait_for(lambda: kx.read(where, job.id, "log"))
-    assert text == "main/0 one\nmain/0 two\n"
-    assert kx.end() == 0
-    folder = kx.folder(job.id)
-    (folder / "merged").write_bytes(b"")
-    (folder / "unmerged").touch()
-    kx.start()
-    harness.wait_for(lambda: kx.read(where, job.id, "log") == text, what="the merged log")
-    harness.wait_for(lambda: not (folder / "unmerged").exists())
-    if not gone:
-        assert harness.run(["cat", str(kx / where / job.id / "follow")]).stdout == text
-
-
 def test_record_is_not_rewritten(kx, server, volcano):
     """The next start, and a lost connection, leave the record of a finished job as it is."""
     job, pod = printed(kx, volcano, "one\n")
@@ -319,50 +295,6 @@ def test_full_disk_after_a_refusal(make_mount, server, volcano):
         assert job.gap() == 0
 
 
-@pytest.mark.waits
-def test_followed_on_full_disk(make_mount, server, volcano):
-    """While the disk fills up, a reader of `follow` gets each line once, and the log has the same lines."""
-    with small_disk(make_mount, server) as kx:
-        job, pod = printed(kx, volcano, "begin\n")
-        follow = harness.popen(["cat", str(job / "main-0/follow")], stdout=-1)
-        lines = ["begin\n", "x" * 600000 + "\n"]
-        volcano.log(pod).append(lines[-1])
-        harness.wait_for(lambda: len(job.log()) == sum(map(len, lines)))
-        while "No space left on device; kxfs retries" not in kx.read(".kxfs", "log"):
-            lines.append(f"{len(lines):07} {'x' * 2000}\n")
-            volcano.log(pod).append(lines[-1])
-            time.sleep(0.02)
-            assert len(lines) < 1000
-        lines.append("when it is full\n")
-        volcano.log(pod).append(lines[-1])
-        harness.run(["mount", "-o", "remount,size=100m", str(kx.state)])
-        volcano.finish(pod)
-        job.finish()
-        assert follow.communicate(timeout=harness.LIMIT)[0].decode() == "".join(lines)
-        assert job.log() == "".join(lines).encode() and job.gap() == 0
-
-
-def test_copy_of_ours(make_mount, server, volcano):
-    """While nothing is mounted, our job is deleted and another user creates it again from its manifest. The new job
-    does not count as ours."""
-    del volcano
-    kx = make_mount(server)
-    job = kx.submit(APP)
-    (obj,) = server.store.objects(st.JOBS)[0]
-    tree = obj.tree()
-    harness.wait_for(lambda: obj.uid in kx.record(job.id).read_text())
-    assert kx.end() == 0
-    server.store.remove(st.JOBS, "test", job.id)
-    for key in ("uid", "resourceVersion", "creationTimestamp"):
-        del tree["metadata"][key]
-    tree.pop("status", None)
-    server.store.add(st.JOBS, tree)
-    kx.start()
-    assert kx.ls("jobs") == [job.id]
-    assert harness.err_of(job.dir.rmdir) == "EPERM"
-    assert len(server.store.objects(st.JOBS)[0]) == 1
-
-
 @pytest.mark.parametrize("whose", ["all", "own"])
 def test_name_used_again(make_mount, server, volcano, whose):
     """When another job gets the name of a job in history/ and prints, or is only read, the earlier output remains."""
@@ -445,38 +377,6 @@ def whole(job, text):
     merged = "".join(f"main/0 {line}" for line in text.splitlines(True))
     harness.wait_for(lambda: job.read("log") == merged, what="the merged log")
     assert job.gap() == 0
-
-
-@pytest.mark.parametrize("part", ["lines/", "logs/", "merged"])
-def test_killed_before_it_is_written(slow, volcano, part):
-    """kxfs is killed before a line is on disk. The next mount shows this line once."""
-    kx, disk = slow
-    job = kx.submit(APP)
-    (pod,) = volcano.start(job.id)
-    log = volcano.log(pod)
-    log.append("one\n")
-    harness.wait_for(lambda: job.read("log") == "main/0 one\n", what="the first line")
-
-    def written():
-        files = [path for path in (kx.base / "disk/output" / kx.folder(job.id).name).rglob("*") if path.is_file()]
-        return {str(path): path.read_bytes() for path in files if f"/{part}" in str(path)}
-
-    before = written()
-    disk.hang("write", f"/{kx.folder(job.id).name}/{part}")
-    log.append("two\n")
-    harness.wait_for(lambda: disk.hangs(f"/{kx.folder(job.id).name}/{part}"), what="a hanging disk")
-    kx.end(signal.SIGKILL)
-    assert before and written() == before
-    disk.go_on()
-    kx.start()
-    log.append("three\n")
-    volcano.finish(pod)
-    job.finish()
-    whole(job, "one\ntwo\nthree\n")
-    assert job.read("main-0", "follow", binary=True) == job.log()
-    assert job.read("follow") == job.read("log")
-    times, texts = zip(*(line.split(" ", 1) for line in job.read("main-0", "stamped").splitlines()))
-    assert texts == ("one", "two", "three") and list(times) == sorted(set(times))
 
 
 def test_slowed(slow, server, volcano):
