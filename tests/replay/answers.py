@@ -174,10 +174,6 @@ class Api:
             raise replies.continue_expired()
         return self._pages[token]
 
-    def expire_pages(self):
-        """From now on, reply to earlier continue tokens with 410."""
-        self._pages.clear()
-
     def _watch(self, req):
         version = req.number("resourceVersion")
         matches = req.matches()
