@@ -222,7 +222,6 @@ class Api:
                 tree["metadata"].setdefault("uid", "00000000-0000-4000-8000-000000000000")
                 tree["metadata"].setdefault("creationTimestamp", st.now())
                 return json_reply(tree, 201)
-            admission.check_etcd(st.encode(req.resource, tree))
             obj = self.store.add(req.resource, tree)
         return replies.Reply(201, obj.text + b"\n")
 

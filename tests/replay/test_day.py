@@ -398,8 +398,8 @@ def test_day(server, volcano, make_mount, make_kx, sanitized, pytestconfig):
 # --- Many jobs --------------------------------------------------------------------------------
 # A namespace with KXFS_MANY_JOBS jobs, in KXFS_MANY_ROUNDS rounds. Jobs of other users are created, end and are
 # deleted. The server also expires the versions of the watches, so that kxfs must list everything again. Meanwhile users
-# list and read all jobs, and submit and remove one. Each job is always shown exactly once, with the state on the server. No request
-# takes longer than DEADLINE. After a restart, kxfs shows the same.
+# list and read all jobs, and submit and remove one. Each job is always shown exactly once, with the state on the server.
+# No request takes longer than DEADLINE. After a restart, kxfs shows the same.
 #
 # A seed, which is printed, determines what users do (`--seed N`).
 
@@ -465,17 +465,14 @@ class World:
 
     def ends(self, name):
         phase = self.rand.choice(["Completed", "Failed"])
-        job = self.store.find(st.JOBS, "test", name)
-        pod = watching.pod(job, "main", 0, phase=PODS[phase], code=int(phase == "Failed"))
-        pod["metadata"]["uid"] = self.store.find(st.PODS, "test", f"{name}-main-0").uid
-        self.store.put(st.PODS, pod)
+        pod = watching.pod(self.store.find(st.JOBS, "test", name), "main", 0, phase=PODS[phase], code=int(phase == "Failed"))
+        self.store.change(st.PODS, "test", f"{name}-main-0", lambda tree: tree.update(status=pod["status"]))
         self.store.change(st.JOBS, "test", name, lambda tree: tree["status"].update(
             state={"phase": phase, "lastTransitionTime": st.now()}))
         self.moving[name] = STATES[phase]
 
     def goes(self, name):
-        with contextlib.suppress(KeyError):
-            del self.moving[name]
+        del self.moving[name]
         self.store.remove(st.PODS, "test", f"{name}-main-0")
         self.store.remove(st.JOBS, "test", name)
 
