@@ -495,7 +495,7 @@ class People:
         self.kx, self.server, self.world, self.rand = kx, server, world, rand
         self.slowest = collections.Counter()  # request -> the most seconds that it took
         self.count = collections.Counter()
-        self.watched = []  # jobs that nobody changes or removes
+        self.still = list(world.still)
 
     def timed(self, what, call, *args):
         begin = time.monotonic()
@@ -515,12 +515,11 @@ class People:
         state."""
         assert len(dict(shown)) == len(shown), f"{what} has a job twice"
         states = dict(shown)
-        expected = self.world.still
-        wrong = [(name, state, states.get(name, "nothing")) for name, state in expected.items()
+        wrong = [(name, state, states.get(name, "nothing")) for name, state in self.world.still.items()
                  if states.get(name, "nothing") not in (state, None)]
         assert not wrong, f"{what}: {len(wrong)} wrong, as {wrong[:5]}"
-        strange = [name for name in states if name not in expected and name not in self.world.ever]
-        assert not strange, f"{what} has {strange[:5]}"
+        strange = states.keys() - self.world.still.keys() - self.world.ever
+        assert not strange, f"{what} has {list(strange)[:5]}"
         return states
 
     def names(self):
@@ -536,14 +535,14 @@ class People:
 
     def one_state(self):
         """Read the state of an unchanging job while other requests run."""
-        name = self.rand.choice(self.watched)
-        assert self.timed("one state beside it", self.kx.read, "jobs", name, "state").strip() == self.world.still.get(name), name
+        name = self.rand.choice(self.still)
+        assert self.timed("one state beside it", self.kx.read, "jobs", name, "state").strip() == self.world.still[name], name
 
     def look(self):
         self.names()
         self.listed()
         self.listed_as_json()
-        some = self.rand.sample(list(self.world.still), 200)
+        some = self.rand.sample(self.still, 200)
         said = self.tool("cat 200 states", "cat", *(self.kx / "jobs" / name / "state" for name in some)).split()
         assert said == [self.world.still[name] for name in some]
 
@@ -602,7 +601,6 @@ def test_many(server, make_mount, sanitized, pytestconfig):
         kx.start()
         starts.append(time.monotonic() - begin)
         people.in_step()
-        people.watched = [name for name, state in world.still.items() if state == "RUNNING"]
         with world.goes_on(), beside(people.one_state, 0.02):
             people.look()
             people.submit()
