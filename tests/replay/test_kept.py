@@ -9,7 +9,6 @@ import os
 import shutil
 import signal
 import threading
-import time
 
 import harness
 import pytest
@@ -148,25 +147,6 @@ def test_output_without_a_record(kx, volcano):
     kx.start()
     harness.wait_for(lambda: not folder.exists(), what="the output to go")
     assert job.log() == b"hello\n"
-
-
-@pytest.mark.waits
-def test_history_keep(make_mount, server, volcano):
-    """history_keep: a job in history/ is removed automatically after this time. A job that is still in the cluster
-    remains."""
-    kx = make_mount(server, options="history_keep=6s")
-    stays, pod = printed(kx, volcano, "stays\n")
-    goes, _ = printed(kx, volcano, "goes\n")
-    begun = time.monotonic()
-    goes.cancel()
-    there = kx.history()
-    assert there == [goes.id] or time.monotonic() - begun > 5, there
-    harness.wait_for(lambda: kx.history() == [], what="it to expire")
-    assert time.monotonic() - begun > 5
-    harness.wait_for(lambda: not kx.folder(goes.id).exists())
-    volcano.finish(pod)
-    stays.finish()
-    assert stays.log() == b"stays\n"
 
 
 def damage(path, how):
