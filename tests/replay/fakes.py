@@ -301,8 +301,8 @@ class FakeVolcano:
 
 
 def owner(job):
-    return [{"apiVersion": job.resource.api_version, "kind": job.resource.kind, "name": job.name, "uid": job.uid,
-             "controller": True, "blockOwnerDeletion": True}]
+    return [{"apiVersion": job.resource.api_version, "kind": job.resource.kind, "name": job.name,
+             "uid": job.uid, "controller": True, "blockOwnerDeletion": True}]
 
 
 def action_of(tree, pod):
@@ -321,8 +321,8 @@ def has_ended(pod):
 
 
 def new_pod(template, name, namespace, owners, labels, annotations, scheduled=True):
-    """Return a pod from TEMPLATE that also has these labels and annotations. If SCHEDULED, it has a node, and its
-    containers are being created."""
+    """Return a pod from TEMPLATE that also has these labels and annotations. If SCHEDULED, it has a
+    node, and its containers are being created."""
     pod = copy.deepcopy(template)
     meta = pod.get("metadata") or {}
     pod.update(kind="Pod", apiVersion="v1", status={"phase": "Pending"}, metadata={

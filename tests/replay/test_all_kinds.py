@@ -67,8 +67,8 @@ def info(kx):
 
 
 def prints(controller, kx, name, text, ident=None):
-    """Start the job NAME, let its pod print TEXT, and wait until the mount shows TEXT in its log. IDENT is the id of the
-    job, if it is not NAME."""
+    """Start the job NAME, let its pod print TEXT, and wait until the mount shows TEXT in its log.
+    IDENT is the id of the job, if it is not NAME."""
     pod, = controller.start(name)
     controller.log(pod).append(text)
     wait_for(lambda: kx.read("jobs", ident or name, "main-0/log") == text, what=f"the log of {name}")

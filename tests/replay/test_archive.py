@@ -23,7 +23,8 @@ FILES = {"uid", "state", "status", "status.json", "why", "manifest.yaml", "log"}
 
 
 class Capture:
-    """Runs kxfs capture with the state directory of KX, once or several times one after the other."""
+    """Runs kxfs capture with the state directory of KX, once or several times one after the
+    other."""
 
     def __init__(self, kx, *options):
         self.kx = kx
@@ -38,8 +39,8 @@ class Capture:
 
     def start(self, *options, **env):
         with open(self.kx.messages, "ab") as err:
-            self.proc = subprocess.Popen(self.command(*options), cwd="/", stdout=err, stderr=err, stdin=subprocess.DEVNULL,
-                                         env={**self.env, **env})
+            self.proc = subprocess.Popen(self.command(*options), cwd="/", stdout=err, stderr=err,
+                                         stdin=subprocess.DEVNULL, env={**self.env, **env})
 
     def up(self, *options):
         self.ready.unlink(missing_ok=True)  # a killed process leaves this file
@@ -50,7 +51,8 @@ class Capture:
     def end(self, sig=signal.SIGTERM, *statuses):
         proc, self.proc = self.proc, None
         proc.send_signal(sig)
-        assert proc.wait(harness.LIMIT) in (statuses or (-sig if sig == signal.SIGKILL else 0,)), self.kx.said()
+        statuses = statuses or (-sig if sig == signal.SIGKILL else 0,)
+        assert proc.wait(harness.LIMIT) in statuses, self.kx.said()
 
     def fails(self):
         """Start kxfs and check that the start fails. Return the message."""
@@ -499,8 +501,8 @@ def sidecar():
 
 
 def test_byte_for_byte(make_capture, archive, server, volcano, tmp_path):
-    """The bucket has the files of all archived jobs, byte for byte, and nothing else. The bucket is a directory here;
-    tests/cluster/test_kxfs_pods.py has one of S3."""
+    """The bucket has the files of all archived jobs, byte for byte, and nothing else. The bucket is
+    a directory here; tests/cluster/test_kxfs_pods.py has one of S3."""
     capture = make_capture(archive)
     top = tmp_path / "bucket"
     (tmp_path / "rclone.conf").write_text(f"[bucket]\ntype = alias\nremote = {top}\n")
@@ -511,15 +513,17 @@ def test_byte_for_byte(make_capture, archive, server, volcano, tmp_path):
     half.mkdir(parents=True)
     (half / "log").write_text("not whole\n")
     for name in ("fine", "fails"):
-        print_and_end(server, volcano, name, f"{name} {'x' * 1000}\n" * 3000, code=int(name == "fails"))
+        text = f"{name} {'x' * 1000}\n" * 3000
+        print_and_end(server, volcano, name, text, code=int(name == "fails"))
         archive.has(name, capture.kx.said)
     capture.end()
-    files = {path.relative_to(archive.dir): path.read_bytes() for path in archive.top.glob("2*/**/*") if path.is_file()}
+    files = {path.relative_to(archive.dir): path.read_bytes()
+             for path in archive.top.glob("2*/**/*") if path.is_file()}
     assert len(files) > 16
 
     def copied():
         names = {path.relative_to(top) for path in top.rglob("*") if path.is_file()}
-        return names == files.keys() and all((top / path).read_bytes() == data for path, data in files.items())
+        return names == files.keys() and all((top / path).read_bytes() == files[path] for path in names)
 
     proc = harness.popen(["sh", "-c", script], env={"HOME": str(tmp_path)})
     try:

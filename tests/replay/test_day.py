@@ -21,20 +21,21 @@ import watching
 from faults import Fault
 
 # --- A day ------------------------------------------------------------------------------------
-# A mount of a cluster and a mount of this machine are in use for KXFS_DAY_SECONDS seconds. In each shift, users submit
-# jobs that end in all ways (WAYS), follow and read them, and remove them, while watches and log streams are cut. Each
-# document is launched once, each log is complete, and neither mount uses more and more resources.
+# A mount of a cluster and a mount of this machine are in use for KXFS_DAY_SECONDS seconds. In each
+# shift, users submit jobs that end in all ways (WAYS), follow and read them, and remove them, while
+# watches and log streams are cut. Each document is launched once, each log is complete, and neither
+# mount uses more and more resources.
 #
-# A seed, which is printed, determines what users do (`--seed N`). At the end of a shift a mount has nothing to show, and
-# must use no more than at the end of an earlier shift:
+# A seed, which is printed, determines what users do (`--seed N`). At the end of a shift a mount has
+# nothing to show, and must use no more than at the end of an earlier shift:
 #
 # - In the second half of the time, the open files and the files of STATE at the ends of shifts are at most those of the
 # first half. Each forgotten file would be one more.
 # - The connections and threads at the ends of shifts are at most the maximum of the whole first half, because kxfs
 # keeps some of them for later.
-# - The memory is in the second half at most a tenth plus MORE_MEMORY above its maximum in the first half. It depends on
-# what users do at the same time, and malloc keeps some freed memory. An hour has thousands of jobs, so a leak of one
-# KiB per job would be noticed.
+# - The memory is in the second half at most a tenth plus MORE_MEMORY above its maximum in the first
+# half. It depends on what users do at the same time, and malloc keeps some freed memory. An hour
+# has thousands of jobs, so a leak of one KiB per job would be noticed.
 
 SECONDS = float(os.environ.get("KXFS_DAY_SECONDS", "40"))
 WAYS = ("succeeds", "fails", "held", "held and removed", "suspended", "removed")  # what happens to a job
@@ -99,7 +100,8 @@ class Place:
         works = list(filter(None, map(self.submit, self.rand.sample(WAYS, len(WAYS)))))
         self.used.append([])
         for _ in range(10):
-            self.rand.choice([self.look, self.refuse, self.dryrun, self.weather, lambda: self.print(self.rand.choice(works))])()
+            self.rand.choice([self.look, self.refuse, self.dryrun, self.weather,
+                              lambda: self.print(self.rand.choice(works))])()
             self.used[-1].append(self.look_at_kxfs())
         for work in self.rand.sample(works, len(works)):
             self.end(work)
@@ -122,7 +124,8 @@ class Place:
         return number(self.kx, "VmRSS"), files, sockets, number(self.kx, "Threads"), state
 
     def least(self):
-        """Return the lowest values of several samples, because some files are closed or removed a moment later."""
+        """Return the lowest values of several samples, because some files are closed or removed a
+        moment later."""
         last = list(self.evenings[-1]) if self.evenings else [0] * len(COUNTED)
         last[THREADS] = USUAL_THREADS
         least = self.look_at_kxfs()
@@ -135,14 +138,16 @@ class Place:
     # --- the users' actions ---
 
     def text(self, number, replicas=1, retries=0, **args):
-        tree = json.loads(harness.app(self.script(number), num_replicas=replicas, max_retries=retries, env={"R": "${replica_id}"}))
+        tree = json.loads(harness.app(self.script(number), num_replicas=replicas,
+                                      max_retries=retries, env={"R": "${replica_id}"}))
         return json.dumps({**tree, "scheduler_args": args} if args else tree)
 
     def submit(self, way):
         """Submit a job and let it print. Return None if it is removed before its launch."""
         self.count += 1
         replicas, held = self.rand.choice([1, 1, 1, 2, 3]), way.startswith("held")
-        text = self.text(self.count, replicas, 5 if way == "suspended" else 0, **({"hold": True} if held else {}))
+        text = self.text(self.count, replicas, 5 if way == "suspended" else 0,
+                         **({"hold": True} if held else {}))
         job = self.kx.submit(text, self.rand.choice(NAMES))
         assert not held or job.status()["reason"] == "Held" and self.launches(self.count) == 0
         if way == "held and removed":
@@ -175,8 +180,10 @@ class Place:
             work.state = "FAILED" if work.way == "fails" else "SUCCEEDED"
             job.finish(work.state)
             self.whole(work, job.dir)
-            # If a pod is deleted while its log stream is cut, kxfs can't know whether the pod has printed more.
-            assert work.way == "suspended" or all(job.gap(f"main-{i}") == 0 for i in range(work.replicas)), job
+            # If a pod is deleted while its log stream is cut, kxfs can't know whether the pod has
+            # printed more.
+            gaps = [job.gap(f"main-{i}") for i in range(work.replicas)]
+            assert work.way == "suspended" or not any(gaps), job
         work.end_readers()
         harness.remove(job.dir)
         harness.wait_for(lambda: job.id in self.kx.history(), what="it to be in the history")
@@ -209,7 +216,8 @@ class Cluster(Place):
         self.server, self.volcano = server, volcano
         self.created = collections.Counter()  # number of a job -> how often it was created
         self.theirs = []  # names of other users' jobs
-        self.gone = set()  # deleted jobs of other users; a job is in history/ if a process has opened its output
+        # Deleted jobs of other users. Such a job is in history/ if a process has opened its output.
+        self.gone = set()
         server.store.listeners.append(self.made)
         server.faults.at_random(seed, 0.1, [
             lambda r: Fault("cut", r.randrange(1, 9000)), lambda r: Fault("close", r.randrange(1, 9000)), lambda r: Fault("reset"),
@@ -364,7 +372,8 @@ def maxima(rows):
 def not_grown(place, sanitized):
     """Check that PLACE does not use more and more resources. Ignore memory that a sanitizer holds back."""
     middle = len(place.evenings) // 2
-    first, second = (maxima(itertools.chain(*used)) for used in (place.used[:middle], place.used[middle:]))
+    halves = place.used[:middle], place.used[middle:]
+    first, second = (maxima(itertools.chain(*half)) for half in halves)
     before, after = maxima(place.evenings[:middle]), maxima(place.evenings[middle:])
     kind = type(place).__name__.lower()
     said = ", ".join(f"{a} and {b} {what}" for what, a, b in zip(COUNTED, first, second, strict=True))
@@ -396,10 +405,11 @@ def test_day(server, volcano, make_mount, make_kx, sanitized, pytestconfig):
 
 
 # --- Many jobs --------------------------------------------------------------------------------
-# A namespace with KXFS_MANY_JOBS jobs, in KXFS_MANY_ROUNDS rounds. Jobs of other users are created, end and are
-# deleted. The server also expires the versions of the watches, so that kxfs must list everything again. Meanwhile users
-# list and read all jobs, and submit and remove one. Each job is always shown exactly once, with the state on the server.
-# No request takes longer than DEADLINE. After a restart, kxfs shows the same.
+# A namespace with KXFS_MANY_JOBS jobs, in KXFS_MANY_ROUNDS rounds. Jobs of other users are created,
+# end and are deleted. The server also expires the versions of the watches, so that kxfs must list
+# everything again. Meanwhile users list and read all jobs, and submit and remove one. Each job is
+# always shown exactly once, with the state on the server. No request takes longer than DEADLINE.
+# After a restart, kxfs shows the same.
 #
 # A seed, which is printed, determines what users do (`--seed N`).
 
@@ -465,8 +475,10 @@ class World:
 
     def ends(self, name):
         phase = self.rand.choice(["Completed", "Failed"])
-        pod = watching.pod(self.store.find(st.JOBS, "test", name), "main", 0, phase=PODS[phase], code=int(phase == "Failed"))
-        self.store.change(st.PODS, "test", f"{name}-main-0", lambda tree: tree.update(status=pod["status"]))
+        job = self.store.find(st.JOBS, "test", name)
+        pod = watching.pod(job, "main", 0, phase=PODS[phase], code=int(phase == "Failed"))
+        self.store.change(st.PODS, "test", f"{name}-main-0",
+                          lambda tree: tree.update(status=pod["status"]))
         self.store.change(st.JOBS, "test", name, lambda tree: tree["status"].update(
             state={"phase": phase, "lastTransitionTime": st.now()}))
         self.moving[name] = STATES[phase]
@@ -536,7 +548,8 @@ class People:
     def one_state(self):
         """Read the state of an unchanging job while other requests run."""
         name = self.rand.choice(self.still)
-        assert self.timed("one state beside it", self.kx.read, "jobs", name, "state").strip() == self.world.still[name], name
+        state = self.timed("one state beside it", self.kx.read, "jobs", name, "state").strip()
+        assert state == self.world.still[name], name
 
     def look(self):
         self.names()
@@ -580,8 +593,8 @@ def check_use(kx, sanitized):
     """Check the memory of kxfs. Ignore memory that a sanitizer holds back."""
     most, now, threads = (number(kx, what) for what in ("VmHWM", "VmRSS", "Threads"))
     opened = sum(descriptors(kx))
-    print(f"kxfs: {most >> 10} MiB of memory at most, {now >> 10} MiB now, {now / JOBS:.1f} KiB a job, {opened} descriptors, "
-          f"{threads} threads")
+    print(f"kxfs: {most >> 10} MiB of memory at most, {now >> 10} MiB now, {now / JOBS:.1f} KiB a job, "
+          f"{opened} descriptors, {threads} threads")
     if not sanitized:
         assert most <= MEMORY[0] * 1024 + MEMORY[1] * JOBS, f"{most} KiB for {JOBS} jobs"
     assert opened < 100 and threads < 20

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Output of pods in spite of failures, restarts, late events and slow lists. The simulator (tests/sim/reader.c) checks
-the same in many more histories; these run with real sockets, files and time."""
+"""Output of pods in spite of failures, restarts, late events and slow lists. The simulator
+(tests/sim/reader.c) checks the same in many more histories; these run with real sockets, files and
+time."""
 
 import os
 import random

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Tests of the tests' API server, with curl and plain sockets: what the tests of kxfs rely on, but would not notice if it
-were missing."""
+"""Tests of the tests' API server, with curl and plain sockets: what the tests of kxfs rely on, but
+would not notice if it were missing."""
 
 import json
 import select
@@ -46,7 +46,8 @@ class Answer:
 
 
 def curl(server, path, *args, timeout=60, data=None):
-    cmd = ["curl", "-sgi", "--max-time", str(timeout), "--noproxy", "*", "-H", "Authorization: Bearer test-token", *args]
+    cmd = ["curl", "-sgi", "--max-time", str(timeout), "--noproxy", "*",
+           "-H", "Authorization: Bearer test-token", *args]
     if data is not None:
         cmd += ["-H", "Content-Type: application/json", "-H", "Expect:", "--data-binary", "@-"]
     return Answer(subprocess.run([*cmd, server.url + path], input=json.dumps(data).encode(),
@@ -166,8 +167,8 @@ def test_fault(server, kind, exits):
 
 @pytest.mark.parametrize("kind", ["silent", "deaf"])
 def test_fault_without_a_word(server, kind):
-    """The connection remains open without a reply. The request takes effect with the fault "deaf", but not with the
-    fault "silent"."""
+    """The connection remains open without a reply. The request takes effect with the fault "deaf",
+    but not with the fault "silent"."""
     server.faults.add(kind, verb="create")
     body = json.dumps(JOB).encode()
     with socket.create_connection((server.host, server.port)) as s:
@@ -199,7 +200,8 @@ def test_faults_at_random(server):
     """The seed determines which requests fail."""
     codes = []
     for _ in range(2):
-        server.faults.at_random(7, 0.5, [lambda rand: Fault("reply", reply=replies.internal())], resource="pods")
+        server.faults.at_random(7, 0.5, [lambda rand: Fault("reply", reply=replies.internal())],
+                                resource="pods")
         codes.append([curl(server, PODS).code for _ in range(20)])
     assert codes[0] == codes[1] and set(codes[0]) == {200, 500}
 

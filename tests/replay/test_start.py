@@ -68,7 +68,8 @@ MISSING_PLUGIN_SAID = ('credential plugin "cloud-login" can\'t be run: it is not
      "token file /nowhere/token of the kubeconfig: No such file or directory\n"),
 ], ids=["context", "token", "plugin", "plugin, all kinds", "token file"])
 def test_refused(said, server, user, how, message):
-    """MESSAGE is the end of what kxfs prints, or all of it if it begins with the name of the program."""
+    """MESSAGE is the end of what kxfs prints, or all of it if it begins with the name of the
+    program."""
     text = said(kubeconfig.config(server, user=user), **how)
     assert text == message if message.startswith("kxfs: ") else text.endswith(message)
 
@@ -174,8 +175,8 @@ SOON = 15  # seconds; kxfs itself waits 30 s for a server
 
 
 class Endless(socketserver.ThreadingTCPServer):
-    """A server that replies to each request with the output of REPLY, which never ends. `sent` is the number of bytes
-    that it has sent, and `asked` is set when a client has sent something."""
+    """A server that replies to each request with the output of REPLY, which never ends. `sent` is
+    the number of bytes that it has sent, and `asked` is set when a client has sent something."""
 
     daemon_threads = True
     block_on_close = False
@@ -415,16 +416,16 @@ def test_rights_are_missing(doctor, server, forbidden, verdict, lines):
 
 
 def check(report, verdict, *lines):
-    """Check REPORT, a result of doctor: its last line begins with VERDICT, its exit status agrees, and it has all
-    LINES."""
+    """Check REPORT, a result of doctor: its last line begins with VERDICT, its exit status agrees,
+    and it has all LINES."""
     status, said = report
     assert said.splitlines()[-1].startswith(verdict) and status == (verdict == FAILS), said
     assert all(line in said for line in lines), said
 
 
 def test_no_metrics_server(doctor):
-    check(doctor(), LIMITED, "  missing  the cluster does not report the resource usage of pods (no metrics-server): "
-                             "usage files show only what each replica requested\n")
+    check(doctor(), LIMITED, "  missing  the cluster does not report the resource usage of pods "
+                             "(no metrics-server): usage files show only what each replica requested\n")
 
 
 def test_no_fuse(make_kx, tmp_path, server):
@@ -493,8 +494,8 @@ def test_what_is_served_is_found(doctor, server):
     check(report, LIMITED, "  ok       appwrappers of workload.codeflare.dev/v1beta1 are served\n",
           "  ok       appwrappers.workload.codeflare.dev: get, list, watch\n")
     assert "volcano" not in report[1]
-    check(doctor(), FAILS, "  wrong    the cluster serves no Volcano jobs: check that this is the right cluster, or ask the "
-                           "cluster's administrator to install them\n")
+    check(doctor(), FAILS, "  wrong    the cluster serves no Volcano jobs: check that this is the right "
+                           "cluster, or ask the cluster's administrator to install them\n")
 
 
 def test_all_kinds(doctor, server):
@@ -503,7 +504,8 @@ def test_all_kinds(doctor, server):
     server.install(st.NEW_APPWRAPPERS, st.JOBSETS, st.BATCH_JOBS)
     check(doctor(None, "test"), LIMITED, *(
         f"  ok       {resource}: {verbs}\n" for verbs in ("get, list, watch", "create") for resource in (
-            "jobs.batch.volcano.sh", "appwrappers.workload.codeflare.dev", "jobsets.jobset.x-k8s.io", "jobs.batch")))
+            "jobs.batch.volcano.sh", "appwrappers.workload.codeflare.dev",
+            "jobsets.jobset.x-k8s.io", "jobs.batch")))
     server.forbidden.append({"resource": "jobsets"})
     check(doctor(None, "test"), LIMITED,
           "  missing  jobsets.jobset.x-k8s.io: this user may not get, list, watch, so kxfs does not show these jobs\n")

@@ -92,8 +92,9 @@ def log_in(kx, tree):
 
 
 def test_kubeconfig_is_read_again(secure, make_mount, pki):
-    """A user logs in again while kxfs is mounted. After a 401, kxfs uses the new token or certificate of the
-    kubeconfig. It does not use the credentials of a kubeconfig that is for another server."""
+    """A user logs in again while kxfs is mounted. After a 401, kxfs uses the new token or
+    certificate of the kubeconfig. It does not use the credentials of a kubeconfig that is for
+    another server."""
     kx = make_mount(secure)
     works(secure, kx)
     secure.tokens = {"second": "tester"}
@@ -123,7 +124,8 @@ def test_relative_kubeconfig_is_read_again(secure, make_mount):
 
 
 def plugin(directory, text, name="plugin"):
-    """Write the credential plugin TEXT, a script, to the file NAME in DIRECTORY. Return its path."""
+    """Write the credential plugin TEXT, a script, to the file NAME in DIRECTORY. Return its
+    path."""
     path = directory / name
     path.write_text("#!/bin/sh\n" + textwrap.dedent(text))
     path.chmod(0o755)
@@ -144,8 +146,8 @@ def fails_while(flag):
 def test_plugin_has_the_limits_of_the_user(secure, make_mount, tmp_path, source):
     """A plugin runs with the user's limit of descriptors. kxfs raises its own limit, with which programs that use
     select() would fail."""
-    command = plugin(tmp_path, f'echo "$(ulimit -Sn) $(ulimit -Hn) $(ls /proc/self/fd | wc -w)" >> {tmp_path}/limits\n'
-                     + gives("test-token"))
+    limits = "$(ulimit -Sn) $(ulimit -Hn) $(ls /proc/self/fd | wc -w)"
+    command = plugin(tmp_path, f'echo "{limits}" >> {tmp_path}/limits\n' + gives("test-token"))
     kx = make_mount(secure, config=kubeconfig.config(secure, kubeconfig.plugin(command)), source=source, start=False)
     with background(kx, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (500, 600))):
         limits = (tmp_path / "limits").read_text().splitlines()
@@ -196,18 +198,20 @@ def test_plugin_on_a_disk_that_hangs(secure, make_mount, tmp_path):
 
 def test_plugin_with_certificate(secure, make_mount, tmp_path, pki):
     cert, key = pki.issue("ada", "ada")
-    reply = kubeconfig.plugin_reply(clientCertificateData=cert.read_text(), clientKeyData=key.read_text())
+    reply = kubeconfig.plugin_reply(clientCertificateData=cert.read_text(),
+                                    clientKeyData=key.read_text())
     command = plugin(tmp_path, f"cat <<'END'\n{reply}\nEND\n")
     works(secure, make_mount(secure, config=kubeconfig.config(secure, kubeconfig.plugin(command))), "ada")
 
 
 def test_plugin_that_fails(secure, make_mount, tmp_path):
-    """The message of a failing plugin reaches the user who mounts, and later a user who submits. When the user has
-    logged in, kxfs runs the plugin immediately for the next file, without waiting for its next retry. Meanwhile it
-    shows all objects that it has listed before."""
+    """The message of a failing plugin reaches the user who mounts, and later a user who submits.
+    When the user has logged in, kxfs runs the plugin immediately for the next file, without waiting
+    for its next retry. Meanwhile it shows all objects that it has listed before."""
     flag = tmp_path / "bad"
     secure.store.add(st.QUEUES, queue("default"))
-    config = kubeconfig.config(secure, kubeconfig.plugin(plugin(tmp_path, fails_while(flag) + gives("test-token"))))
+    command = plugin(tmp_path, fails_while(flag) + gives("test-token"))
+    config = kubeconfig.config(secure, kubeconfig.plugin(command))
     kx = make_mount(secure, config=config, start=False)
     flag.touch()
     assert "login again" in refused(kx)

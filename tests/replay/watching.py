@@ -42,8 +42,9 @@ def pod(owner, task, index, phase="Pending", containers=("main",), init=(), code
               "volcano.sh/task-index": str(index), "volcano.sh/queue-name": "default",
               "volcano.sh/job-namespace": owner.namespace}
     template = {"spec": {"containers": [{"name": c, "image": "busybox"} for c in containers]}}
-    tree = fakes.new_pod(template, f"{owner.name}-{task}-{index}", owner.namespace, fakes.owner(owner), labels,
-                         {**labels, "volcano.sh/job-retry-count": "0", "volcano.sh/job-version": "0"})
+    tree = fakes.new_pod(template, f"{owner.name}-{task}-{index}", owner.namespace,
+                         fakes.owner(owner), labels, {
+                             **labels, "volcano.sh/job-retry-count": "0", "volcano.sh/job-version": "0"})
     fakes.set_containers(tree, phase, lambda c: states[phase])
     if init:
         tree["spec"]["initContainers"] = [{"name": c, "image": "busybox"} for c in init]
