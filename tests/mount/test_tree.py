@@ -700,8 +700,8 @@ def test_structured_error(kx):
 
 
 def test_last_lines(kx):
-    """`why` shows at most the last five lines, cleaned for a terminal. It skips blank lines, and a line may be
-    incomplete."""
+    """`why` shows the last five lines that a failed program has printed, without blank lines, and cleaned for a
+    terminal. It cuts long lines. The last line may lack its newline."""
     job = kx.submit(harness.app(r"""for i in 1 2 3 4 5 6; do echo line $i; echo; done
                                     printf '50%%\r100%%\n\033[31mred\n%600d\nno end' 7; exit 3"""))
     assert job.read("wait") == "FAILED\n"

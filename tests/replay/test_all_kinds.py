@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import re
+import signal
 import time
 
 import harness
@@ -278,7 +279,18 @@ def test_one_may_not_be_listed(server, all_kinds):
     assert "forbidden" in refused["answer"]
 
 
-def test_one_is_in_trouble(server, controllers, all_kinds):
+@pytest.fixture
+def trouble(server):
+    """A function that lets all requests for JobSets fail, and returns a function that ends this."""
+    def make():
+        fault = server.faults.add("reply", times=100000, resource="jobsets",
+                                  reply=replies.internal("conversion webhook for jobset.x-k8s.io failed"))
+        server.end_streams("reset", verb="watch", resource="jobsets")
+        return lambda: server.faults.clear(fault)
+    return make
+
+
+def test_one_is_in_trouble(server, controllers, all_kinds, trouble):
     """If the requests for one kind fail, only jobs of this kind become stale. All jobs are current
     again once the requests succeed."""
     add(server, st.JOBS, "volcanic")
@@ -287,9 +299,7 @@ def test_one_is_in_trouble(server, controllers, all_kinds):
     until_shown(kx, "volcanic", "set")
     prints(controllers[st.JOBSETS], kx, "set", "before\n")
     wait_for(lambda: records.of(kx, "set").exists(), what="the snapshot on disk")
-    fault = server.faults.add("reply", times=100000, resource="jobsets",
-                              reply=replies.internal("conversion webhook for jobset.x-k8s.io failed"))
-    server.end_streams("reset", verb="watch", resource="jobsets")
+    mend = trouble()
     wait_for(lambda: is_stale(kx, "set"), what="its being stale")
     assert not is_stale(kx, "volcanic")
     assert info(kx)["connected"] is True and "stale_since" not in kx.read("list")
@@ -301,7 +311,7 @@ def test_one_is_in_trouble(server, controllers, all_kinds):
     assert is_stale(kx, "set") and kx.read("jobs/set/main-0/log") == "before\n"
     add(server, st.BATCH_JOBS, "later")
     until_shown(kx, "volcanic", "set", "later")
-    server.faults.clear(fault)
+    mend()
     wait_for(lambda: not is_stale(kx, "set"), what="its being confirmed")
     assert kx.read("jobs/set/state") == "RUNNING\n"
     # If the next mount may not list this kind, it shows these jobs as this mount has seen them.
@@ -310,6 +320,63 @@ def test_one_is_in_trouble(server, controllers, all_kinds):
     until_shown(kx, "volcanic", "set", "later")
     assert is_stale(kx, "set") and kx.read("jobs/set/main-0/log") == "before\n"
     assert not is_stale(kx, "volcanic")
+
+
+def test_merged_log_of_one_in_trouble(server, controllers, all_kinds, trouble):
+    """The merged log of a finished job lacks its end after a power cut. The next start completes it, even while the
+    requests for this kind of job fail."""
+    add(server, st.JOBS, "volcanic")
+    add(server, st.JOBSETS, "set")
+    kx = all_kinds("capture=all")
+    until_shown(kx, "volcanic", "set")
+    pod, = controllers[st.JOBSETS].start("set")
+    controllers[st.JOBSETS].log(pod).append("one\ntwo\n")
+    controllers[st.JOBSETS].finish(pod)
+    controllers[st.JOBSETS].say("set", "Completed", terminalState="Completed")
+    job = harness.Job(kx, "set")
+    job.until("SUCCEEDED")
+    text = "main/0 one\nmain/0 two\n"
+    wait_for(lambda: kx.read("jobs/set/log") == text, what="the merged log")
+    assert kx.end() == 0
+    folder = kx.state / "output" / records.of(kx, "set").name
+    (folder / "merged").write_bytes(b"")
+    (folder / "unmerged").touch()
+    mend = trouble()
+    kx.start()
+    until_shown(kx, "volcanic", "set")
+    assert is_stale(kx, "set") and kx.read("jobs/set/log") == text
+    assert harness.run(["cat", str(kx / "jobs/set/follow")]).stdout == text
+    mend()
+    wait_for(lambda: not is_stale(kx, "set"), what="its being confirmed")
+    assert kx.read("jobs/set/log") == text
+
+
+def test_history_of_one_in_trouble(server, controllers, all_kinds, trouble, tmp_path):
+    """A mount was killed before it had all output of a removed job, and the requests for this kind of job fail at the
+    next start. Once they succeed, the job has a gap. It is archived only then."""
+    add(server, st.JOBS, "volcanic")
+    add(server, st.JOBSETS, "set")
+    kx = all_kinds(f"capture=all,archive={tmp_path}")
+    until_shown(kx, "volcanic", "set")
+    prints(controllers[st.JOBSETS], kx, "set", "one\n")
+    controllers[st.JOBSETS].keep_pods = True
+    server.store.remove(st.JOBSETS, "test", "set")
+    wait_for(lambda: records.is_history(records.of(kx, "set")), what="the history")
+    kx.end(signal.SIGKILL)
+    controllers[st.JOBSETS].remove_pods("set")
+    mend = trouble()
+    kx.start()
+    add(server, st.JOBS, "last")
+    until_shown(kx, "volcanic", "last")
+    pod, = controllers[st.JOBS].start("last")
+    controllers[st.JOBS].finish(pod)
+    wait_for(lambda: list(tmp_path.glob("test/*/last/status.json")), what="another job in the archive")
+    assert not list(tmp_path.glob("test/*/set"))
+    mend()
+    copy, = wait_for(lambda: list(tmp_path.glob("test/*/set")), what="the job in the archive")
+    assert (copy / "main-0/log").read_text() == "one\n"
+    for status in (copy / "status.json", kx / "history/set/status.json"):
+        assert json.loads(status.read_text())["roles"][0]["replicas"][0]["gap"] == 1
 
 
 def test_one_goes(server, controllers, all_kinds):
@@ -410,6 +477,31 @@ def test_refused_kinds(server, passing):
     server.forbidden.clear()
     pass_()
     wait_for(lambda: len(info(kx)["kinds"]) == 4, what="all kinds")
+
+
+def test_launch_of_one_in_trouble(server, controllers, passing, trouble):
+    """kxfs does not learn the result of a launch, and the requests for this kind of job fail. Then kxfs does not report
+    after ten minutes that the job was not launched."""
+    kx, pass_ = passing()
+    server.faults.add("silent", verb="create", resource="jobsets")
+    (kx.base / "app.yaml").write_text(json.dumps({**APP, "scheduler": "jobset"}))
+    copy = harness.popen(["cp", kx.base / "app.yaml", kx / "submit/"])
+    request = wait_for(lambda: server.seen(verb="create", resource="jobsets"), what="the request")[0]
+    kx.end(signal.SIGKILL)
+    assert copy.wait(harness.LIMIT) == 1
+    kx.start()
+    (name,) = wait_for(lambda: shown(kx), what="the job")
+    mend = trouble()
+    wait_for(lambda: any("trouble" in one for one in info(kx)["kinds"]), what="the trouble")
+    server.pass_on(request)
+    for _ in range(3):
+        pass_()
+    assert shown(kx) == {name} and kx.history() == []
+    mend()
+    controllers[st.JOBSETS].start(name)
+    job = harness.Job(kx, name)
+    wait_for(lambda: job.state() == "RUNNING", what="the job")
+    assert kx.job_of("app.yaml").id == name and kx.history() == []
 
 
 def test_one_goes_for_a_while(server, controllers, passing):

@@ -638,6 +638,9 @@ static struct story stories[] = {
 	 "stream one two break 3*{ wait stream four previous unable end log=one,two } "
 	 "wait stream four previous one two three end",
 	 "complete: one,two,three"},
+	{"the job ends after the previous log has shown the end of the run",
+	 "stream one two break wait stream four previous one two three end job-over",
+	 "complete: one,two,three"},
 	{"the previous log is too short at first",
 	 "stream one two break 3*{ wait stream four previous one end log=one,two } "
 	 "wait stream four previous one two three end",

@@ -205,13 +205,18 @@ static void test_refused(void **state)
 	assert_string_equal(refused, "list appwrappers.workload.codeflare.dev");
 	assert_ptr_equal(world_kind(rig.w, WORLD_JOBS + 2), test_kind("jobset"));
 	assert_false(world_is_refused(rig.w, "jobset"));
-	/* Volcano was removed from the cluster. So was AppWrapper, but discovery still lists it. */
+	/* Volcano was removed from the cluster. */
+	fake_pass(SURVEY_MS);
+	serve(WRAPPER " " JOBSET " batch/v1");
+	answer_lists("appwrappers 403");
+	assert_done("changed");
+	assert_false(world_is_refused(rig.w, "volcano"));
+	/* So was AppWrapper, but discovery still lists it. */
 	fake_pass(SURVEY_MS);
 	serve(WRAPPER " " JOBSET " batch/v1");
 	answer_lists("appwrappers 404");
 	assert_done("changed");
 	assert_string_equal(refused, "");
-	assert_false(world_is_refused(rig.w, "volcano"));
 	assert_false(world_is_refused(rig.w, "appwrapper"));
 }
 
