@@ -23,8 +23,9 @@
 #define V1     "client.authentication.k8s.io/v1"
 
 /* Copies of the times in credential.c. */
-#define FAILED_MS  5000 /* how long a failure is used as the answer */
-#define REFUSED_MS 5000 /* the shortest time between two refusals that have an effect */
+#define ANSWER_MS  10000 /* how long an answer that has expired is used */
+#define FAILED_MS  5000	 /* how long a failure is used as the answer */
+#define REFUSED_MS 5000	 /* the shortest time between two refusals that have an effect */
 
 static char dir[64];
 static struct loop *loop;
@@ -370,6 +371,21 @@ static void test_plugin(void **state)
 	unsetenv("PROFILE");
 }
 
+/* If a plugin returns a token that has already expired, kxfs uses it, and does not call it in a loop. */
+static void test_plugin_expired(void **state)
+{
+	uint64_t since = loop_now_ms();
+
+	begin_plugin(
+		ANSWER("\"token\": \"old\", \"expirationTimestamp\": \"2020-01-01T00:00:00Z\""));
+	for (int i = 0; i < 20; i++) {
+		struct ask a = ask(1);
+
+		expect(&a, BEARER "old");
+	}
+	assert_in_range(size_of("runs"), 1, times_since(since, ANSWER_MS));
+}
+
 /* kxfs renews a token shortly before it expires, so that the server never refuses it. */
 static void test_plugin_renewed(void **state)
 {
@@ -600,6 +616,7 @@ int main(int argc, char **argv)
 		TEST(refused_together),
 		TEST(cert_files),
 		TEST(plugin),
+		TEST(plugin_expired),
 		TEST(plugin_renewed),
 		TEST(plugin_fails),
 		TEST(plugin_hurried_while_it_runs),
