@@ -475,7 +475,8 @@ class FakeJobSet(FakeVolcano):
 
 def make_jobset_pod(jobset, name, template, index, restarts):
     labels = {JOBSET_LABEL + "jobset-name": jobset.name, JOBSET_LABEL + "jobset-uid": jobset.uid, JOBSET_LABEL + "replicatedjob-name": name,
-              JOBSET_LABEL + "replicatedjob-replicas": "1", JOBSET_LABEL + "job-index": "0", JOBSET_LABEL + "restart-attempt": str(restarts)}
+              JOBSET_LABEL + "replicatedjob-replicas": "1", JOBSET_LABEL + "job-index": "0", JOBSET_LABEL + "restart-attempt": str(restarts),
+              "batch.kubernetes.io/job-name": f"{jobset.name}-{name}-0"}
     return make_indexed(template, f"{jobset.name}-{name}-0", str(uuid.uuid4()), jobset.namespace, index, labels, {})
 
 

@@ -434,9 +434,9 @@ def passing(all_kinds, server, tmp_path):
     return make
 
 
-def test_one_comes(server, passing):
+def test_one_comes(server, controllers, passing):
     """While the mount is up, the definition of a kind is installed, or the right to a kind is granted. Then kxfs shows
-    its jobs."""
+    its jobs, but none of them before its pods."""
     server.uninstall(st.JOBSETS)
     server.forbidden.extend({"resource": resource} for resource in ("appwrappers", "jobs"))
     server.forbidden[1]["group"] = st.JOBS.group
@@ -446,9 +446,12 @@ def test_one_comes(server, passing):
     assert kinds_in(kx) == ["job"]
     server.install(st.JOBSETS)
     add(server, st.JOBSETS, "set")
+    controllers[st.JOBSETS].start("set")
     add(server, st.NEW_APPWRAPPERS, "wrapped")
+    server.faults.add("slow", times=2, amount=400, delay=0.3, verb="list", resource="pods")
     pass_()
     until_shown(kx, "one", "set")
+    assert harness.Job(kx, "set").state() == "RUNNING"
     server.forbidden.pop(0)
     pass_()
     until_shown(kx, "one", "set", "wrapped")
