@@ -393,6 +393,18 @@ def test_offline(server, job):
     assert harness.err_of(write_ctl, job, "suspend") == "EHOSTUNREACH"
 
 
+def test_deleted_meanwhile(kx, server, volcano, job):
+    """The job is deleted while a write to its ctl waits for a result."""
+    volcano.commands = False
+    begin = time.monotonic()
+    writer = harness.popen(["sh", "-c", f"echo suspend >{job.dir}/ctl"])
+    harness.wait_for(lambda: commands(server))
+    server.store.remove(st.JOBS, "test", job.id)
+    told = writer.wait(timeout=harness.LIMIT) != 0
+    assert told or time.monotonic() > begin + 4  # the write waits for a result for 5 s
+    assert (f"{job.id}/ctl: the job was deleted meanwhile" in kx.read(".kxfs", "log")) == told
+
+
 @pytest.mark.parametrize("options, err", [("cancel=own", "EPERM"), ("cancel=none", "EPERM"), ("ro", "EROFS")])
 def test_who_may(make_mount, server, options, err):
     server.store.add(st.JOBS, watching.job("theirs", "Running"))
