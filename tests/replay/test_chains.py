@@ -219,7 +219,8 @@ def test_again(server, make_mount, kind):
     have written into the job."""
     resource = st.KIND_FILES[kind]
     server.install(resource)
-    for step in recordings.story(kind, "success-steps" if kind == "workflow" else "success", {**RESOURCES, resource.kind: resource}):
+    story = "success-steps" if kind == "workflow" else "success"
+    for step in recordings.story(kind, story, {**RESOURCES, resource.kind: resource}):
         recordings.apply(server.store, step)
     kx = make_mount(server, source=f"{kind}:test")
     wait_for(lambda: kx.ls("jobs"), what="the job")

@@ -458,7 +458,8 @@ def waiting(server, make_mount):
         "metadata": {"name": WORKLOAD, "namespace": "test", "ownerReferences": [
             {"kind": "Job", "name": "app", "uid": owner.uid, "controller": True}]},
         "spec": {"queueName": "team", "podSets": []}})
-    server.store.add(st.LOCAL_QUEUES, {"metadata": {"name": "other", "namespace": "test"}, "spec": {"clusterQueue": "cq"}})
+    server.store.add(st.LOCAL_QUEUES, {
+        "metadata": {"name": "other", "namespace": "test"}, "spec": {"clusterQueue": "cq"}})
     kx = make_mount(server, source="job:test", options="cancel=all")
     job = harness.Job(kx, "app")
     harness.wait_for(lambda: actions(job) == IN_LINE, what="its Workload")

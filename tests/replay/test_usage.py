@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""`usage` of a cluster's jobs: the values of metrics.k8s.io, and when kxfs requests them. test-samples.c checks how often
-kxfs requests them, and what happens after a failure."""
+"""`usage` of a cluster's jobs: the values of metrics.k8s.io, and when kxfs requests them. test-samples.c checks how
+often kxfs requests them, and what happens after a failure."""
 
 import datetime
 import json
@@ -196,6 +196,7 @@ def test_no_metrics(server, make_mount, lacks):
     begin = time.monotonic()
     assert usage(job)["source"] == usage(job)["cpu"]["seconds"] == "null"
     # Wait longer than the time between two samples.
-    harness.wait_for(lambda: job.read("usage") and time.monotonic() - begin > 20, timeout=120, step=1, what="time to pass")
+    harness.wait_for(lambda: job.read("usage") and time.monotonic() - begin > 20, timeout=120, step=1,
+                     what="time to pass")
     assert count(server) == (lacks == "right")
     assert "error" not in kx.read(".kxfs", "log").lower()

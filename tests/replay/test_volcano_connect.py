@@ -328,7 +328,8 @@ def test_another_way_to_log_in(make_mount, server, volcano, tmp_path, to, old):
     """A plugin's login expires: the plugin fails, or returns credentials that the server refuses. The user logs in by
     other means, and the next request uses the new login."""
     del volcano
-    kx = make_mount(server, config=kubeconfig.config(server, user=kubeconfig.plugin(plugin(tmp_path, gives("test-token")))))
+    command = plugin(tmp_path, gives("test-token"))
+    kx = make_mount(server, config=kubeconfig.config(server, user=kubeconfig.plugin(command)))
     kx.write("submit/one.yaml", harness.app("true"))
     plugin(tmp_path, f"""\
         echo run >> {tmp_path}/runs
@@ -340,7 +341,8 @@ def test_another_way_to_log_in(make_mount, server, volcano, tmp_path, to, old):
     harness.wait_for(lambda: (tmp_path / "runs").exists(), what="another run of the old plugin")
     assert harness.err_of(kx.write, "submit/two.yaml", harness.app("true")) == "EACCES"
     other = plugin(tmp_path, gives("new-token"), "other")
-    log_in(kx, kubeconfig.config(server, user=kubeconfig.token("new-token") if to == "token" else kubeconfig.plugin(other)))
+    user = kubeconfig.token("new-token") if to == "token" else kubeconfig.plugin(other)
+    log_in(kx, kubeconfig.config(server, user=user))
     kx.write("submit/two.yaml", harness.app("true"))
     assert kx.ls("jobs")
 

@@ -44,7 +44,8 @@ def test_recording(server, make_mount, source, resource, scenario, states):
                 break
             recordings.apply(server.store, step)
         if finished:
-            harness.wait_for(lambda: name in kx.ls("jobs") and harness.Job(kx, name).state() == states[-1], what="its end")
+            harness.wait_for(lambda: name in kx.ls("jobs") and harness.Job(kx, name).state() == states[-1],
+                             what="its end")
         else:
             harness.wait_for(lambda: name not in kx.ls("jobs"), what="its removal")
         first = next(step.tree for step in recording.steps if step.resource is resource)

@@ -165,7 +165,8 @@ def test_forbidden(server, make_mount, resource):
     else:
         harness.wait_for(lambda: why(kx) == f"The job waits: the reason is unknown. This user may not list "
                                             f"and watch {resource}, which would show the reason: ask the "
-                                            f"cluster's administrator for that right.\n", what="the missing right in why")
+                                            f"cluster's administrator for that right.\n",
+                         what="the missing right in why")
         harness.wait_for(lambda: (kx / "queues/default/status").exists(), what="the queue")
     if resource == "events":
         assert not (kx / "jobs/gang/events").exists()
