@@ -22,9 +22,9 @@
 #include "spec/base/mem.h"
 
 #define BACKEND_START_S 60
-/* How long after the grace period kxfs may take to send SIGKILL and to record how jobs ended. */
+/* After the grace period: the time limit for sending SIGKILL and recording how jobs ended. */
 #define BACKEND_STOP_S 8
-/* A call of backend_unlink_file is on disk after at most this time. */
+/* kxfs writes the result of backend_unlink_file to disk within this time. */
 #define UNLINK_MS 500
 
 /* --- start and stop --- */
@@ -51,8 +51,8 @@ static void on_job(void *data, const struct spec_job *old, const struct spec_job
 	if (!old || !new_job || old->history != new_job->history || !streq(old->id, new_job->id))
 		records_show(b->records, spec_job_key(new_job ? new_job : old), new_job);
 	/*
-	 * Archive jobs that were not submitted here only if kxfs captures the output of all jobs.
-	 * A held job has no output yet. The archiver must know about every removed job.
+	 * Report each removed job to the archiver. Report another job only if it was submitted
+	 * here, or kxfs captures the output of all jobs. A held job has no output yet.
 	 */
 	if (b->config.archives && (taken || !new_job))
 		archive_job(b->archive, old, new_job);
@@ -225,7 +225,7 @@ static void backend_run_stop(void *data)
 
 unsigned backend_stop_seconds(unsigned grace_ms, bool archives)
 {
-	/* After the jobs have ended, the archiver may copy them for another grace period. */
+	/* After the jobs have ended, the archiver may spend another grace period on copies. */
 	return (archives ? 2 : 1) * grace_ms / 1000 + 1 + BACKEND_STOP_S;
 }
 

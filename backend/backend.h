@@ -61,9 +61,9 @@ struct backend_events {
 	/* Called when an open log has grown or ended. */
 	void (*log)(void *data, struct log *log);
 	/*
-	 * Called before a job is removed because it was in history/ for history_keep. FILE of
-	 * submit/ has launched this job, and no other job since. DIGEST is the SHA-256 of the
-	 * document. The callback must only copy FILE and DIGEST, and act on them later.
+	 * Called before kxfs removes a job that was in history/ for history_keep. FILE is the file
+	 * in submit/ that launched the job, and launched no job after it. DIGEST is the SHA-256 of
+	 * the job's document. The callback must only copy FILE and DIGEST, and use them later.
 	 */
 	void (*expired)(void *data, const char *file, const char *digest);
 	void *data;
@@ -71,7 +71,7 @@ struct backend_events {
 
 enum backend_grade {
 	BACKEND_FINE,
-	BACKEND_LACKS, /* a mount works, with limitations */
+	BACKEND_LACKS, /* a mount would work, with limitations */
 	BACKEND_WRONG, /* a mount would fail */
 };
 /*
@@ -92,7 +92,7 @@ int backend_examine_archive(const char *dir, char **ret_text);
 
 /*
  * Set *RET to the strings "CONTEXT/NAMESPACE" of the file KUBECONFIG. The array ends with NULL. If
- * KUBECONFIG is "", read kubectl's files. Return 0 or a negative errno. May be called at any time.
+ * KUBECONFIG is "", read kubectl's files. Return 0 or a negative errno. Call this at any time.
  */
 int backend_contexts(const char *kubeconfig, char ***ret, char **ret_text);
 /* Return the libraries with their versions: "libuv 1.44.2, ...". */
@@ -100,9 +100,9 @@ char *backend_libraries(void);
 /* Return the features of these libraries: "http2 ...". */
 char *backend_features(void);
 /*
- * Set *RET to the name of the default state directory for CONFIG, whose STATE_DIR need not be set.
- * Mounts that show different jobs get different names. This reads the kubeconfig. Return 0 or a
- * negative errno.
+ * Set *RET to the name of the default state directory for CONFIG. Ignore CONFIG->state_dir. Mounts
+ * that show different jobs get different names. This reads the kubeconfig. Return 0 or a negative
+ * errno.
  */
 int backend_key(const struct backend_config *config, char **ret, char **ret_text);
 /* CONFIG and EVENTS are copied. Return 0, or a negative errno with *RET_TEXT, which may be NULL. */
@@ -120,11 +120,11 @@ void backend_give_up(struct backend *b);
  * Never call it for a read-only mount. Any thread.
  */
 void backend_take_charge(struct backend *b);
-/* Return the time limit of backend_stop. ARCHIVES is true if there is an archive. */
+/* Return the time limit of backend_stop in s. ARCHIVES is true if the mount has an archive. */
 unsigned backend_stop_seconds(unsigned grace_ms, bool archives);
 /*
  * End the local jobs, unless they linger or backend_take_charge was not called. Write all changes
- * to disk. Return false if this takes too long. The caller must then exit without freeing anything.
+ * to disk. If this takes too long, return false: the caller must then exit, and free nothing.
  */
 bool backend_stop(struct backend *b);
 /* Call this after loop_stop, if backend_stop returned true. */
@@ -149,13 +149,13 @@ int64_t backend_changed(struct backend *b, enum backend_place place);
 /* Return a number that changes whenever any job of the folder PLACE changes. */
 uint64_t backend_revision(struct backend *b, enum backend_place place);
 /*
- * Find the job that FILE of submit/ launched last. Return -ENOENT if there is no such job, or if
- * backend_unlink_file was called for FILE since.
+ * Find the last job that the file FILE in submit/ has launched. Return -ENOENT if there is no such
+ * job, or if backend_unlink_file was called for FILE after the launch.
  */
 int backend_file(struct backend *b, const char *file, struct backend_file *ret);
 /* Set *RET to all FILEs for which backend_file finds a job, and return their number. */
 size_t backend_files(struct backend *b, char ***ret);
-/* Return the time in ns at which the list of backend_files last changed. A change increases it. */
+/* Return the mtime in ns of the list that backend_files returns. Each change increases it. */
 int64_t backend_files_changed(struct backend *b);
 /*
  * Make backend_file find no job for FILE until FILE launches another job, even after a restart.
@@ -174,8 +174,8 @@ int64_t backend_stale_since(struct backend *b);
 /* Data of the jobs in jobs/ that a server sends only on request. */
 enum backend_data { BACKEND_POSITIONS /* of waiting jobs in their queues */, BACKEND_USAGE };
 /*
- * Call this when a process reads WHICH. Request this data now, and repeat this for a while. The
- * replies appear in later snapshots.
+ * Call this when a process reads the data WHICH. The backend then requests the data, and repeats
+ * the request for a while. The replies appear in later snapshots.
  */
 void backend_wanted(struct backend *b, enum backend_data which);
 
@@ -264,7 +264,7 @@ struct backend_submission {
 	const char *text;
 	size_t len;
 	const char *submitter; /* user@host */
-	mode_t readable;       /* S_IRGRP, S_IROTH: group, others may read the file */
+	mode_t readable;       /* S_IRGRP if the group may read the file, S_IROTH if others may */
 	/* True if UID and GID are the submitter's. Else the submitter is the user who mounts. */
 	bool owned;
 	uid_t uid;
@@ -279,7 +279,7 @@ struct backend_submission {
 /* Launch S exactly once. S is copied. The store has the job before REPLY reports success. */
 void backend_submit(struct backend *b, const struct backend_submission *s, backend_reply_fn reply,
 		    void *data);
-/* Check S without launching it. The reply has its manifest, or the errors of backend_submit. */
+/* Check S without launching it. The reply has S's manifest, or the errors of backend_submit. */
 void backend_dry_run(struct backend *b, const struct backend_submission *s, backend_reply_fn reply,
 		     void *data);
 /*

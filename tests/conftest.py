@@ -121,11 +121,11 @@ def sanitized(binary):
 
 @pytest.fixture
 def make_kx(binary, top):
-    """Return make_kx(options="", user=None, start=True, ...) -> Kxfs."""
+    """Return make_kx(options="", user=None, start=True, ...) -> Kxfs, or a subclass of it, KIND."""
     made = []
 
-    def make(options="", start=True, **kwargs):
-        kx = harness.Kxfs(binary, top, options=options, **kwargs)
+    def make(options="", start=True, kind=harness.Kxfs, **kwargs):
+        kx = kind(binary, top, options=options, **kwargs)
         made.append(kx)
         return kx.start() if start else kx
 

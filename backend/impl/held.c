@@ -9,7 +9,7 @@
  *	LOOK   | the pool reads the        | there are no conditions     | pass on the request
  *	       | document's conditions     | the request is a dry run    | pass on the request
  *	       |                           | a condition can't be read   | refuse the request
- *	       |                           | the submission has some     | DRY
+ *	       |                           | a submission has conditions | DRY
  *	DRY    | the implementation does a | the dry run fails           | refuse the request
  *	       | dry run                   | the dry run succeeds        | WRITE
  *	WRITE  | the record is written     | the record is on disk       | make an entry, and
@@ -24,11 +24,11 @@
  *	LAUNCHES | the record becomes         | launched, or refused         | COMMITS
  *	         | SUBMITTING, then the docu- | the outcome is unknown, or   | RESTS
  *	         | ment is read and submitted | the disk fails               |
- *	SENDS    | a submission that was not  | launched, or unknown outcome | RESTS
+ *	SENDS    | a submission that was not  | launched, or outcome unknown | RESTS
  *	         | held waits for its reply   | refused                      | COMMITS, REMOVES
- *	COMMITS  | a change of the record     | it is on disk, or has failed | RESTS
- *	REMOVES  | the removal of the record  | it is removed                | (freed)
- *	         |                            | it has failed                | RESTS
+ *	COMMITS  | a change of the record     | the write succeeds or fails  | RESTS
+ *	REMOVES  | the removal of the record  | the removal succeeds         | (freed)
+ *	         |                            | the removal fails            | RESTS
  *
  * A job is launched at most once, because its record is SUBMITTING on disk before kxfs sends a
  * request. If the request is refused for a temporary reason, the record becomes HELD again.
@@ -81,15 +81,15 @@ struct held_entry {
 	struct spec_job *shape;
 	enum entry_state state;
 	struct backend_request *asker; /* the request that caused COMMITS or REMOVES, or NULL */
-	/* how many conditions are met: in memory, on disk, and in the current write */
+	/* numbers of met conditions: known now; in the record on disk; in the current write */
 	unsigned met, saved, writing;
 	bool unsettled; /* look_up() must still be called */
 	bool changed;	/* the snapshot is out of date */
 	bool begun;	/* the begin time had passed at the last snapshot */
 	bool written;	/* the record is LIVE on disk, not only in memory */
 	/*
-	 * Valid while the record is SUBMITTING. In RESTS, no launch is in progress, so SPEC_SENDING
-	 * then means that the job was not launched.
+	 * Valid while the record is SUBMITTING. SPEC_SENDING in RESTS means that the job was not
+	 * launched, because in RESTS no launch is in progress.
 	 */
 	enum spec_sending sending;
 	uint64_t asked;	      /* until when kxfs waits for the job to appear, by loop_now_ms */
@@ -392,7 +392,7 @@ static void end_for(struct held_entry *e, const char *reason, const char *why)
 		      NULL);
 }
 
-/* Record that the job of E was launched. E keeps this state even if the record can't be written. */
+/* Record that E's job was launched. The record in memory shows this even if the write fails. */
 static void was_launched(struct held_entry *e)
 {
 	const struct spec_job *job cleanup_job = job_of(e);
@@ -464,8 +464,8 @@ static void read_done(void *data)
 		launch_ended(e, -ECANCELED, "kxfs is shutting down");
 	} else if (is_launched(e)) {
 		/*
-		 * The job has appeared in the store meanwhile, so don't launch it again. Besides,
-		 * a LIVE record lacks data for a request.
+		 * The job has appeared in the store meanwhile, so don't launch it again. Its record
+		 * is LIVE now, and no longer has the data that a launch needs.
 		 */
 		launch_ended(e, 0, "");
 	} else {
@@ -551,7 +551,7 @@ static uint64_t consider_sent(struct held_entry *e, bool whole)
 	return e->sending == SPEC_SENDING_ASKED ? CLOCK_MS : 0;
 }
 
-/* Like consider(), for a HELD record. JOB is E's job if it was already launched, else NULL. */
+/* Like consider(), for a HELD record. JOB is E's job if the store has it, else NULL. */
 static uint64_t consider_held(struct held_entry *e, const struct spec_job *job, int64_t now,
 			      bool whole)
 {
@@ -565,7 +565,7 @@ static uint64_t consider_held(struct held_entry *e, const struct spec_job *job, 
 		look_up(e);
 	e->changed |= begun != e->begun;
 	e->begun = begun;
-	/* begin_launch makes the record LIVE, and sends no request for an existing job. */
+	/* The job exists, so begin_launch sends no request. It only makes the record LIVE. */
 	if (job) {
 		begin_launch(e);
 		return 0;

@@ -31,9 +31,8 @@ void held_free(struct held *h);
 
 /*
  * Handle RQ, a posted struct backend_request. Usually pass RQ on to the implementation. But answer
- * RQ if H manages its job, if its job does not exist, or if its document has conditions. If an
- * operation on the held job is in progress, such as its launch, RQ waits for the end of the
- * operation.
+ * RQ if H manages its job, if its job does not exist, or if its document has conditions. While an
+ * operation on the held job is in progress, such as its launch, RQ waits.
  */
 void held_run(void *rq);
 

@@ -80,8 +80,9 @@ struct backend_ops {
 extern const struct backend_ops local_ops, kube_ops;
 
 /*
- * Removals whose answers wait until UNSAVED is 0. A held job may wait for the end of the removed
- * job. After a restart, only the held job's record shows that this condition was met. Plain data.
+ * Removals whose answers wait until UNSAVED is 0. The launch of a held job may depend on the end of
+ * a removed job. After a restart, only the held job's record shows that the removed job had ended.
+ * Plain data.
  */
 struct removal_waits {
 	size_t unsaved; /* number of held jobs whose record on disk lacks a condition that is met */

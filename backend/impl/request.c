@@ -6,7 +6,7 @@
  *	posted  | the loop, then held.c | held.c answers it               | answered (freed)
  *	        |                       | held.c passes it on             | running
  *	running | the implementation    | backend_answer or backend_reply | answered (freed)
- *	        |                       | a removal that must wait ends   | delayed
+ *	        |                       | a removal's answer must wait    | delayed
  *	delayed | struct removal_waits  | UNSAVED is 0                    | answered (freed)
  *	        |                       | timeout (SAVE_MS)               | answered (freed)
  *	        |                       | the mount ends                  | answered (freed)
@@ -78,7 +78,7 @@ static void on_late(void *data)
 	answer_removal(data, -ETIMEDOUT);
 }
 
-/* If the answer to the removal RQ must wait, add RQ to the list of removals; return true. */
+/* If the answer to the removal RQ must wait, add RQ to the list of removals and return true. */
 static bool delays(struct backend_request *rq)
 {
 	if (!rq->b->removals.unsaved || !rq->b->up)

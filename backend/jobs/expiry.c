@@ -24,7 +24,7 @@ struct expiry {
 	bool failed;		 /* kxfs has logged that the last removal failed */
 };
 
-/* Check in DELAY_MS, unless an earlier check is due. So frequent calls do not delay the check. */
+/* Check in DELAY_MS, unless a check is already due earlier. So frequent calls delay no check. */
 static void check_in(struct expiry *x, unsigned delay_ms)
 {
 	uint64_t at = loop_now_ms() + delay_ms;

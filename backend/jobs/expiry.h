@@ -49,7 +49,7 @@ void expiry_free(struct expiry *x); /* NULL is allowed */
 
 /*
  * Remove the jobs and output that are due. expiry_soon does this one second from now, expiry_now
- * when the loop runs next. Call this after a job has finished, moved to history/, or been removed.
+ * when the loop runs next. Call one after a job has finished, moved to history/, or been removed.
  * X may be NULL.
  */
 void expiry_soon(struct expiry *x);

@@ -68,8 +68,8 @@ static bool is_sending(const struct job_launch *l)
 }
 
 /*
- * Return the launch that NAME.job shows, or NULL. If the user has removed NAME.job, return the
- * launch that it would show. NAME.job shows the previous launch until the new job is in the store.
+ * Return the launch whose job NAME.job links to, or NULL. Do so even if the user has removed
+ * NAME.job. NAME.job links to the previous job until the new job is in the store.
  */
 static struct job_launch *newest(const struct job_files_name *n)
 {

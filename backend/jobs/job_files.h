@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table of the files of submit/. Each file has the records of the jobs that it has launched.
- * NAME.job is a link to the job that the file NAME launched last, and kxfs finds this job in the
- * table. The UUIDs of launches increase, even from mount to mount, so that kxfs finds the newest
- * launch without a clock. records.c changes the table on the I/O thread. Any thread may read the
- * table under the table's lock.
+ * A table of the files of submit/. For each file it has the records of the jobs that the file has
+ * launched. NAME.job is a link to the job that the file NAME launched last. kxfs finds this job in
+ * the table. The UUIDs of launches increase, even from mount to mount, so that kxfs finds the
+ * newest launch without a clock. records.c changes the table on the I/O thread. Any thread may read
+ * the table under its lock.
  */
 #pragma once
 
@@ -39,7 +39,7 @@ struct job_launch {
 };
 
 struct job_files *job_files_new(void);
-void job_files_free(struct job_files *f); /* after all launches were removed */
+void job_files_free(struct job_files *f); /* call this after removing all launches */
 
 /* --- I/O thread --- */
 
@@ -56,9 +56,9 @@ void job_files_update(struct job_files *f, const struct job_launch *l);
 /* Record whether the job of L is in the store now. */
 void job_files_show(struct job_files *f, struct job_launch *l, bool shown);
 /*
- * True if L is the newest launch of its file. This holds even if the user has removed NAME.job.
- * Ignore a newer launch whose job is not in the store yet. False while L is SUBMITTING, unless the
- * user has removed NAME.job.
+ * True if L is the newest launch of its file, even if the user has removed NAME.job. Don't count a
+ * newer launch whose job is not in the store yet. False while L is SUBMITTING, unless the user has
+ * removed NAME.job.
  */
 bool job_files_is_newest(struct job_files *f, const struct job_launch *l);
 void job_files_remove(struct job_files *f, struct job_launch *l);

@@ -17,8 +17,8 @@
 #define FIRST_READ (16u << 10) /* most heads fit into it */
 #define MAX_FILE   (SPEC_HEAD_LINE + SPEC_MAX_HEAD + SPEC_MAX_FILE + SPEC_HEAD_MANIFEST)
 /*
- * kxfs reserves space for the last version of a record, which has all results of the job:
- * ROOM_TIMES the size of the first version, plus ROOM bytes.
+ * The last version of a record has all results of the job. kxfs reserves space for it: ROOM_TIMES
+ * the size of the first version, plus ROOM bytes.
  */
 #define ROOM	   (16u << 10)
 #define ROOM_TIMES 4

@@ -50,7 +50,7 @@
 #define MAX_TEXTS    7
 #define RETRY_MS     1000u
 #define RETRY_MAX_MS 60000u
-#define HIDE_MS	     1000 /* how long the write of older_to_hide's record may be delayed */
+#define HIDE_MS	     1000 /* how long a write of the record from older_to_hide may be delayed */
 
 enum request_kind { REQUEST_MAKE, REQUEST_COMMIT, REQUEST_MARK, REQUEST_SAVE, REQUEST_REMOVE };
 
@@ -179,7 +179,7 @@ static const char *uid_of(const void *item)
 	return r->head->uid;
 }
 
-/* If R's head has the uid of the job now, let records_by_uid find R. */
+/* If R's head now has the job's uid, make records_by_uid find R by this uid. */
 static void learn_uid(struct record *r)
 {
 	struct records *rs = r->rs;
@@ -430,8 +430,8 @@ static void write_done(void *data);
 static void on_timer(void *data);
 
 /*
- * Return the record that NAME.job would show after the removal of R. Return NULL if R is not the
- * newest launch of its file, if no older record remains, or if that record is unlinked already.
+ * Return the record to whose job NAME.job would link after the removal of R. Return NULL if R is
+ * not the newest launch of its file, if no older record remains, or if the older one is unlinked.
  */
 static struct record *older_to_hide(const struct record *r)
 {

@@ -243,7 +243,7 @@ static void store_short(const char *uid, char ret[UID_SHORT + 1])
 		 uid);
 }
 
-/* Return JOB's id without the ~UID8 of an earlier mount, malloc'ed. */
+/* Return JOB's id without the suffix ~UID8 that an earlier mount may have added, malloc'ed. */
 static char *store_plain(const struct spec_job *job)
 {
 	char uid8[UID_SHORT + 1];

@@ -74,8 +74,8 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 		  bool unmerged);
 /*
  * The merged log may lack lines that an earlier mount captured. Add these lines of each log that is
- * complete or whose end is lost. If the cluster no longer has the job (GONE), add the lines of all
- * logs, and then forget the job.
+ * complete or whose end is lost. If no more output of the job can arrive (GONE), add the lines of
+ * all logs, and then forget the job.
  */
 void capture_merge_again(struct capture *c, const struct spec_job *snapshot, bool gone);
 /* True if this mount has opened the output of job UID. */

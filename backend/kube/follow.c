@@ -219,7 +219,7 @@ static void proceed(struct follow *f);
 
 /* --- runs: a key is UID.CONTAINER.RESTART --- */
 
-/* A dot separates the parts of a key, so no part contains a dot. */
+/* No part of a key contains a dot (uids and names of containers have none). */
 size_t run_pod_len(const char *key)
 {
 	return strcspn(key, ".");
@@ -1232,7 +1232,7 @@ struct follow_state follow_state(const struct follow *f)
 	return (struct follow_state){
 		.over = is_over(f),
 		.complete = f->step == COMPLETE,
-		.outlived = is_over(f) && !has_ended(f),
+		.outlived = is_over(f) && is_outlived(f),
 		.refused = refused && f->step == PAUSED,
 		.waiting = refused || f->step == WAITING || f->step == PAUSED || disk,
 		.disk = disk ? f->disk_err : 0,

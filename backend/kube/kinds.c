@@ -137,7 +137,7 @@ static void set_refused(struct kind_slot *at, const char *resource, char *text)
 	struct kinds *k = at->k;
 	enum world_type type = type_of(at);
 
-	if (at->refused && !text && !at->served && k->survey == SAME)
+	if (at->refused && !text && k->survey == SAME)
 		k->survey = UNSERVED;
 	world_set_refused(k->access.world, type, text ? at->served : NULL);
 	watches_refuse(k->access.watches, REFUSED_KINDS + type - WORLD_JOBS, "list", resource,

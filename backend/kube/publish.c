@@ -368,12 +368,8 @@ static struct spec_job *snapshot_of(struct publish *p, struct publish_shown *s,
 
 /* --- lists that have not arrived --- */
 
-/*
- * True if the first list of JOB's kind has not arrived, or if the user has no right to list this
- * kind. If JOB is NULL, return true if any kind is in this state. kxfs then shows the other kinds,
- * and does not change what it has on disk about jobs of the unlisted kind.
- */
-static bool is_unlisted(const struct publish *p, const struct spec_job *job)
+/* kxfs then shows the other kinds, and does not change what it has on disk about JOB. */
+bool publish_is_unlisted(const struct publish *p, const struct spec_job *job)
 {
 	const struct world *w = p->config.world;
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -388,7 +384,10 @@ static bool is_unlisted(const struct publish *p, const struct spec_job *job)
 
 bool publish_is_whole(const struct publish *p)
 {
-	return !p->stale_since && !is_unlisted(p, NULL);
+	for (enum world_type i = 0; i < WORLD_N_TYPES; i++)
+		if (p->stale[i])
+			return false;
+	return !p->stale_since && !p->queue && !publish_is_unlisted(p, NULL);
 }
 
 static void on_waited(void *data)
@@ -753,6 +752,22 @@ void publish_leave(struct publish *p, const char *uid)
 
 /* --- the start --- */
 
+/*
+ * Mark the incomplete logs of OLD as truncated. The mount in which OLD left jobs/ may have ended
+ * before it had captured all output.
+ */
+static void end_history(struct publish *p, const struct spec_job *old)
+{
+	struct spec_job *job;
+
+	if (spec_job_has_ends(old) || !has_output(p, old))
+		return;
+	job = spec_job_copy(old);
+	lose_ends(job);
+	store_put(p->config.store, job);
+	folders_save(p->config.folders, old->uid, false);
+}
+
 /* Settle a job of an earlier mount: keep it, move it to history/, or remove it. */
 static void settle_folder(void *data, const struct folder *folder)
 {
@@ -763,9 +778,11 @@ static void settle_folder(void *data, const struct folder *folder)
 	bool is_there = live && live->view;
 	struct spec_job *old;
 
+	if (job && job->history && !is_there && !publish_is_unlisted(p, job))
+		end_history(p, job);
 	if ((job && job->history) || (is_there && !world_awaits_pods(c->world, live->kind)))
 		return;
-	if (is_there || is_unlisted(p, job)) {
+	if (is_there || publish_is_unlisted(p, job)) {
 		/* Show the old snapshot as unconfirmed until the job and its pods are listed. */
 		if (job && !job->stale_since) {
 			old = spec_job_copy(job);
@@ -783,22 +800,6 @@ static void settle_folder(void *data, const struct folder *folder)
 	folders_remove(c->folders, folder->key, NULL, NULL);
 }
 
-/*
- * Mark the incomplete logs of OLD as truncated. The mount in which OLD left jobs/ may have ended
- * before it had captured all output.
- */
-static void end_history(struct publish *p, const struct spec_job *old)
-{
-	struct spec_job *job;
-
-	if (spec_job_has_ends(old) || !has_output(p, old))
-		return;
-	job = spec_job_copy(old);
-	lose_ends(job);
-	store_put(p->config.store, job);
-	folders_save(p->config.folders, old->uid, false);
-}
-
 static void begin_folder(void *data, const struct folder *folder)
 {
 	struct publish *p = data;
@@ -807,10 +808,10 @@ static void begin_folder(void *data, const struct folder *folder)
 	const struct world_job *live = world_find(c->world, folder->uid);
 	bool is_there = live && live->view;
 
-	if (job && folder->unmerged && (is_there || job->history))
-		capture_merge_again(c->capture, job, !is_there);
-	if (job && job->history && !is_there && !is_unlisted(p, job))
-		end_history(p, job);
+	/* Don't wait for a list of JOB's kind, which may fail for a long time. */
+	if (job && folder->unmerged)
+		capture_merge_again(c->capture, job,
+				    !is_there && (job->history || spec_job_has_ends(job)));
 	settle_folder(p, folder);
 }
 
@@ -845,21 +846,14 @@ void publish_begin(struct publish *p)
 		reconcile(p, s);
 }
 
-/*
- * Called when another list has arrived after the start. If it is not known yet whether the server
- * still has the job of FOLDER, whose snapshot an earlier mount has saved, decide it now.
- */
+/* Called when another list has arrived after the start. It may decide what becomes of FOLDER's job. */
 static void settle_late(void *data, const struct folder *folder)
 {
 	struct publish *p = data;
 	const struct spec_job *job cleanup_job = store_get_uid(p->config.store, folder->uid);
-	const struct world_job *live = world_find(p->config.world, folder->uid);
 
-	if (!job || !job->stale_since)
-		return;
-	if (live && live->view && folder->unmerged)
-		capture_merge_again(p->config.capture, job, false);
-	settle_folder(p, folder);
+	if (job && (job->stale_since || job->history))
+		settle_folder(p, folder);
 }
 
 void publish_listed(struct publish *p)

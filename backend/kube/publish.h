@@ -61,7 +61,12 @@ void publish_listed(struct publish *p);
 
 /* True if a job in jobs/ runs. If CAPTURED, consider only jobs whose output kxfs captures. */
 bool publish_runs(const struct publish *p, bool captured);
-/* True if all jobs and pods are listed and confirmed. */
+/*
+ * True if the first list of JOB's kind has not arrived, or if the user has no right to list this
+ * kind. If JOB is NULL, return true if any kind is in this state.
+ */
+bool publish_is_unlisted(const struct publish *p, const struct spec_job *job);
+/* True if all jobs and pods are listed and confirmed, and the store has all jobs. */
 bool publish_is_whole(const struct publish *p);
 
 /* Publish JOB immediately, so that its snapshot is in the store before a request is answered. */

@@ -234,14 +234,15 @@ void kube_forget(struct backend *b, struct backend_request *rq)
 /* --- removals because of age or size --- */
 
 /*
- * While the mount is ending, a job is settled only if each of its logs is complete, or has lost its
- * end. The next mount may fetch the rest of any other log.
+ * While the mount is ending, or while JOB's kind is not listed, a job is settled only if each of its
+ * logs is complete, or has lost its end. kxfs may fetch the rest of any other log later.
  */
 bool kube_is_settled(struct backend *b, const struct spec_job *job)
 {
 	const struct removals *all = kube_parts_of(b)->removals;
+	const bool later = !all->expiry || publish_is_unlisted(all->publish, job);
 
-	return (all->expiry || spec_job_has_ends(job)) && folders_holds(all->folders, job) &&
+	return (!later || spec_job_has_ends(job)) && folders_holds(all->folders, job) &&
 	       capture_is_over(all->capture, job->uid) && publish_has_shown(all->publish, job->uid);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * kxfs checks every EVERY_MS whether samples are wanted, and then requests the list of PodMetrics.
- * After a failure, it pauses for FAILED_MS or, after a 403 or 404, for REFUSED_MS.
+ * After a 403 or 404, it pauses for REFUSED_MS.
  */
 #include "backend/kube/samples.h"
 
@@ -14,7 +14,6 @@
 #include "spec/view/view.h"
 
 #define EVERY_MS    15000
-#define FAILED_MS   60000
 #define REFUSED_MS  600000
 #define WANTED_MS   300000 /* after a user has read samples, kxfs requests samples for this long */
 #define DEADLINE_MS 15000
@@ -81,7 +80,7 @@ static void failed(struct samples *l, const struct http_reply *reply, const char
 {
 	const struct spec_asked asked = spec_asked_of("list", resource, l->access.namespace);
 	bool forbidden = !reply->err && reply->status == 403;
-	bool absent = !reply->err && reply->status == 404;
+	bool refused = forbidden || (!reply->err && reply->status == 404);
 	cleanup_free char *text = NULL;
 	int err = why ? 0 : http_refusal(reply, &asked, &text);
 	const char *reason = why ? why : text ? text : strerror(-err);
@@ -89,7 +88,7 @@ static void failed(struct samples *l, const struct http_reply *reply, const char
 	if (!l->failed)
 		diag(DIAG_INFO, "the resource usage of pods is unknown: %s", reason);
 	set_source(l, NULL, reason, forbidden);
-	pause_for(l, forbidden || absent ? REFUSED_MS : FAILED_MS);
+	pause_for(l, refused ? REFUSED_MS : EVERY_MS);
 }
 
 /* --- the list --- */

@@ -120,7 +120,7 @@ struct world {
 	struct pod *gone; /* deleted pods, by uid; a deleted Spark driver may own executors */
 	struct object *objects[WORLD_N_TYPES]; /* tables, indexed by type_ops.table */
 	struct object *owned[WORLD_N_TYPES];   /* objects with type_ops.owned, by owner's uid */
-	struct object *past;		       /* deleted parts, by uid, the oldest first */
+	struct object *past; /* hash table of deleted parts by uid; the oldest is first */
 	struct events *events;
 	struct passed *passed;
 	struct loop_timer tick; /* runs while the world must report a job later */

@@ -150,7 +150,7 @@ static bool sampler_news(struct sampler *sampler, struct task_usage *ret)
 	return true;
 }
 
-/* Set *RET to the final usage. All processes must have been waited for. */
+/* Set *RET to the final usage. The guard must have reaped all processes of the attempt. */
 static void sampler_end(struct sampler *sampler, struct task_usage *ret)
 {
 	sampler_news(sampler, ret);

@@ -402,7 +402,7 @@ static void program_over(struct helper *h, int status, bool timed_out)
 	h->end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* The guard has exited or was killed. */
+/* Handle the end of the guard, which has exited or was killed. */
 static void guard_over(struct helper *h)
 {
 	int sig;
@@ -484,7 +484,7 @@ static void serve(struct helper *h)
 		if (h->late_at && h->in_fd >= 0 && (int64_t)loop_now_ms() >= h->late_at) {
 			int left = 0;
 
-			/* A process outside the attempt has the pipe open. Read what is in it. */
+			/* A process outside the attempt has the pipe open. Empty the pipe. */
 			h->end.late = 1;
 			if (ioctl(h->in_fd, FIONREAD, &left) < 0)
 				left = 0;

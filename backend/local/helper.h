@@ -47,14 +47,14 @@ struct task_usage {
 enum task_how {
 	TASK_NOT_STARTED, /* see WHY and ERR */
 	TASK_ENDED,	  /* see EXIT_CODE and SIG */
-	/* SIG (0: unknown) killed the helper or the guard, and so the program */
+	/* SIG (0: unknown) killed the helper or the guard, so the program was killed, too */
 	TASK_KILLED,
 };
 
 /* The step at which a start failed. Only the daemon sets TASK_APP: the AppDef can't be read. */
 enum task_why { TASK_HELPER, TASK_OUTPUT, TASK_CWD, TASK_EXEC, TASK_SEARCH, TASK_APP };
 
-/* How an attempt ended. Times are ns since 1970. The daemon may fill this, too. Plain data. */
+/* How an attempt ended. Set by the helper or the daemon. Times: ns since 1970. Plain data. */
 struct task_end {
 	enum task_how how;
 	enum task_why why;

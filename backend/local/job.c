@@ -85,8 +85,8 @@ static void line_up(struct local_job *job)
 	struct local_jobs *jobs = job->jobs;
 
 	/*
-	 * A damaged record may have the highest possible number. Jobs with equal numbers are
-	 * ordered by creation.
+	 * If a damaged record has the highest possible number, give that number again. Jobs with
+	 * equal numbers are ordered by creation.
 	 */
 	jobs->last_queue_number = min_of(jobs->last_queue_number + 1, SPEC_MAX_QUEUE_NUMBER);
 	local_record_spec(job->record)->queue_number = jobs->last_queue_number;
@@ -104,7 +104,7 @@ static void join_queue(struct local_job *job)
 	line_up(job);
 }
 
-/* True if JOB is not running, and needs GPUs that an earlier mount could not give it. */
+/* True if JOB is not running, needs GPUs, and has none yet. */
 static bool lacks_gpus(const struct local_job *job)
 {
 	struct spec_slots had = {0};
@@ -116,8 +116,7 @@ static bool lacks_gpus(const struct local_job *job)
 
 /*
  * Add a job of an earlier daemon to the queue if it was not launched, or still needs GPUs. Call
- * this when the records of all jobs were read. Jobs that are already in the queue then remain
- * ahead.
+ * this after all records were read, so that jobs with a queue number remain ahead of this job.
  */
 static void join_late(struct local_job *job)
 {
@@ -314,7 +313,7 @@ static bool take_restart(struct local_job *job, const struct local_replica *rep)
 
 	if (!role)
 		return false;
-	/* The plan of the role's first replica has the count, unless only REP is restarted. */
+	/* REP's plan has the count if only REP restarts, else that of the role's first replica. */
 	if (is_for_one(role))
 		i = (size_t)(local_replica_record(rep) - job->rec->job->replicas);
 	plan = &local_record_spec(job->record)->plans[i];
@@ -460,7 +459,7 @@ static void decide(void *data, struct local_replica *rep)
 		role->again = false;
 		begin_again(job, role->first, role->n);
 	} else if (rep && local_replica_record(rep)->state == SPEC_PENDING) {
-		/* A restart is planned, by this daemon or by the last one before it was killed. */
+		/* This daemon, or the last one before it was killed, has planned a restart. */
 		local_replica_begin(rep);
 	} else if (job->live == 0 && all_succeeded(job)) {
 		finish(job);
@@ -711,7 +710,7 @@ static char *part_of(void *data, const struct record *entry, const struct spec_h
 {
 	struct local_job *job = job_of(data, entry);
 
-	/* After a refused launch, the record must not have these parts. */
+	/* After a refused launch, the record must have neither a plan nor a snapshot. */
 	if (next->state == RECORD_HELD || next->state == RECORD_NEVER)
 		return text_copy("");
 	return job ? local_record_part(job->record, part) : NULL;

@@ -58,8 +58,8 @@ struct local_job *local_jobs_find(struct local_jobs *jobs, const char *id);
 void local_jobs_metrics(struct local_jobs *jobs, FILE *out);
 
 /*
- * Take ownership of REC. ENTRY is its record on disk. If the job's output can't be opened, leave
- * REC to the caller, return NULL and set errno.
+ * Make a job from REC, and take ownership of REC. ENTRY is the job's record on disk. If the job's
+ * output can't be opened, leave REC to the caller, return NULL and set errno.
  */
 struct local_job *local_job_new(struct local_jobs *jobs, struct record *entry,
 				struct spec_record *rec);

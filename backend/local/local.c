@@ -7,7 +7,7 @@
  *		    disk, and outlives the daemon; helper_main is its main(); guard is its child,
  *		    which runs the program
  *	task	    the daemon's side of one helper; orphans: running programs without a record
- *	program     arguments and environment of a program; texts on how it ended
+ *	program     arguments and environment of a program; messages on how it ended
  *	record	    the record of a job that is not over: its state, its file, its snapshot
  *	replica	    one replica of a job
  *	job	    jobs that are not over: their replicas, restarts and end

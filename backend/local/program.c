@@ -110,7 +110,7 @@ void program_make(struct program *p, const struct spec_record *rec, const struct
 		cleanup_free char *numbers = spec_slots_numbers(rep->gpus);
 
 		/*
-		 * Don't set ROCR_VISIBLE_DEVICES, too. It would hide devices, and the numbers in
+		 * Don't also set ROCR_VISIBLE_DEVICES. It would hide devices, and the numbers in
 		 * HIP_VISIBLE_DEVICES would then count only the devices that are not hidden.
 		 */
 		set(&env, env.n, text_print("CUDA_VISIBLE_DEVICES=%s", numbers));

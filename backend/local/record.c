@@ -229,7 +229,7 @@ void local_record_used(struct local_record *r)
 		loop_timer_set(&r->used, USED_MS);
 }
 
-/* True if kxfs must not show the job yet. Its submitter waits until kxfs shows the job. */
+/* True if kxfs must not show the job yet. The submitter waits until kxfs shows the job. */
 static bool is_hidden(const struct local_record *r)
 {
 	const struct spec_job *job = r->rec->job;

@@ -27,9 +27,8 @@ struct local_record_events {
 };
 
 /*
- * Read the AppDef of REC from the document in the job's record. If the document can't be read, set
- * REC's fault, and return a negative errno. If the AppDef is invalid, set REC's fault, and return
- * 0. On the pool.
+ * Read REC's AppDef from the job's document on disk. If this fails, set REC's fault. Return 0, also
+ * if the AppDef is invalid, or the negative errno of reading the document. On the pool.
  */
 int local_record_read_app(const char *state_dir, const char *home, struct spec_record *rec);
 
@@ -72,7 +71,7 @@ void local_record_used(struct local_record *r);
 void local_record_set_goal(struct local_record *r, enum spec_goal goal);
 /* REASON is a word, MESSAGE a sentence. */
 void local_record_set_reason(struct local_record *r, const char *reason, const char *message);
-/* The job's phase is Restarting from now on, until local_record_runs. */
+/* Set the job's phase to Restarting, until local_record_runs is called. */
 void local_record_restart(struct local_record *r);
 /* Record that the first start of one more replica has succeeded or failed. */
 void local_record_tried(struct local_record *r);

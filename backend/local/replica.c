@@ -146,7 +146,7 @@ void local_replica_close_log(struct local_replica *rep)
 /* --- reasons --- */
 
 /*
- * Add the lost output to REP's message. Also set the reason of REP, unless REP was cancelled or
+ * Add to REP's message why output was lost. Also set the reason of REP, unless REP was cancelled or
  * will be restarted.
  */
 static void note_lost(struct local_replica *rep)
@@ -355,7 +355,7 @@ static void start(struct local_replica *rep)
 	return on_ended(rep, &end);
 }
 
-/* Make the next attempt. It is started when the record on disk has it. */
+/* Make the next attempt. kxfs starts the attempt when the record on disk has it. */
 static void renew(struct local_replica *rep)
 {
 	struct spec_replica *rec = rep->rec;
@@ -550,7 +550,7 @@ static void judge(struct local_replica *rep, const struct task_end *end)
 	}
 }
 
-/* True if reopen_next ends the log of the newest attempt. */
+/* True if reopen_next will end the log of the newest attempt, so that on_ended must not. */
 static bool reopens_newest(const struct local_replica *rep)
 {
 	return rep->to_reopen > rep->rec->attempt;

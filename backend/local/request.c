@@ -60,7 +60,7 @@ static void answer(struct local_wait *w, int err, const char *text)
 	backend_answer(rq, err, id, text);
 }
 
-/* Report success if the change is on disk, even if its effect is not visible. Else wait again. */
+/* If the change is on disk, report success, even before the effect is visible. Else wait again. */
 static void on_late(void *data)
 {
 	struct local_wait *w = data;
@@ -546,8 +546,8 @@ static void refuse(struct local_submit *s, int err)
 }
 
 /*
- * The record could not be removed. After a power cut, the next start may find this record, and
- * regard the job as launched.
+ * Answer that the record could not be removed. After a power cut, the next start may find the
+ * record, and regard the job as launched.
  */
 static void leave(struct local_submit *s, int err)
 {

@@ -234,8 +234,8 @@ struct item {
 	enum {
 		ITEM_OTHER, /* the job is not local, is held, or was never launched */
 		ITEM_NEVER, /* SUBMITTING, but not launched, so held.c handles the job */
-		ITEM_OVER,
-		ITEM_RUNS
+		ITEM_OVER,  /* the job has ended */
+		ITEM_RUNS   /* the job may still run */
 	} kind;
 	const struct spec_head *head;
 	bool has_output; /* the job has a folder in STATE/output */
@@ -371,7 +371,7 @@ static void read_finished(struct recover *r, struct item *item)
 	const char *key = item->head->key;
 	cleanup_free char *dir = file_path(r->saved->b->config.state_dir, key, NULL);
 
-	/* No logs/: the output was dropped. After a power cut, other parts of it may reappear. */
+	/* Without logs/, the output was dropped. A power cut may restore other parts of it. */
 	job->dropped |= !item->has_output || !has(dir, "logs");
 	item->left = item->has_output && job->dropped;
 	item->unmerged = !job->dropped && output_is_unmerged(r->saved->b->output, key);

@@ -47,8 +47,8 @@
 #define SEEK_MAX_MS 2000u
 #define SEEK_TRIES  5
 /*
- * New tasks must leave this number of descriptors free for kxfs itself. At its start, kxfs connects
- * to the helpers of the last daemon. These connections must leave only half of this number free.
+ * New tasks must leave this number of descriptors free for kxfs itself. For connections to helpers
+ * of the last daemon, which kxfs makes at its start, half of this number is enough.
  */
 #define FDS_KEPT 32
 
@@ -281,7 +281,7 @@ static void hear(struct task *task, const struct helper_news *news)
 	}
 }
 
-/* The helper has ended, or could not send a message. */
+/* Handle the end of the connection: the helper has ended, or could not send a message. */
 static void connection_over(struct task *task)
 {
 	if (task->has_end)
@@ -306,7 +306,7 @@ static void on_news(void *data)
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
-		/* If the helper left messages unread, recv fails once before its last messages. */
+		/* If the helper left messages unread, recv fails once, and then succeeds. */
 		if (n < 0 && errno == ECONNRESET)
 			continue;
 		if (n == sizeof(got.used) && got.kind == HELPER_USED &&
@@ -374,7 +374,7 @@ struct task *task_adopt(struct tasks *tasks, const char *dir, const char *name, 
 
 /* --- starting --- */
 
-/* Reap helpers that have exited. Tasks don't end here, but with their connections. */
+/* Reap helpers that have exited. A task ends later, when its connection ends. */
 static void reap(void *data)
 {
 	struct tasks *tasks = data;
@@ -500,7 +500,7 @@ static void prepare_work(void *data)
 		task->fd = err = connect_to(task->dir, task->name);
 	if (err >= 0 && !leaves(task->tasks, task->fd, FDS_KEPT))
 		err = -EMFILE;
-	/* A slow disk may have delayed this. Don't start if the start was cancelled meanwhile. */
+	/* The disk may have been slow. Don't start if the start was cancelled meanwhile. */
 	if (err >= 0 && !atomic_load(&task->released) && !atomic_load(&task->end_sig))
 		err = spawn_self(argv, environ, (int[]){task->instructions_fd, task->listen_fd, -1},
 				 &task->helper);
@@ -633,7 +633,7 @@ void task_clean(const char *dir)
 	(void)disk_rmdir(AT_FDCWD, path);
 }
 
-/* A helper of an orphan. Its task serves to find out when the helper ends. */
+/* A helper of an orphan. TASK reports when the helper ends. */
 struct helper_of {
 	struct orphan *orphan;
 	char *name;

@@ -61,10 +61,10 @@ enum task_state {
 	TASK_UNKNOWN, /* the helper may live, but ERR keeps kxfs from reaching it */
 };
 
-/* The result of task_find. Plain data. */
+/* The result of task_find. The caller passes FD to task_adopt. Plain data. */
 struct task_found {
 	enum task_state state;
-	int fd; /* RUNS: a connection to the helper, for task_adopt; else -1 */
+	int fd; /* RUNS: a connection to the helper; else -1 */
 	/* UNKNOWN: a negative errno. -EWOULDBLOCK: the helper lives, but no longer listens. */
 	int err;
 	struct task_end end;
@@ -92,7 +92,7 @@ void task_clean(const char *dir);
 
 /*
  * A job whose record is damaged or missing, but whose programs still run. kxfs can't control an
- * orphan. It keeps its slot and its GPUs until all of its helpers have ended.
+ * orphan. An orphan keeps its slot and its GPUs until all of its helpers have ended.
  */
 struct orphan;
 

@@ -100,7 +100,7 @@ struct output_log {
 	uint64_t readings;   /* how often the log was read to its end */
 	uint64_t due;	     /* unless FETCHED: kxfs must read until READINGS reaches this number */
 	uint64_t whole;	     /* in FED: L ends once the disk has this many records; 0 if unknown */
-	uint64_t table;	     /* unless FETCHED: bytes of the table of lines that ROOM counts */
+	uint64_t table;	     /* unless FETCHED: how many bytes ROOM counts for the table of lines */
 	struct work work;    /* in MAKING and READING */
 	uint64_t found_size; /* in MAKING: size of the file */
 	uint64_t found_table; /* in MAKING and READING: size of the table of lines */

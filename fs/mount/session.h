@@ -34,9 +34,9 @@ int session_serve(struct session *s);
 void session_stop(struct session *s);
 
 /*
- * Unmount, even if the mount is in use. If the caller of kxfs has mounted (mountpoint_passed), the
- * caller unmounts later. After this call, processes that use the mount get ENOTCONN, and late
- * answers have no effect. Main thread, after session_serve.
+ * Unmount, even if the mount is in use. Exception: if the process that started kxfs has mounted
+ * (mountpoint_passed), that process unmounts later. After this call, processes that use the mount
+ * get ENOTCONN, and late answers have no effect. Main thread, after session_serve.
  */
 void session_end(struct session *s);
 

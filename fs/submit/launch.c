@@ -296,7 +296,7 @@ static struct launch *launch_new(struct submit *s, struct upload *u, const struc
 
 /* --- what starts a launch --- */
 
-/* Explain FLAW (struct upload_look) in NAME.error. */
+/* Write to NAME.error why the file has not been launched. FLAW: see struct upload_look. */
 static void launch_refuse(struct submit *s, const char *name, int flaw, struct file_owner owner)
 {
 	char *text cleanup_free = NULL;

@@ -128,8 +128,8 @@ static const struct node_entry_def replica_table[] = {
 };
 
 /*
- * True if R's main container may get its first log later. `log` exists already, so that `tail -f`
- * works early.
+ * True if R's main container has no log yet, but may get one. kxfs then shows an empty file `log`,
+ * so that `tail -f` can wait for the output.
  */
 static bool replica_log_is_due(const struct spec_replica *r)
 {

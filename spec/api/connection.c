@@ -389,10 +389,14 @@ static void read_impersonation(struct connection_reader *r, struct spec_connecti
 	read_texts(r, "as-groups", "names", set_header, "a group", &ret->as_groups,
 		   &ret->n_as_groups);
 	map = field(r, "as-user-extra");
-	for (size_t i = 0; map && map->type == SPEC_YAML_MAP && i < map->n; i += 2) {
+	if (map && map->type != SPEC_YAML_MAP)
+		return wrong(r, map, "as-user-extra must be a map of lists");
+	for (size_t i = 0; map && i < map->n; i += 2) {
 		const struct spec_yaml *list = map->v[i + 1];
 
-		for (size_t j = 0; list->type == SPEC_YAML_LIST && j < list->n; j++) {
+		if (list->type != SPEC_YAML_LIST)
+			return wrong(r, list, "as-user-extra must be a map of lists");
+		for (size_t j = 0; j < list->n; j++) {
 			struct spec_pair pair = {.key = text_copy(map->v[i]->text)};
 
 			set_header(r, list->v[j], "as-user-extra", &pair.value);

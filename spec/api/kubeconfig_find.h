@@ -17,8 +17,8 @@ bool kubeconfig_find(const struct spec_kubeconfig *k, const char *kind, const ch
 		     struct kubeconfig_entry *ret);
 
 /*
- * Return the node with the name of the current context, and set *RET_FILE to the file that has it.
- * Return NULL if no file names a current context.
+ * Return the YAML node of the value of `current-context`, and set *RET_FILE to the file that has it.
+ * Return NULL if no file has this key.
  */
 const struct spec_yaml *kubeconfig_current(const struct spec_kubeconfig *k, const char **ret_file);
 

@@ -103,8 +103,8 @@ static bool is_resource(const char *name)
 }
 
 /*
- * Return the amount of the resource KEY that the role's cpu or memMB requests, or 0. The count of
- * the device KEY is a limit, which must not be less than this request.
+ * Return the request for the resource KEY that kxfs makes from the role's cpu or memMB, or 0. If
+ * `devices` also has KEY, its count becomes the limit, which must not be less than the request.
  */
 static double requested(const struct spec_pod_role *r, const char *key)
 {

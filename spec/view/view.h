@@ -169,7 +169,7 @@ struct spec_job_view {
 	 * their attempt.
 	 */
 	int64_t began;
-	struct spec_transitions conditions; /* phases in the object, with times */
+	struct spec_transitions conditions; /* the phases in the object, with their times */
 	struct spec_role_view *roles;
 	size_t n_roles;
 	struct spec_task_view *tasks; /* ordered by role, then by replica */

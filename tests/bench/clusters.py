@@ -40,33 +40,24 @@ roles:
 """
 
 
-class Bulk:
-    """The server's process, used as `server` of kubeconfig.py and frontend.py."""
+class Server:
+    """The process of a server, used as `server` of kubeconfig.py and frontend.py. PROGRAM prints its
+    port, and ends when its stdin is closed."""
 
     host = "127.0.0.1"
     pki = None
 
-    def __init__(self, **options):
-        args = [arg for name, value in options.items() for arg in (f"--{name.replace('_', '-')}", str(value))]
-        self.proc = harness.popen([sys.executable, str(HERE / "bulk_server.py"), *args],
+    def __init__(self, program, *args):
+        self.proc = harness.popen([sys.executable, str(program), *args],
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.port = int(self.proc.stdout.readline())
-
-    @property
-    def url(self):
-        return f"http://{self.host}:{self.port}"
+        self.url = f"http://{self.host}:{self.port}"
 
     def request(self, method, path, body=None):
         conn = http.client.HTTPConnection(self.host, self.port, timeout=harness.LIMIT)
         with contextlib.closing(conn):
             conn.request(method, path, body)
             return conn.getresponse().read()
-
-    def asked(self):
-        return json.loads(self.request("GET", "/bench"))
-
-    def show(self, objects):
-        self.request("POST", "/bench", b"1" if objects else b"0")
 
     def close(self):
         self.proc.stdin.close()
@@ -76,6 +67,20 @@ class Bulk:
             self.proc.kill()
             self.proc.wait()
         self.proc.stdout.close()
+
+
+class Bulk(Server):
+    """The process of bulk_server.py."""
+
+    def __init__(self, **options):
+        words = [(f"--{name.replace('_', '-')}", str(value)) for name, value in options.items()]
+        super().__init__(HERE / "bulk_server.py", *itertools.chain(*words))
+
+    def asked(self):
+        return json.loads(self.request("GET", "/bench"))
+
+    def show(self, objects):
+        self.request("POST", "/bench", b"1" if objects else b"0")
 
 
 def descriptors(kx, kind=""):

@@ -10,7 +10,6 @@ each pod changes once, and its job, group and events change as often as in that 
 import asyncio
 import collections
 import contextlib
-import http.client
 import itertools
 import json
 import os
@@ -180,32 +179,13 @@ async def serve():
 
 # --- the clients ---
 
-class Process:
-    """The server's process, used as `server` of kubeconfig.py."""
-
-    host = "127.0.0.1"
-    pki = None
-
-    def __init__(self):
-        self.proc = harness.popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.port = int(self.proc.stdout.readline())
-        self.url = f"http://{self.host}:{self.port}"
-
-    def ask(self, path):
-        conn = http.client.HTTPConnection(self.host, self.port, timeout=harness.LIMIT)
-        with contextlib.closing(conn):
-            conn.request("GET", path)
-            return json.loads(conn.getresponse().read())
+class Process(clusters.Server):
+    """The server's process."""
 
     def cost(self):
-        cost = self.ask("/cost")
+        cost = json.loads(self.request("GET", "/cost"))
         cost["sent"].pop("", None)  # what this test requested
         return cost
-
-    def close(self):
-        self.proc.stdin.close()
-        self.proc.wait(harness.LIMIT)
-        self.proc.stdout.close()
 
 
 class Cost:
@@ -243,13 +223,13 @@ class Cost:
     def measure(self, what, use, options="", watches=5):
         """Measure one user's cost: the start, and an hour, which is extrapolated from MINUTES and
         the watch renewals."""
-        server = Process()
+        server = Process(__file__)
         try:
             with use(server, options) as told:
                 harness.wait_for(lambda: server.cost()["watches"] >= watches, what="all watches")
                 start, known = server.cost(), told()
                 for _ in range(MINUTES):
-                    server.ask("/minute")
+                    server.request("GET", "/minute")
                     wanted = known + server.cost()["told"]
                     harness.wait_for(lambda wanted=wanted: told() >= wanted, what="the news")
                 self.notes(what, start, server.cost())

@@ -47,14 +47,6 @@ class Figure:
         return f"{self.what:36} {self.ours:10.2f} {self.unit:4} {beside} {self.goal or ''}".rstrip()
 
 
-    def row(self):
-        """Return a row of a Markdown table."""
-        ours, theirs = (f"{value:.2f} {self.unit}".strip() if value is not None else "" for value in (self.ours, self.theirs))
-        beside = f"{self.other}: {theirs}" if self.other else ""
-        ratio = f"{self.value:.2f}" if self.other else ""
-        return f"| {self.what} | {self.goal or ''} | {ours} | {beside} | {ratio} |"
-
-
 HEAD = f"{'what':36} {'kxfs':>10} {'':4} {'beside':22} {'':15} {'ratio':>8} goal"
 
 
@@ -85,11 +77,6 @@ class Figures:
             found = [figure.least(again) for figure, again in zip(found, call(*args), strict=True)]
             self.patience -= time.monotonic() - begin
         self.take(*found)
-
-    def table(self):
-        """Return a Markdown table of the figures with goals."""
-        head = ["| what | goal | kxfs | beside it | ratio |", "|---|---|---|---|---|"]
-        return head + [figure.row() for figure in self.all if figure.goal]
 
     def short(self):
         """Return sentences about figures that miss their goal."""

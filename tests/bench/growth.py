@@ -11,7 +11,6 @@ import local
 
 JOBS = (1000, 10000, 100000)
 STREAMS = (100, 1000, 5000)
-ARCHIVED = (10, 100, 500)
 HELD = (100, 1000, 5000)
 REMOVED = 500  # number of jobs that are removed
 LATER = local.APP + 'scheduler_args: {begin: "2099-01-01"}\n'
@@ -31,7 +30,6 @@ class Growth:
         self.table("finished jobs on a server, with two pods each", JOBS, self.server)
         self.table("held jobs, which wait for a time", HELD, self.held)
         self.table("silent logs, a job each", STREAMS, self.streams)
-        self.table("logs of 2 MiB, archived", ARCHIVED, self.archived)
 
     def table(self, what, sizes, measure):
         """Print a table. MEASURE yields (what, unit, number) for a size."""
@@ -54,7 +52,7 @@ class Growth:
         yield "memory a job", "KiB", (clusters.memory(kx) - before) / n
         ls, = self.bench.best(self.bench.timed(["ls", "-l", str(kx / "jobs")]))
         yield "`ls -l jobs/`", "ms", ls * 1e3
-        self.local.read(kx / "list")
+        (kx / "list").read_bytes()
         yield "`list` after a change", "ms", min(self.changed(kx, change) for _ in range(10)) * 1e3
         yield "submit", "ms", min(clusters.elapsed(change) for _ in range(20)) * 1e3
         last = kx / "jobs" / kx.ls("jobs")[-1]
@@ -76,7 +74,7 @@ class Growth:
 
     def changed(self, kx, change):
         change()
-        return self.local.read(kx / "list")
+        return clusters.elapsed((kx / "list").read_bytes)
 
     def state_directory(self, n):
         with self.bench.mount("local:") as kx:
@@ -119,11 +117,6 @@ class Growth:
             yield "submit of one more", "ms", min(
                 clusters.elapsed(lambda: kx.write(f"submit/more-{next(names)}.yaml", LATER)) for _ in range(20)) * 1e3
             yield "CPU, idle", "%", self.idle(kx)
-
-    def archived(self, n):
-        archived, alone = self.clusters.archive_round(n, 2, True), self.clusters.archive_round(n, 2, False)
-        yield "CPU for a GiB", "s", archived
-        yield "beside that of the same captured alone", "times", archived / alone
 
     def streams(self, n):
         with self.clusters.streams(n) as (server, _, kx):

@@ -7,7 +7,6 @@ import os
 import pathlib
 import shutil
 import subprocess
-import time
 import uuid
 
 import clusters
@@ -135,9 +134,7 @@ class Local:
     def many_jobs(self, kx, job, n):
         """Measure a start with N finished jobs."""
         self.make_jobs(kx, job, n)
-        begin = time.perf_counter()
-        kx.start()
-        seconds = time.perf_counter() - begin
+        seconds = clusters.elapsed(kx.start)
         assert len(kx.ls("jobs")) == n
         return [Figure(f"start with {n} jobs", "s", seconds), Figure("CPU of it", "s", clusters.cpu(kx)),
                 Figure("memory of it", "MiB", clusters.memory(kx) / 1024),
@@ -154,9 +151,8 @@ class Local:
             self.make_jobs(kx, job, n)
             kx.options = f"archive={place}"
             kx.start()
-            begin = time.perf_counter()
-            harness.wait_for(lambda: sum(1 for _ in place.glob("local/2*/*")) == n, what="the archive")
-            seconds = time.perf_counter() - begin
+            seconds = clusters.elapsed(lambda: harness.wait_for(
+                lambda: sum(1 for _ in place.glob("local/2*/*")) == n, what="the archive"))
             kx.end()
             rounds = []
             for _ in range(self.args.rounds):
@@ -166,10 +162,8 @@ class Local:
                     kx.end()
                 rounds.append(times)
             kx.start()
-        begin = time.perf_counter()
-        for number, folder in enumerate(place.glob("local/2*/*")):
-            copy_synced(folder, copies / str(number))
-        theirs = time.perf_counter() - begin
+        theirs = clusters.elapsed(lambda: [copy_synced(folder, copies / str(number))
+                                           for number, folder in enumerate(place.glob("local/2*/*"))])
         ours, bare = (min(times) for times in zip(*rounds))
         for folder in (place, copies):
             harness.remove_tree(folder)
@@ -208,20 +202,13 @@ class Local:
     def whole_list(self, path, kx):
         """Measure reading the list of all jobs: for the first time, after one job has changed, and
         without changes."""
-        first = self.read(path)
+        first = clusters.elapsed(path.read_bytes)
         changed = []
         for _ in range(2 * self.args.rounds):
             kx.submit(APP).finish()
-            changed.append(self.read(path))
+            changed.append(clusters.elapsed(path.read_bytes))
         yield Figure(f"{path.name}, the first time", "ms", first * 1e3)
         yield Figure(f"{path.name} after a change", "ms", min(changed) * 1e3, 20)
         copy = self.bench.top / "copy"
         copy.write_bytes(path.read_bytes())
         yield from self.cat(f"cat {path.name}, no change", path, "a copy of it", copy)
-
-    @staticmethod
-    def read(path):
-        """Return the seconds to read PATH."""
-        begin = time.perf_counter()
-        path.read_bytes()
-        return time.perf_counter() - begin

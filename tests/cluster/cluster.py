@@ -362,9 +362,8 @@ class Cluster(Running):
         try:
             if self.node:
                 self.node.stop()
-            for name in ("volcano", "scheduler", "controller-manager", "apiserver", "etcd"):
-                if name in self.parts:
-                    self.parts[name].stop()
+            for part in reversed(self.parts.values()):
+                part.stop()
         finally:
             if os.environ.get("KXFS_CLUSTER_LOGS"):
                 shutil.copytree(self.base / "log", os.environ["KXFS_CLUSTER_LOGS"], dirs_exist_ok=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the tests with mounts of a real cluster share: jobs whose end the test decides, the mount,
-and a fake node.
+"""What the tests with mounts of a real cluster share: jobs whose end the test decides, and access
+to their namespace without the mount.
 
 A pod of HOLD waits until the test decides its exit code with release(namespace, pod, code). So no
 test depends on how long something takes."""
@@ -9,21 +9,12 @@ import contextlib
 import json
 import pathlib
 import re
-import threading
-import time
 import uuid
 
 import api
 import harness
 from cluster import Running
 from process import wait_for
-
-# --- Jobs and mounts --------------------------------------------------------------------------
-# What the tests with mounts of a real cluster share: jobs whose end the test decides, and the
-# mount.
-#
-# A pod of HOLD waits until the test decides its exit code with release(namespace, pod, code). So no
-# test depends on how long something takes.
 
 IMAGE = "docker.io/library/busybox:1.35"
 SMALL = {"cpu": 0.1, "memMB": 64, "gpu": 0}
@@ -57,7 +48,10 @@ def manifest(replicas=1, **spec):
 
 
 class World:
-    """A namespace of a cluster, accessed without the mount."""
+    """A namespace of a cluster, accessed without the mount. Its jobs are objects of `resource`. The
+    label `label` of a pod is the name of its job."""
+
+    resource, label = "jobs", "volcano.sh/job-name"
 
     def __init__(self, cluster, namespace):
         self.cluster = cluster
@@ -70,14 +64,20 @@ class World:
         return api.path_of(resource, self.namespace, name)
 
     def jobs(self):
-        """Return the existing Volcano jobs by name."""
-        return {job["metadata"]["name"]: job for job in self.cluster.client.items(self.path("jobs"))}
+        """Return the existing jobs by name."""
+        return {job["metadata"]["name"]: job
+                for job in self.cluster.client.items(self.path(self.resource))}
 
     def pods(self, job):
         """Return the pods of the job with the id JOB that are not being deleted."""
         return [pod for pod in self.cluster.client.items(self.path("pods"))
-                if (pod["metadata"].get("labels") or {}).get("volcano.sh/job-name") == job
+                if (pod["metadata"].get("labels") or {}).get(self.label) == job
                 and "deletionTimestamp" not in pod["metadata"]]
+
+    def until_none(self, *resources):
+        """Wait until the namespace has no objects of RESOURCES."""
+        for resource in resources:
+            wait_for(lambda r=resource: not self.cluster.client.items(self.path(r)), f"{resource} to go")
 
     def release(self, pod, code=0, container=None):
         """Let a pod of HOLD exit with CODE."""
@@ -197,89 +197,3 @@ def refused(kx, text, name="app.yaml", where="submit"):
     with contextlib.suppress(FileNotFoundError):
         return err, kx.read(where, f"{name}.error")
     return err, ""
-
-
-# --- A fake node ------------------------------------------------------------------------------
-# A node on which nothing runs. It immediately reports what a kubelet would report of its pods, so a
-# thousand pods cost only the requests. Pods get scheduled there by a resource that only this node
-# has: one nvidia.com/gpu each.
-
-NAME = "pretend"
-NODES, LEASES = "/api/v1/nodes", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
-ROOM = {"cpu": "1000", "memory": "1000Gi", "pods": "5000", "nvidia.com/gpu": "5000"}
-HEARTBEAT = 5
-
-
-def now(form="%Y-%m-%dT%H:%M:%SZ"):
-    return time.strftime(form, time.gmtime())
-
-
-class PretendNode(threading.Thread):
-    """The node exists inside its `with` block. `code(pod)` returns the pod's exit code, or None if
-    it continues to run."""
-
-    def __init__(self, cluster, code):
-        super().__init__(daemon=True)
-        # this thread's own connection
-        self.client = api.from_kubeconfig(cluster.kubectl_path, cluster.admin)
-        self.code = code
-        self.over = threading.Event()
-        self.most = 0  # the most pods that ran at the same time
-
-    def __enter__(self):
-        self.client.post(NODES, {"metadata": {"name": NAME}})
-        self.client.post(LEASES, {"metadata": {"name": NAME}, "spec": {"holderIdentity": NAME, "leaseDurationSeconds": 40}})
-        self.beat()
-        self.start()
-        wait_for(lambda: "taints" not in self.client.get(f"{NODES}/{NAME}")["spec"], "the node to be ready")
-        return self
-
-    def __exit__(self, *_):
-        self.over.set()
-        self.join()
-        self.client.delete(f"{NODES}/{NAME}")
-        self.client.delete(f"{LEASES}/{NAME}")
-
-    def beat(self):
-        self.client.merge(f"{NODES}/{NAME}/status", {"status": {"capacity": ROOM, "allocatable": ROOM, "conditions": [
-            {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "it is", "lastHeartbeatTime": now(),
-             "lastTransitionTime": now()}]}})
-        self.client.merge(f"{LEASES}/{NAME}", {"spec": {"renewTime": now("%Y-%m-%dT%H:%M:%S.000000Z")}})
-
-    def run(self):
-        due = 0
-        while not self.over.wait(0.2):
-            try:
-                if time.monotonic() >= due:
-                    self.beat()
-                    due = time.monotonic() + HEARTBEAT
-                self.look()
-            except (api.Refused, OSError) as e:  # the pod is gone, or the server is overloaded
-                print(f"{NAME}: {e}", flush=True)
-
-    def look(self):
-        pods = self.client.items(f"/api/v1/pods?fieldSelector=spec.nodeName%3D{NAME}")
-        running = [pod for pod in pods if pod["status"]["phase"] == "Running"]
-        self.most = max(self.most, len(running))
-        for pod in pods:
-            meta, phase = pod["metadata"], pod["status"]["phase"]
-            path = api.path_of("pods", meta["namespace"], meta["name"])
-            if "deletionTimestamp" in meta:
-                self.client.delete(path + "?gracePeriodSeconds=0")
-            elif phase == "Pending":
-                self.say(pod, path, None)
-            elif phase == "Running" and (code := self.code(pod)) is not None:
-                self.say(pod, path, code)
-
-    def say(self, pod, path, code):
-        """Report that the pod is running, or has exited with CODE."""
-        began = pod["status"].get("startTime", now())
-        state = {"running": {"startedAt": began}} if code is None else {"terminated": {
-            "exitCode": code, "reason": "Error" if code else "Completed", "startedAt": began, "finishedAt": now()}}
-        phase = "Running" if code is None else "Failed" if code else "Succeeded"
-        self.client.merge(path + "/status", {"status": {
-            "phase": phase, "startTime": began, "podIP": "10.0.0.1", "hostIP": "10.0.0.1",
-            "conditions": [{"type": "Ready", "status": str(code is None), "lastTransitionTime": now()}],
-            "containerStatuses": [{"name": c["name"], "image": c["image"], "imageID": "", "ready": code is None,
-                                   "containerID": f"pretend://{pod['metadata']['uid']}", "restartCount": 0,
-                                   "started": code is None, "state": state} for c in pod["spec"]["containers"]]}})

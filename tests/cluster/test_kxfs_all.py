@@ -22,7 +22,6 @@ import test_kubectl as kubectl  # noqa: E402
 from golden import difference, load  # noqa: E402
 
 KINDS = {"volcano": "jobs", "appwrapper": "appwrappers", "jobset": "jobsets", "job": "jobs.batch"}
-STAND_INS = ("appwrapper", "jobset")
 
 
 class Everything(Cluster):
@@ -34,15 +33,9 @@ class Everything(Cluster):
 
     def start_volcano(self):
         super().start_volcano()
-        for name in STAND_INS:
+        for name in ("appwrapper", "jobset"):
             self.parts[name] = Part(name, self.base, [sys.executable, HERE / f"controllers/{name}.py", self.kubectl_path,
                                                       self.kubeconfig("volcano")]).start()
-
-    def stop(self):
-        for name in STAND_INS:
-            if name in self.parts:
-                self.parts[name].stop()
-        super().stop()
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +45,8 @@ def cluster():
 
 
 def by_kubectl(cluster, namespace, path):
-    """Return (why kubectl or the server refuses a file, or "", and the objects that kubectl makes of
-    it, or None)."""
+    """Return (why kubectl or the server refuses a file, or "", and the objects that kubectl makes
+    of it, or None)."""
     args = ("create", "-n", namespace, "-f", str(path))
     p = cluster.kubectl(*args, "--dry-run=server", check=False)
     if p.returncode:

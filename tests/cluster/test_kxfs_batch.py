@@ -3,7 +3,6 @@
 contrib/rbac.yaml. Kubernetes' own controller runs the Jobs."""
 
 import collections
-import json
 import random
 import signal
 import sys
@@ -14,24 +13,18 @@ import api
 import pytest
 from cluster import HERE, Cluster
 from harness import LIMIT, actions, decided, err_of, rmdir, wait_for, write_ctl
-from mounted import HOLD, IMAGE, SMALL, PretendNode, World, app, begun, ended, phase
+from mounted import HOLD, IMAGE, SMALL, World, app, begun, ended, phase
 
 sys.path[1:1] = [str(HERE.parent / "golden")]
 
 from golden import Input, load, run  # noqa: E402
 from test_job import CASES, options_of  # noqa: E402
 
-GPU = {**SMALL, "gpu": 1}  # only the fake node has this resource
+GPU = {**SMALL, "gpu": 1}  # no node has this resource, so the pods wait
 
 
 class Batch(World):
-    def jobs(self):
-        return {job["metadata"]["name"]: job for job in self.cluster.client.items(self.path("jobs.batch"))}
-
-    def pods(self, job):
-        return [pod for pod in self.cluster.client.items(self.path("pods"))
-                if (pod["metadata"].get("labels") or {}).get("batch.kubernetes.io/job-name") == job
-                and "deletionTimestamp" not in pod["metadata"]]
+    resource, label = "jobs.batch", "batch.kubernetes.io/job-name"
 
 
 @pytest.fixture(scope="module")
@@ -110,49 +103,6 @@ def test_retry(kx, world):
     wait_for(lambda: "Retries used: 1; max_retries is 1" in one.read("why"), what="the retry to be told")
 
 
-def made(world, name, script, **spec):
-    """Create a Job with one container, as kubectl would."""
-    policy = spec.pop("restartPolicy", "Never")
-    world.cluster.client.post(world.path("jobs.batch"), {"metadata": {"name": name}, "spec": {**spec, "template": {"spec": {
-        "restartPolicy": policy, "containers": [{"name": "c", "image": IMAGE, "command": ["sh", "-c", script]}]}}}})
-
-
-def test_restarts_are_retries(kx, world):
-    """With restartPolicy OnFailure, the kubelet restarts the container. The controller stops the
-    run after the last retry."""
-    mount = kx("capture=all")
-    made(world, "again", "trap 'exit 143' TERM; echo try; for i in $(seq 30); do sleep 0.1; done; echo no data; exit 3",
-         restartPolicy="OnFailure", backoffLimit=2)
-    wait_for(lambda: "again" in mount.ls("jobs"), what="the job")
-    job, = mount.jobs()
-    wait_for(lambda: job.status()["retries"] == 1, what="a retry")
-    ended(job, "FAILED")
-    wait_for(lambda: "Its last output" in job.read("why"), what="its last words")
-    status, replica = job.status(), job.replica("c-0")
-    assert (status["retries"], status["max_retries"], status["reason"]) == (2, 2, "Error")
-    assert (replica["state"], replica["exit_code"], replica["attempt"]) == ("FAILED", 3, 2)
-    log, = (name for name in ("log", "log.1") if f"Its output is in c-0/{name}. " in job.read("why"))
-    assert job.read("c-0", log) == "try\nno data\n"
-    assert job.read("why").startswith("c-0 ended with exit code 3. Retries used: 2; max_retries is 2.")
-    assert job.read("why").endswith("Its last output:\n    try\n    no data\n")
-
-
-def test_failure_policy(kx, world):
-    """`why` names the rule that ended a Job. Pods that the controller deletes for that are not
-    retries."""
-    mount = kx()
-    made(world, "ruled", "[ $JOB_COMPLETION_INDEX = 1 ] && exit 42; " + HOLD, completionMode="Indexed", completions=3,
-         parallelism=3, podFailurePolicy={"rules": [
-             {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [7]}},
-             {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}]})
-    wait_for(lambda: "ruled" in mount.ls("jobs"), what="the job")
-    job, = mount.jobs()
-    ended(job, "FAILED")
-    wait_for(lambda: job.read("why").startswith(
-        "c-1 ended with exit code 42. The job was not retried, because rule 1 of its podFailurePolicy forbids retries."), what="why")
-    assert job.status()["retries"] == 0 and world.jobs()["ruled"]["status"]["failed"] == 3
-
-
 def test_ctl(kx, world):
     mount = kx()
     job, other = mount.submit(app(HOLD)), mount.submit(app(HOLD), name="other.yaml")
@@ -175,27 +125,6 @@ def test_ctl(kx, world):
     assert job.read("main-0", "log.0").startswith("begin\n") and job.read("main-0", "log") == "begin\nend\n"
 
 
-def test_of_others(kx, world):
-    """Jobs that others created: kubectl's, which has one pod and is retried, and one with several
-    pods without indexes."""
-    mount = kx()
-    world.cluster.kubectl("create", "job", "theirs", f"--image={IMAGE}", "-n", world.namespace, "--", "sh", "-c", HOLD)
-    world.cluster.client.post(world.path("jobs.batch"), {
-        "metadata": {"name": "several"}, "spec": {"completions": 2, "parallelism": 2, "template": {"spec": {
-            "restartPolicy": "Never", "containers": [{"name": "c", "image": IMAGE, "command": ["sh", "-c", HOLD]}]}}}})
-    wait_for(lambda: {"theirs", "several"} <= set(mount.ls("jobs")), what="the jobs")
-    jobs = {job.id: job for job in mount.jobs()}
-    world.release(begun(jobs["theirs"], "theirs-0"), 5)
-    begun(jobs["several"], "c-1")
-    begun(jobs["several"], "c-0")
-    world.release_all("several")
-    ended(jobs["several"])
-    world.release(begun(jobs["theirs"], "theirs-0", 1))
-    ended(jobs["theirs"])
-    assert jobs["theirs"].read("theirs-0", "log.0") == "begin\nend\n"
-    assert [jobs["several"].read(f"c-{i}", "log") for i in range(2)] == ["begin\nend\n"] * 2
-
-
 def test_cron(kx, world):
     """A CronJob's Job is shown with its owner, and can be removed. The CronJob creates more."""
     mount = kx("cancel=all")
@@ -215,35 +144,6 @@ def test_cron(kx, world):
     rmdir(job.dir)
     wait_for(lambda: not world.jobs() and not world.pods(job.id), what="it to go")
     assert client.get(path) and mount.read("history", job.id, "log").endswith("begin\n")
-
-
-def test_thousand(kx, world):
-    """An array of 1 000 replicas, 50 at a time. Some fail for good, and the others continue."""
-    bad, go = {7, 8, 500}, threading.Event()
-    mount = kx("capture=none")
-
-    def index(pod):
-        return int(pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"])
-
-    def code(pod):
-        return 3 * (index(pod) in bad) if go.is_set() else None
-
-    def counts():
-        role = job.status()["roles"][0]
-        return [role[key] for key in ("desired", "running", "waiting", "succeeded", "failed")]
-
-    with PretendNode(world.cluster, code) as node:
-        job = mount.submit(app("true", num_replicas=1000, resource=GPU, retry_policy="REPLICA", args={"parallelism": 50}))
-        assert len(json.dumps(world.jobs()[job.id])) < 20000
-        wait_for(lambda: counts() == [1000, 50, 950, 0, 0], what="50 of them to run")
-        head, row = mount.read("list").splitlines()
-        assert row.split()[head.split().index("READY")] == "50/1000"
-        go.set()
-        job.finish("FAILED", timeout=600)
-        wait_for(lambda: counts() == [1000, 0, 0, 997, 3], what="all to be counted")
-        assert sorted(map(index, world.pods(job.id))) == list(range(1000)) and node.most == 50
-    assert job.status()["reason"] == "Error" and "first of 3 failed replicas: 7-8, 500." in job.read("why")
-    assert [job.replica(f"main-{i}")["state"] for i in (0, 7, 500, 999)] == ["SUCCEEDED", "FAILED", "FAILED", "SUCCEEDED"]
 
 
 def test_killed_among_a_hundred(kx, world, pytestconfig):

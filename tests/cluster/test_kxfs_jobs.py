@@ -1,25 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Jobs of a mount on a real cluster: with ordinary tools from submission to end, with ctl, and with
-the option `mine`."""
+"""Jobs of a mount on a real cluster: from submission to end with ordinary tools, jobs that others
+made, ctl, and the option `mine`."""
 
 import json
 import os
 import pathlib
 
-import api
 import harness
-import pytest
 import yaml
 from harness import actions, err_of, popen, run, wait_for, write_ctl
-from mounted import HOLD, IMAGE, app, begun, ended, phase, refused, role, running
-
-# --- Lives ------------------------------------------------------------------------------------
-# Jobs of a mount on a real cluster, from their submission to their end, with ordinary tools.
+from mounted import HOLD, IMAGE, app, begun, ended, phase, running
 
 
 def states(lines, ident):
-    """Return the states of job IDENT in lines of `changes`, each once, starting with Volcano's
-    first."""
+    """Return the states of job IDENT in LINES of `changes`, without repetitions and SUBMITTED."""
     seen = []
     for line in lines:
         fields = line.split("\t")
@@ -64,141 +58,6 @@ def test_to_the_end(kx, world):
     assert told[0] == "PENDING" and told[-2:] == ["RUNNING", "SUCCEEDED"] and set(told[:-1]) == {"PENDING", "RUNNING"}
 
 
-def test_failure(kx, world):
-    """status and `why` show the replica that failed, its exit code and its meaning."""
-    job = kx.submit(app(HOLD, num_replicas=2))
-    first, second = running(job, "main-0"), running(job, "main-1")
-    world.release(second, 3)
-    wait_for(lambda: job.replica("main-1")["state"] == "FAILED", what="main-1 to fail")
-    assert job.replica("main-1")["exit_code"] == 3 and job.replica("main-1")["reason"] == "Error"
-    world.release(first, 0)
-    ended(job, "FAILED")
-    assert job.replica("main-0")["state"] == "SUCCEEDED"
-    assert job.replica("main-1")["exit_code"] == 3, "it is known after Volcano has dropped its counts"
-    assert "main-1 ended with exit code 3" in job.read("why")
-
-
-@pytest.mark.parametrize("code, runs, state", [(0, 2, "SUCCEEDED"), (7, 2, "FAILED")])
-def test_retry_application(kx, world, code, runs, state):
-    """A failed replica makes Volcano restart the whole job, with the same pod names."""
-    job = kx.submit(app(HOLD, num_replicas=2, max_retries=1, retry_policy="APPLICATION"))
-    running(job, "main-1")
-    before = {pod["metadata"]["uid"] for pod in world.pods(job.id)}
-    world.release(running(job, "main-0"), 7)
-    wait_for(lambda: job.status()["retries"] == 1, what="the job to be tried again")
-
-    def again():
-        uids = {pod["metadata"]["uid"] for pod in world.pods(job.id)}
-        return len(uids) == 2 and not uids & before
-
-    wait_for(again, what="new pods")
-    wait_for(lambda: all(job.replica(f"main-{k}")["attempt"] == runs - 1 for k in (0, 1)),
-             what="the second attempt")
-    running(job, "main-0"), running(job, "main-1")
-    world.release_all(job.id, code)
-    ended(job, state)
-    assert job.replica("main-0")["exit_code"] == code
-    assert (job.status()["retries"], job.status()["max_retries"]) == (1, 1)
-    assert job.replica("main-0")["attempt"] == runs - 1
-
-
-def test_retry_replica(kx, world):
-    """Volcano restarts only the failed replica, and deletes the pod whose end ends the job."""
-    job = kx.submit(app(HOLD, num_replicas=2, max_retries=1, retry_policy="REPLICA"))
-    running(job, "main-1")
-    other = running(job, "main-0")
-    world.release(running(job, "main-1"), 5)
-    wait_for(lambda: job.replica("main-1")["attempt"] == 1, what="the second attempt of main-1")
-    running(job, "main-1")
-    assert running(job, "main-0") == other and job.replica()["attempt"] == 0
-    world.release(running(job, "main-1"), 6)
-    ended(job, "FAILED")
-    assert (job.status()["retries"], job.status()["max_retries"]) == (1, 1)
-    assert job.replica("main-1")["exit_code"] == 6 and job.replica("main-1")["attempt"] == 1
-
-
-def test_retry_role(kx, world):
-    err, text = refused(kx, app(HOLD, max_retries=1, retry_policy="ROLE"))
-    assert err == "EINVAL" and "roles[0].retry_policy" in text and not world.jobs()
-
-
-def test_elastic(kx, world):
-    """With min_replicas, a job runs once that many replicas do. The others start when there is
-    capacity."""
-    nodes = [node for node in world.cluster.client.items(api.path_of("nodes"))
-             if not node["spec"].get("unschedulable")]
-    most = max(cpus(node) for node in nodes)
-    n = len(nodes) + 1  # one more than there is capacity for
-    job = kx.submit(app(HOLD, num_replicas=n, min_replicas=1,
-                        resource={"cpu": round(most * 0.6, 1), "memMB": 64, "gpu": 0}))
-    job.until("RUNNING")
-    wait_for(lambda: job.status()["roles"][0]["running"] >= 1, what="a replica to run")
-    role_status = job.status()["roles"][0]
-    assert (role_status["desired"], role_status["minimum"]) == (n, 1)
-    assert role_status["running"] < n
-    ran = set()
-
-    def all_over():
-        for k in range(n):
-            replica = job.replica(f"main-{k}")
-            if replica["state"] == "RUNNING" and k not in ran:
-                ran.add(k)
-                world.release(replica["pod"])
-        return job.state() == "SUCCEEDED"
-
-    wait_for(all_over, what="the job to succeed")
-    assert ran == set(range(n)) and job.status()["roles"][0]["minimum"] == 1
-
-
-def cpus(node):
-    text = node["status"]["allocatable"]["cpu"]
-    return int(text[:-1]) / 1000 if text.endswith("m") else int(text)
-
-
-def test_unschedulable(kx, world):
-    """No node fits. The job waits, `why` explains that, and it can be cancelled."""
-    job = kx.submit(app(HOLD, resource={"cpu": 0.1, "memMB": 64, "gpu": 0, "capabilities": {
-        "node.kubernetes.io/instance-type": "no-such-type"}}))
-    wait_for(lambda: job.replica()["reason"] == "Unschedulable", what="the reason")
-    assert job.state() == "PENDING" and "node" in job.read("why")
-    job.cancel()
-    assert job.id not in kx.ls("jobs") and job.id not in world.jobs()
-
-
-def test_too_large(kx, world):
-    """A job that requests more than the whole cluster has."""
-    job = kx.submit(app(HOLD, resource={"cpu": 5000, "memMB": 64, "gpu": 0}))
-    wait_for(lambda: world.jobs()[job.id].get("status", {}).get("state", {}).get("phase") == "Pending",
-             what="the controller")
-    wait_for(lambda: job.status()["phase"] == "Pending", what="its phase")
-    assert job.state() == "PENDING" and job.status()["roles"][0]["running"] == 0
-    run(["rmdir", str(job.dir)])
-    assert job.id not in world.jobs()
-
-
-def test_missing_image(kx, world):
-    job = kx.submit(app(HOLD, image="localhost:1/no/such:image"))
-    wait_for(lambda: job.replica()["reason"] in ("ImagePullBackOff", "ErrImagePull"),
-             what="the reason")
-    assert job.state() == "PENDING"
-    assert "localhost:1/no/such:image" in job.read("why")
-
-
-def test_missing_program(kx):
-    job = kx.submit(app(roles=[role("", entrypoint="/no/such/program", args=[])]))
-    ended(job, "FAILED")
-    assert job.replica()["reason"] == "StartError" and "/no/such/program" in job.read("why")
-
-
-def test_two_roles(kx, world):
-    job = kx.submit(app(roles=[role(HOLD, "leader"), role(HOLD, "worker", num_replicas=2)]))
-    assert [name for name in kx.ls("jobs", job.id) if "-" in name] == ["leader-0", "worker-0", "worker-1"]
-    for name in ("leader-0", "worker-0", "worker-1"):
-        world.release(running(job, name))
-    job.finish()
-    assert [(r["name"], r["desired"]) for r in job.status()["roles"]] == [("leader", 1), ("worker", 2)]
-
-
 # --- jobs that others made ---------------------------------------------------------------------
 
 BY_HAND = {
@@ -241,45 +100,20 @@ def test_made_with_kubectl(kx, world):
 
 
 def test_deleted_by_others(kx, world):
-    """A deleted job disappears from jobs/, and readers of its `wait` are notified."""
+    """A deleted job moves from jobs/ to history/ with its output. A reader of its `wait` gets
+    CANCELLED."""
     job = kx.submit(app(HOLD))
-    running(job)
+    begun(job)
     with open(job / "wait", "rb") as file:  # opened before the job disappears
         waiter = popen(["cat"], stdin=file, stdout=open(kx.base / "wait", "wb"))
     world.kubectl("delete", "jobs.batch.volcano.sh", job.id)
     wait_for(lambda: job.id not in kx.ls("jobs"), what="the job to go")
     assert waiter.wait(timeout=60) == 0 and (kx.base / "wait").read_text() == "CANCELLED\n"
-
-
-def test_resubmitted(kx, world):
-    """The manifest of a job, submitted unchanged, runs the job again with another name."""
-    job = kx.submit(app(HOLD, name="trainer"))
-    world.release(running(job))
-    job.finish()
-    run(["cp", str(job / "manifest.yaml"), str(kx / "submit/again.yaml")])
-    again = kx.job_of("again.yaml")
-    assert again.id != job.id and again.id.startswith("trainer-")
-    world.release(running(again))
-    again.finish()
-    assert sorted(world.jobs()) == sorted([job.id, again.id])
+    wait_for(lambda: job.id in kx.history(), what="the job in the history")
+    assert (job.old / "main-0/log").read_text().startswith("begin\n")
 
 
 # --- ctl --------------------------------------------------------------------------------------
-# jobs/ID/ctl on a real cluster: kxfs accepts what the controller obeys, and refuses what it would
-# ignore.
-
-WORDS = ("suspend", "resume", "restart", "terminate")
-BUSY = ["suspend", "restart", "terminate"]
-
-
-def ctl_refused(job, *but):
-    """Assert that every word except these is refused, and changes nothing."""
-    before = job.status()
-    for word in WORDS:
-        if word not in but:
-            assert err_of(write_ctl, job, word) == "EINVAL", word
-    after = job.status()
-    assert (after["phase"], after["retries"]) == (before["phase"], before["retries"])
 
 
 def done(job, so):
@@ -291,19 +125,19 @@ def done(job, so):
 
 
 def test_suspend_and_resume(mount, world, limited):
-    """The rights of contrib/rbac.yaml are enough. The output remains, as that of the first attempt."""
+    """The rights of contrib/rbac.yaml are enough for ctl. The output of a suspended job remains, as
+    that of its first attempt."""
     kx = mount(kubeconfig=limited)
     job = kx.submit(app(HOLD))
     begun(job)
     phase(job, "Running")
-    assert actions(job) == BUSY
-    ctl_refused(job, *BUSY)
+    assert actions(job) == ["suspend", "restart", "terminate"]
     run(f"echo suspend > {job.dir}/ctl")
     done(job, lambda status: status["phase"] in ("Aborting", "Aborted"))
     phase(job, "Aborted")
     assert job.state() == "CANCELLED" and actions(job) == ["resume"]
     assert job.read("wait") == "CANCELLED\n" and "resume" in job.read("why")
-    ctl_refused(job, "resume")
+    assert err_of(write_ctl, job, "suspend") == "EINVAL"
     wait_for(lambda: not world.pods(job.id), what="its pods to be gone")
     assert job.log().startswith(b"begin\n")
     write_ctl(job, "resume")
@@ -314,91 +148,22 @@ def test_suspend_and_resume(mount, world, limited):
     job.finish()
     phase(job, "Completed")
     assert actions(job) == []
-    ctl_refused(job)
-
-
-def test_restart(kx, world):
-    job = kx.submit(app(HOLD, num_replicas=2))
-    begun(job)
-    phase(job, "Running")
-    write_ctl(job, "restart")
-    begun(job, attempt=1)
-    running(job, "main-1")
-    wait_for(lambda: job.status()["retries"] == 1 and job.status()["phase"] == "Running", what="the retry to be told")
-    assert job.log(name="log.0").startswith(b"begin\n")
-    write_ctl(job, "restart")
-    begun(job, attempt=2)
-    # Volcano's default is 3. It compares before it restarts a job.
-    wait_for(lambda: actions(job) == ["suspend", "terminate"], what="the last attempt to run")
-    assert err_of(write_ctl, job, "restart") == "EINVAL"
-    assert "has none left" in kx.read(".kxfs", "log")
-    world.release_all(job.id)
-    job.finish()
-
-
-def test_terminate(kx, world):
-    job = kx.submit(app(HOLD))
-    begun(job)
-    phase(job, "Running")
-    write_ctl(job, "terminate")
-    job.until("FAILED")
-    phase(job, "Terminated")
-    assert actions(job) == []
-    ctl_refused(job)
-    wait_for(lambda: not world.pods(job.id), what="its pods to be gone")
-    assert job.id in kx.ls("jobs") and job.log().startswith(b"begin\n")
-
-
-def test_failed(kx, world):
-    """Volcano replies 201 to all of these, and does nothing."""
-    job = kx.submit(app(HOLD))
-    world.release(running(job), 3)
-    job.finish("FAILED")
-    phase(job, "Failed")
-    ctl_refused(job)
-
-
-def test_while_it_waits(kx, world):
-    """A job without capacity can be suspended, and resumed to wait again."""
-    job = kx.submit(app(HOLD, resource={"cpu": 0.1, "memMB": 64, "gpu": 0, "capabilities": {
-        "node.kubernetes.io/instance-type": "no-such-type"}}))
-    wait_for(lambda: actions(job) == BUSY, what="the controller")
-    assert job.status()["phase"] == "Pending"
-    write_ctl(job, "abort")
-    phase(job, "Aborted")
-    write_ctl(job, "resume")
-    phase(job, "Pending")
-    write_ctl(job, "terminate")
-    job.until("FAILED")
-    assert job.id in world.jobs()
-
-
-def test_replaced(kx, world):
-    """Volcano would obey a Command with the uid of another job."""
-    job = kx.submit(app(HOLD))
-    begun(job)
-    fd = os.open(job / "ctl", os.O_WRONLY)
-    try:
-        world.kubectl("delete", "jobs.batch.volcano.sh", job.id)
-        wait_for(lambda: job.id not in kx.ls("jobs"), what="the job to go")
-        assert err_of(os.write, fd, b"terminate") in ("ENOENT", "ESTALE")
-    finally:
-        os.close(fd)
 
 
 # --- mine -------------------------------------------------------------------------------------
-# The option `mine` on a real API server: two users of one namespace each see their own jobs.
 
 USER = "kxfs/user"
 
 
 def labelled(world, resource, user):
-    """Return the names of the objects of a resource with USER's label, as the server selects them."""
+    """Return the names of the objects of RESOURCE that have the label of USER."""
     found = world.kubectl("get", resource, "-l", f"{USER}={user}", "-o", "name").stdout.split()
     return {name.partition("/")[2] for name in found}
 
 
 def test_two_users(mount, cluster, world, top):
+    """Two users of one namespace each see only their own jobs, immediately and after a restart of
+    kxfs."""
     config = pathlib.Path(top) / "mine-config"
     config.write_text(pathlib.Path(cluster.kubeconfig("token")).read_text())
     config.chmod(0o644)

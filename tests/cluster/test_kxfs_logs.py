@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Output of real pods, read through the mount."""
+"""Output of real pods, read through the mount: during and after a run, and despite failures."""
 
 import contextlib
 import functools
@@ -13,15 +13,10 @@ import harness
 import pytest
 from cluster import Cluster
 from harness import popen, run, wait_for
-from mounted import HOLD, World, app, manifest, role, running
+from mounted import HOLD, World, app, manifest, running
 from relay import Cuts
 
 # --- During and after a run --------------------------------------------------------------------
-# Output of real pods, read through the mount while they are running and afterwards.
-
-
-def lines_of(job, name="log"):
-    return job.read(name).splitlines()
 
 
 def test_follow(kx, world):
@@ -42,7 +37,8 @@ def test_follow(kx, world):
 
 
 def test_bytes(kx, world):
-    """The log is exact: carriage returns, NUL, invalid UTF-8, a long line, no newline at the end."""
+    """The log is exact: carriage returns, NUL, invalid UTF-8, a long line, no newline at the end.
+    """
     script = ("printf 'a\\rb\\n\\000\\377 x\\n\\n'; head -c 100000 /dev/zero | tr '\\0' L; echo; "
               "printf 'no newline'; " + HOLD.replace("echo begin;", "").replace("echo end;", ""))
     job = kx.submit(app(script))
@@ -53,63 +49,19 @@ def test_bytes(kx, world):
     assert job.log() == wanted
 
 
-def test_merged(kx, world):
-    """The merged log has all replicas, and each line has its replica's name. `follow` ends with the
-    job."""
-    job = kx.submit(app(roles=[role(HOLD, "leader"), role(HOLD, "worker", num_replicas=2)]))
-    out = kx.base / "followed"
-    reader = popen(["cat", str(job / "follow")], stdout=open(out, "wb"))
-    names = ["leader-0", "worker-0", "worker-1"]
-    for name in names:
-        world.release(running(job, name))
-    job.finish()
-    assert reader.wait(timeout=60) == 0
-    wanted = sorted(f"{name.replace('-', '/')} {word}" for name in names for word in ("begin", "end"))
-    assert sorted(out.read_text().splitlines()) == wanted
-    assert out.read_text() == job.read("log")
-    for name in names:
-        assert job.read("logs", f"{name}.log") == "begin\nend\n"
-
-
-def test_attempts(kx, world):
-    """Each attempt keeps its log, although Volcano deletes the pod."""
-    job = kx.submit(app(HOLD, max_retries=2, retry_policy="APPLICATION"))
-    first = running(job)
-    wait_for(lambda: job.log() == b"begin\n", what="the first line")
-    world.release(first, 9)
-    wait_for(lambda: job.replica()["attempt"] == 1, what="the second attempt")
-    world.release(running(job))
-    job.finish()
-    assert "log.0" in kx.ls("jobs", job.id, "main-0")
-    wait_for(lambda: job.log() == b"begin\nend\n", what="the log of the second")
-    assert job.log(name="log.0") == b"begin\nend\n"
-
-
-def test_history(kx, world):
-    """Captured output outlives the job, including what the program printed on SIGTERM."""
+def test_removed(kx, world):
+    """rm -r removes the job and its pods from the cluster. Its output remains, including what the
+    program printed on SIGTERM."""
     script = "trap 'echo bye; exit 0' TERM; echo hello; while :; do sleep 0.1; done"
     job = kx.submit(app(script))
     wait_for(lambda: job.log() == b"hello\n", what="the first line")
     run(["rm", "-r", str(job.dir)])
+    assert job.id not in kx.ls("jobs") and job.id not in world.jobs()
+    wait_for(lambda: not world.pods(job.id), what="its pods to go")
     wait_for(lambda: (job.old / "main-0/log").read_text() == "hello\nbye\n", what="its last words")
-    assert (job.old / "state").read_text() == "CANCELLED\n" and job.id not in kx.ls("jobs")
+    assert (job.old / "state").read_text() == "CANCELLED\n"
     run(["rm", "-r", str(job.old)])
     assert job.id not in kx.history()
-
-
-def test_deleted_by_others(kx, world):
-    job = kx.submit(app(HOLD))
-    wait_for(lambda: job.log() == b"begin\n", what="the first line")
-    world.kubectl("delete", "jobs.batch.volcano.sh", job.id)
-    wait_for(lambda: job.id in kx.history(), what="the job in the history")
-    assert (job.old / "main-0/log").read_text() == "begin\n" and job.id not in kx.ls("jobs")
-
-
-def test_not_started(kx):
-    """Reading the log of a container that has not started is not an error."""
-    job = kx.submit(app(HOLD, image="localhost:1/no/such:image"))
-    wait_for(lambda: job.replica()["reason"] in ("ImagePullBackOff", "ErrImagePull"), what="the reason")
-    assert job.log() == b"" and job.read("log") == ""
 
 
 # --- Failures ---------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from cluster import HERE, Cluster
 from conftest import Given
-from harness import run, wait_for
+from harness import wait_for
 from mounted import HOLD, World, app, running
 from process import Part
 from test_kxfs_torchx import knows_our_job, program, torchx  # noqa: F401
@@ -42,18 +42,12 @@ class Queueing(Cluster):
 
 
 class Queued(World):
+    resource, label = "appwrappers", "appwrapper.mcad.ibm.com"
+
     def path(self, resource, name=None):
         if resource != "appwrappers":
             return super().path(resource, name)
         return f"{BASE}/namespaces/{self.namespace}/appwrappers" + (f"/{name}" if name else "")
-
-    def jobs(self):
-        return {job["metadata"]["name"]: job for job in self.cluster.client.items(self.path("appwrappers"))}
-
-    def pods(self, job):
-        return [pod for pod in self.cluster.client.items(self.path("pods"))
-                if (pod["metadata"].get("labels") or {}).get("appwrapper.mcad.ibm.com") == job
-                and "deletionTimestamp" not in pod["metadata"]]
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +77,8 @@ def kx(make_kx, cluster, world):
 
 
 def test_to_the_end(kx, world):
-    """A job is submitted, watched and followed. It is finished when its pods are, although MCAD
-    reports Running."""
+    """A job has finished when its pods have, although MCAD still reports Running. Removing the job
+    removes its pods and its Service."""
     job = kx.submit(app(HOLD, num_replicas=2))
     items = world.jobs()[job.id]["spec"]["resources"]["GenericItems"]
     assert [item["generictemplate"]["kind"] for item in items] == ["Pod", "Pod", "Service"]
@@ -101,54 +95,9 @@ def test_to_the_end(kx, world):
         assert (replica["state"], replica["exit_code"], replica["attempt"]) == ("SUCCEEDED", 0, 0)
         assert job.read(name, "follow") == "begin\nend\n"
     assert job.read("why") == ""
-
-
-def test_failure(kx, world):
-    job = kx.submit(app(HOLD, num_replicas=2))
-    running(job, "main-0")
-    pod = running(job, "main-1")
-    job.until("RUNNING")
-    world.release(pod, 3)
-    wait_for(lambda: job.replica("main-1")["state"] == "FAILED", what="main-1 to fail")
-    assert job.state() == "RUNNING"
-    world.release(job.replica("main-0")["pod"])
-    job.finish("FAILED")
-    assert job.read("why").startswith("main-1 ended with exit code 3.")
-
-
-def test_requeued(kx, world):
-    """The pods are created again with the same names. That is another attempt with another log."""
-    job = kx.submit(app(HOLD, max_retries=1))
-    pod = running(job)
-    job.until_logged("begin")  # MCAD deletes the pod when it has failed
-    world.release(pod, 3)
-    wait_for(lambda: job.status()["retries"] == 1 and job.replica()["attempt"] == 1, what="another pod")
-    world.release(running(job), 4)
-    job.finish("FAILED")
-    assert job.read("main-0", "log.0") == job.read("main-0", "log") == "begin\nend\n"
-    assert "exit code 4" in job.read("why") and "Retries used: 1" in job.read("why")
-
-
-def test_not_created(kx):
-    """If MCAD can't create a pod, the job waits, and MCAD retries forever."""
-    job = kx.submit(app(HOLD, args={"service_account": "nobody-there"}))
-    wait_for(lambda: job.status()["reason"] == "NoServiceAccount", what="the cause")
-    assert "there is no service account nobody-there in namespace" in job.read("why") and job.state() == "PENDING"
-
-
-def test_cancelled(kx, world):
-    """Cancelling a job also deletes its wrapped objects."""
-    job = kx.submit(app(HOLD))
-    running(job)
-    job.until_logged("begin")
-    run(["rm", "-r", str(kx / "jobs" / job.id)])
-    assert job.id not in world.jobs()
-    wait_for(lambda: not [p for p in world.cluster.client.items(world.path("pods"))
-                          if p["metadata"]["name"].startswith(job.id)], what="its pods to go")
-    wait_for(lambda: not [s for s in world.cluster.client.items(world.path("services"))
-                          if s["metadata"]["name"] == job.id], what="its service to go")
-    assert kx.read("history", job.id, "state") == "CANCELLED\n"
-    assert kx.read("history", job.id, "main-0", "log").startswith("begin\n")
+    job.cancel()
+    world.until_none("pods", "services")
+    assert not world.jobs() and kx.read("history", job.id, "main-0", "log") == "begin\nend\n"
 
 
 def test_torchx(kx, world, torchx):  # noqa: F811

@@ -49,24 +49,8 @@ def rendered(folder=FOLDER):
     return {one["kind"]: one for one in yaml.safe_load_all(text)}
 
 
-def test_what_is_applied():
-    """The objects refer to each other by the right names."""
-    made = rendered()
-    assert set(made) == {"ServiceAccount", "Role", "RoleBinding", "ConfigMap", "PersistentVolumeClaim", "Deployment"}
-    assert {one["metadata"]["namespace"] for one in made.values()} == {"default"}
-    assert made["RoleBinding"]["subjects"] == [{"kind": "ServiceAccount", "name": NAME, "namespace": "default"}]
-    spec = made["Deployment"]["spec"]
-    assert spec["replicas"] == 1 and spec["strategy"] == {"type": "Recreate"}
-    pod = spec["template"]["spec"]
-    (container,) = pod["containers"]
-    assert pod["serviceAccountName"] == NAME and pod["securityContext"]["runAsUser"] == USER
-    assert container["image"] == "localhost/kxfs:latest" and container["securityContext"]["readOnlyRootFilesystem"]
-    assert container["env"][0]["valueFrom"]["configMapKeyRef"]["name"] == made["ConfigMap"]["metadata"]["name"] != NAME
-    assert pod["volumes"][0]["persistentVolumeClaim"]["claimName"] == made["PersistentVolumeClaim"]["metadata"]["name"]
-
-
 def test_of_ones_own(tmp_path):
-    """The kustomization of docs/pods.md works."""
+    """The kustomization of docs/pods.md works. Two pods never use the volume at the same time."""
     shutil.copytree(FOLDER, tmp_path / "kubernetes")
     page = (ROOT / "docs/pods.md").read_text()
     text = textwrap.dedent(re.search(r"^    apiVersion: .*?(?=^\S)", page, re.M | re.S)[0])
@@ -74,8 +58,11 @@ def test_of_ones_own(tmp_path):
     made = rendered(tmp_path)
     assert {one["metadata"]["namespace"] for one in made.values()} == {"training"}
     assert made["RoleBinding"]["subjects"][0]["namespace"] == "training"
-    pod = made["Deployment"]["spec"]["template"]["spec"]
+    spec = made["Deployment"]["spec"]
+    assert spec["replicas"] == 1 and spec["strategy"] == {"type": "Recreate"}
+    pod = spec["template"]["spec"]
     assert pod["containers"][0]["image"] == "registry.example.com/kxfs:1.0.0"
+    assert pod["containers"][0]["securityContext"]["readOnlyRootFilesystem"]
     assert made["ConfigMap"]["data"]["options"].startswith("spool_limit=80G,") and made["ConfigMap"]["metadata"]["name"] in str(pod)
     assert made["PersistentVolumeClaim"]["spec"]["resources"]["requests"]["storage"] == "100Gi"
 
@@ -215,49 +202,6 @@ def test_capture(cluster, volume, make_kx):
     assert "exit code 3" in kx.read("jobs", "stays", "why")
 
 
-def removed_in_turn(cluster, world, volume, codes):
-    """Yield the name of each job of CODES after it has exited with its code, was captured
-    completely, and was removed."""
-    pods = {pod["metadata"]["labels"].get("batch.kubernetes.io/job-name"): pod["metadata"]["name"]
-            for pod in cluster.client.items(world.path("pods"))}
-    for name, code in codes.items():
-        world.release(pods[name], code)
-        told(volume, name, f'"exit_code":{code}')
-        until_captured(cluster, volume, (name,), TEXT + "end\n")
-        cluster.kubectl("wait", f"--for=condition={'failed' if code else 'complete'}", f"job/{name}", "--timeout=120s")
-        cluster.kubectl("delete", "job", name)
-        yield name
-
-
-def test_archive(cluster, volume, tmp_path):
-    """With an archive, jobs run and are deleted while nothing is mounted. Their output is deleted
-    with the volume, except in the archive."""
-    world = World(cluster, "default")
-    archive = volume.with_name("archive")
-    archive.mkdir()
-    os.chown(archive, USER, USER)
-    shutil.copytree(FOLDER, tmp_path / "kubernetes")
-    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump({
-        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "namespace": "default", "resources": ["kubernetes"],
-        "configMapGenerator": [{"name": NAME, "behavior": "merge", "literals": ["options=spool_limit=8G,archive=/state/archive"]}]}))
-    cluster.kubectl("apply", "-k", tmp_path)
-    roll_out(cluster)
-    codes = {"fine": 0, "fails": 3}
-    for name in codes:
-        submit(cluster, name, PRINTS)
-    until_captured(cluster, volume, codes, TEXT)
-    for name in removed_in_turn(cluster, world, volume, codes):
-        wait_for(lambda name=name: [log.read_text() for log in archive.glob(f"default/2*/{name}/main-0/log")] == [f"{TEXT}end\n"],
-                 what=f"{name} in the archive")
-        until_history(volume, name)
-    cluster.kubectl("delete", "-k", tmp_path, "--timeout=120s")
-
-    # Finished jobs of other tests are there too.
-    found = {path.parent.name: path.read_text() for path in archive.glob("default/2*/*/state")}
-    assert {name: found.get(name) for name in codes} == {"fine": "SUCCEEDED\n", "fails": "FAILED\n"}
-    assert "exit code 3" in next(archive.glob("default/2*/fails/why")).read_text()
-
-
 def rclone_image(path, name):
     """Build an image of this machine's rclone that starts rclone, as the official one does."""
     buffer = io.BytesIO()
@@ -292,7 +236,8 @@ def rclone_config(url):
 
 
 def test_bucket(cluster, volume, tmp_path):
-    """The overlay s3: jobs run and are deleted, and the bucket has exactly their files."""
+    """The overlay s3: jobs run and are deleted while nothing is mounted. The archive has their
+    output, states and reasons, and the bucket has exactly the files of the archive."""
     world = World(cluster, "default")
     made = rendered(FOLDER / "s3")
     pod = made["Deployment"]["spec"]["template"]["spec"]
@@ -311,7 +256,15 @@ def test_bucket(cluster, volume, tmp_path):
             submit(cluster, name, PRINTS)
         until_captured(cluster, volume, codes, TEXT)
         archive = volume.with_name("archive")
-        for name in removed_in_turn(cluster, world, volume, codes):
+        pods = {pod["metadata"]["labels"].get("batch.kubernetes.io/job-name"): pod["metadata"]["name"]
+                for pod in cluster.client.items(world.path("pods"))}
+        for name, code in codes.items():
+            world.release(pods[name], code)
+            told(volume, name, f'"exit_code":{code}')
+            until_captured(cluster, volume, (name,), TEXT + "end\n")
+            condition = "failed" if code else "complete"
+            cluster.kubectl("wait", f"--for=condition={condition}", f"job/{name}", "--timeout=120s")
+            cluster.kubectl("delete", "job", name)
             wait_for(lambda name=name: list(archive.glob(f"default/2*/{name}/uid")), what=f"{name} in the archive")
         files = {path.relative_to(archive): path.read_bytes() for path in archive.glob("default/2*/**/*") if path.is_file()}
         assert len({path.parts[2] for path in files} & set(codes)) == 2 and len(files) > 16
@@ -321,6 +274,12 @@ def test_bucket(cluster, volume, tmp_path):
         assert not list(top.rglob(".*"))
         cluster.kubectl("delete", "-k", FOLDER / "s3", "--timeout=120s")
         cluster.kubectl("delete", "secret", "kxfs-archive")
+
+    for name, state in (("good", "SUCCEEDED\n"), ("bad", "FAILED\n")):
+        (job,) = archive.glob(f"default/2*/{name}")
+        assert (job / "state").read_text() == state
+        assert (job / "main-0/log").read_text() == f"{TEXT}end\n"
+    assert "exit code 3" in (job / "why").read_text()
 
 
 # busybox's cat uses sendfile, which considers a file of size 0 empty and does not read it.

@@ -167,39 +167,25 @@ def test_no_create(mount, world, limited, rights):
     assert kx.read("submit/app.yaml") == app(HOLD) and not world.jobs()
 
 
-def test_no_delete(mount, world, limited, rights):
-    """The job continues, and its directory remains."""
+def test_without_others(mount, world, limited, rights):
+    """Without the rights for rmdir, ctl and logs, each of these fails with the missing right. The
+    job continues."""
     rights.without(JOBS, "delete")
+    rights.without("commands.bus.volcano.sh", "create")
+    rights.without("pods/log", "get")
     kx = mount(kubeconfig=limited)
     job = kx.submit(app(HOLD))
     running(job)
     assert err_of(os.rmdir, job.dir) == "EACCES"
     assert f"{job.id}: rmdir failed: {forbidden(rights, 'delete', JOBS)}" in kx.read(".kxfs", "log")
-    job.until("RUNNING")
-    world.release_all(job.id)
-    job.finish()
-
-
-@pytest.mark.parametrize("resource, verb", [("commands.bus.volcano.sh", "create"), (JOBS, "get")])
-def test_no_ctl(mount, world, limited, rights, resource, verb):
-    rights.without(resource, verb)
-    kx = mount(kubeconfig=limited)
-    job = kx.submit(app(HOLD))
-    running(job)
     assert err_of(write_ctl, job, "suspend") == "EACCES"
-    assert forbidden(rights, verb, resource) in kx.read(".kxfs", "log")
+    assert forbidden(rights, "create", "commands.bus.volcano.sh") in kx.read(".kxfs", "log")
+    rights.without(JOBS, "get")
+    assert err_of(write_ctl, job, "suspend") == "EACCES"
+    assert forbidden(rights, "get", JOBS) in kx.read(".kxfs", "log")
     job.until("RUNNING")
     assert job.status()["pending_command"] is None
     world.release_all(job.id)
-    job.finish()
-
-
-def test_no_logs(mount, world, limited, rights):
-    """Everything works except output."""
-    rights.without("pods/log", "get")
-    kx = mount(kubeconfig=limited)
-    job = kx.submit(app(HOLD))
-    world.release(running(job))
     job.finish()
     assert err_of(job.log) == "EACCES"
     wait_for(lambda: forbidden(rights, "get", "pods/log") in kx.read(".kxfs", "log"), what="why there is no output")

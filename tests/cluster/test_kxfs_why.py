@@ -1,19 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""What keeps a job of a real cluster from running, or ended it: one sentence for each cause that
-can occur there. Also what `events` and `queues/` show. tests/unit/spec/kinds/test-volcano_why.c has
-all causes."""
+"""`why` of jobs that a real kubelet does not start or ends, or whose pods a real API server
+refuses, and what `events` shows. tests/unit/spec/kinds/test-volcano_why.c has all causes."""
 
 import signal
-import uuid
 
-import api
-import pytest
-import yaml
 from harness import wait_for
 from mounted import HOLD, app, manifest, quota, role, running, says
 
 NO_RETRY = "There was no retry, because max_retries is 0."
-ROOM = "It starts automatically when capacity becomes available."
 
 
 def ends(job, world):
@@ -72,16 +66,6 @@ def test_missing_program(kx):
          f"file. {NO_RETRY}", "StartError")
 
 
-def test_exit_code(kx, world):
-    job = kx.submit(app(HOLD, num_replicas=2))
-    running(job, "main-0")
-    world.release(running(job, "main-1"), 127)
-    world.release(job.replica()["pod"])
-    job.finish("FAILED")
-    says(job, "main-1 ended with exit code 127 (in a shell: a command was not found). "
-         f"{NO_RETRY} Its output is in main-1/log. Its last output:\n    begin\n    end", "Error")
-
-
 def test_memory(kx):
     # The OOM event and the container's exit are reported in parallel. The sleep ensures that the
     # event is not too late.
@@ -132,66 +116,12 @@ def test_priority_class(kx):
               "priority_class.", "NoPriorityClass")
 
 
-# --- capacity ----------------------------------------------------------------------------------
-
-
-def test_cluster_full(kx):
-    job = kx.submit(app(HOLD, resource={"cpu": 5000, "memMB": 64, "gpu": 0}, num_replicas=2))
-    says(job, f"The job waits: the cluster has no capacity for it now: it needs 9999.8 cpu. {ROOM}",
-         "ClusterFull")
-
-
-@pytest.fixture
-def queue(world):
-    """Yield the name of a queue with 0.3 CPUs. The test may send a Command about it."""
-    name, client = f"kxfs-{uuid.uuid4().hex[:8]}", world.cluster.client
-    client.post(api.path_of("queues"), {
-        "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name},
-        "spec": {"weight": 1, "reclaimable": True, "capability": {"cpu": "300m"}}})
-    wait_for(lambda: client.get(api.path_of("queues", None, name)).get("status", {}).get("state") == "Open",
-             what="the queue to be open")
-    yield name
-    client.delete(world.path("jobs"))
-    client.delete(api.path_of("queues", None, name))
-
-
-def test_queue(mount, world, queue):
-    """`why` and `queues/` of a queue that is full, too small, or closed."""
-    kx = mount(options=f"queue={queue}")
-    resource = {"cpu": 0.3, "memMB": 64, "gpu": 0}  # a tenth less is requested
-    first = kx.submit(app(HOLD, resource=resource), "first.yaml")
-    running(first)
-    second = kx.submit(app(HOLD, resource=resource), "second.yaml")
-    says(second, f"The job waits: queue {queue} has no capacity for it now: it "
-                 f"needs 0.2 cpu, and the queue has 0.1 of its 0.3 free. "
-                 f"{ROOM}", "QueueFull")
-    large = kx.submit(app(HOLD, resource={**resource, "cpu": 0.5}), "large.yaml")
-    says(large, f"The job waits: queue {queue} has no capacity for it now: it "
-                f"needs 0.4 cpu, and the queue's limit is 0.3. "
-                f"Submit the job to another queue, or request less.", "QueueTooSmall")
-    assert {"default", queue} <= set(kx.ls("queues"))
-    status = yaml.safe_load(kx.read("queues", queue, "status"))
-    assert (status["state"], status["capability"]) == ("Open", {"cpu": "300m"})
-    wait_for(lambda: [yaml.safe_load(kx.read("queues", queue, "status"))[key] for key in ("running", "pending")]
-             == [1, 2], what="what runs and waits in the queue")
-    large.cancel()
-    world.release(first.replica()["pod"])
-    running(second)
-    wait_for(lambda: second.read("why") == "", what="nothing to be said")
-    third = kx.submit(app(HOLD, resource=resource), "third.yaml")
-    says(third, r"The job waits: queue \S+ has no capacity for it now: .*", "QueueFull")
-    world.cluster.client.post(world.path("commands"), {
-        "apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command", "metadata": {"generateName": "close-"},
-        "action": "CloseQueue", "target": {
-            "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "name": queue,
-            "uid": world.cluster.client.get(api.path_of("queues", None, queue))["metadata"]["uid"]}})
-    says(third, f"The job waits: queue {queue} is closed. Submit the job to another "
-                f"queue, or ask the cluster's administrator to open this queue.",
-         "QueueClosed")
+# --- events -----------------------------------------------------------------------------------
 
 
 def test_events(kx, world):
-    """`events` lists the events of the job's own objects, one per line, and none of another job's."""
+    """`events` lists the events of the job's own objects, one per line, and none of another job's.
+    """
     other = kx.submit(app(HOLD, name="other"), "other.yaml")
     job = kx.submit(app(HOLD))
     running(other)

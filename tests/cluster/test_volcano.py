@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The simulated controllers handle jobs as a real Volcano does. The test repeats each recorded
-scenario, and the sequence of states of the job, its pods and its PodGroups must be the same."""
+"""The simulated controllers handle jobs as a real Volcano does. The tests repeat recorded
+scenarios, and the sequence of states of the job, its pods and its PodGroups must be the same."""
 
 import contextlib
 import copy
@@ -11,12 +11,12 @@ import subprocess
 
 import api
 import pytest
-from mounted import HOLD, World, quota
+from mounted import HOLD, World
 from process import wait_for
 from story import Watcher, recorded
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUSY = 0.05  # cores per pod: so small that all tests can run at the same time
+CPU = "50m"  # of each pod: so little that all tests can run at the same time
 # Exits with 0 when the test says so. It ignores SIGTERM, because it has no trap and is the first
 # process of its container.
 STAYS = "while [ ! -s /code ]; do sleep 0.1; done"
@@ -31,14 +31,14 @@ def watcher(cluster, namespace):
 
 @pytest.fixture
 def play(cluster, namespace, watcher, load_job):
-    """Return play(scenario, cpu=BUSY, script=None), which submits the scenario's job and returns
-    its name. Each replica requests that many cores, and runs SCRIPT if given."""
-    def submit(scenario, cpu=BUSY, script=None):
+    """Return play(scenario, script=None), which submits the scenario's job and returns its name.
+    Each replica runs SCRIPT if given."""
+    def submit(scenario, script=None):
         job = load_job(scenario)
         for task in job["spec"]["tasks"]:
             container = task["template"]["spec"]["containers"][0]
             resources = container["resources"]
-            resources["requests"]["cpu"] = resources["limits"]["cpu"] = f"{cpu * 1000:.0f}m"
+            resources["requests"]["cpu"] = resources["limits"]["cpu"] = CPU
             container["command"] = ["sh", "-c", script] if script else container["command"]
         cluster.client.post(api.path_of("jobs", namespace), job)
         return job["metadata"]["name"]
@@ -112,7 +112,8 @@ def test_delete(cluster, namespace, watcher, play, wait_job):
 
 
 def test_suspend_and_resume(cluster, namespace, watcher, play, wait_job):
-    """The job is resumed while it is still being aborted, as in the recording. That costs a retry."""
+    """The job is resumed while it is still being aborted, as in the recording. That costs a retry.
+    """
     world = World(cluster, namespace)
     name = play("suspend_resume", script=STAYS)
     wait_job(namespace, name, "Running")
@@ -135,37 +136,6 @@ def test_suspend_and_resume(cluster, namespace, watcher, play, wait_job):
     assert not cluster.client.items(api.path_of("commands", namespace))
 
 
-def end_by(cluster, namespace, name, action, phase, wait_job):
-    """Send ACTION while the job's pod is running. Let the pod exit when the job is in PHASE."""
-    world = World(cluster, namespace)
-    (pod,) = world.pods(name)
-    command(cluster, namespace, name, action)
-    wait_job(namespace, name, phase)
-    world.release(pod["metadata"]["name"])
-
-
-def test_abort(cluster, namespace, watcher, play, wait_job):
-    """An aborted job has no pods and no PodGroup. It can be resumed."""
-    name = play("suspend_resume", script=STAYS)
-    wait_job(namespace, name, "Running")
-    end_by(cluster, namespace, name, "AbortJob", "Aborting", wait_job)
-    wait_job(namespace, name, "Aborted")
-    until(watcher.jobs, ["Pending", "Running", "Aborting", "Aborted"], "the job's phases")
-    assert not cluster.client.items(api.path_of("podgroups", namespace))
-    assert not cluster.client.items(api.path_of("pods", namespace))
-    command(cluster, namespace, name, "ResumeJob")
-    job = wait_job(namespace, name, "Running")
-    assert job["status"]["retryCount"] == 1
-
-
-def test_terminate(cluster, namespace, watcher, play, wait_job):
-    name = play("suspend_resume", script=STAYS)
-    wait_job(namespace, name, "Running")
-    end_by(cluster, namespace, name, "TerminateJob", "Terminating", wait_job)
-    wait_job(namespace, name, "Terminated")
-    until(watcher.jobs, ["Pending", "Running", "Terminating", "Terminated"], "the job's phases")
-
-
 def test_image_pull_failure(cluster, namespace, watcher, play):
     """The job waits although its gang exists. The container shows the reason."""
     name = play("image_pull_failure")
@@ -181,46 +151,6 @@ def test_image_pull_failure(cluster, namespace, watcher, play):
     cluster.client.delete(api.path_of("jobs", namespace, name), {"propagationPolicy": "Background"})
     until(watcher.jobs, old.jobs(), "the job's phases")
     until(watcher.groups, old.groups(), "the PodGroups' phases")
-
-
-@pytest.mark.parametrize("scenario, share, message", [
-    ("gang_too_big", 0.2, "queue resource quota insufficient: insufficient cpu"),
-    ("pending_unschedulable", 32, "resource in cluster is overused: overused cpu"),
-])
-def test_no_room(cluster, namespace, watcher, play, scenario, share, message):
-    """A gang without capacity gets no pods. Repeated events of its PodGroup explain that."""
-    node = cluster.client.items(api.path_of("nodes"))[0]
-    name = play(scenario, share * int(node["status"]["allocatable"]["cpu"]))
-
-    def told():
-        return [event for event in cluster.client.items(api.path_of("events", namespace))
-                if event["message"] == message and event["involvedObject"]["kind"] == "PodGroup"
-                and event["count"] > 1]
-
-    wait_for(told, "the event")
-    assert watcher.pods() == {}
-    cluster.client.delete(api.path_of("jobs", namespace, name), {"propagationPolicy": "Background"})
-    compare(watcher, scenario)
-
-
-def test_no_node_fits(cluster, namespace, watcher):
-    """There is capacity, but not on a node that the pod accepts. Its condition and that of the
-    PodGroup show that."""
-    job = simple("true")
-    job["spec"]["tasks"][0]["template"]["spec"]["nodeSelector"] = {"nosuch": "label"}
-    cluster.client.post(api.path_of("jobs", namespace), job)
-
-    def conditions():
-        groups = cluster.client.items(api.path_of("podgroups", namespace))
-        return [condition for condition in (groups[0].get("status", {}) if groups else {}).get("conditions", ())
-                if condition["type"] == "Unschedulable"]
-
-    condition = wait_for(conditions, "the PodGroup's condition")[0]
-    assert condition["reason"] == "NotEnoughResources"
-    assert "1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable" in condition["message"]
-    pod = cluster.client.items(api.path_of("pods", namespace))[0]
-    assert "didn't match Pod's node affinity/selector" in pod["status"]["conditions"][0]["message"]
-    until(watcher.jobs, ["Pending"], "the job to wait")
 
 
 def test_pod_like_the_recorded(cluster, namespace, watcher, play, load_job):
@@ -270,40 +200,6 @@ def test_several_replicas(cluster, namespace, wait_job):
         assert log.splitlines() == [
             f"{index} of 2: simple-work-0.simple,simple-work-1.simple", "simple-work-0.simple",
             "simple-work-1.simple"]
-
-
-def test_restart_task(cluster, namespace, watcher, wait_job):
-    """A policy restarts the task until the job's retries are used up."""
-    cluster.client.post(api.path_of("jobs", namespace), simple(
-        HOLD, maxRetry=2, task={"policies": [{"event": "PodFailed", "action": "RestartTask"}]}))
-
-    def tell():
-        let_end(World(cluster, namespace), 7)
-        return watcher.jobs()
-
-    until(tell, ["Pending", "Running", "Restarting", "Pending", "Running", "Restarting", "Failed"],
-          "the job's phases")
-    assert wait_job(namespace, "simple", "Failed")["status"]["retryCount"] == 2
-
-
-def test_min_success(cluster, namespace, wait_job):
-    """The job completes when enough replicas have succeeded. The others are ended."""
-    cluster.client.post(api.path_of("jobs", namespace), simple(
-        "[ $VC_TASK_INDEX = 0 ] || sleep 1000", replicas=2, minSuccess=1, minAvailable=1))
-    wait_job(namespace, "simple", "Completed")
-    wait_for(lambda: len(cluster.client.items(api.path_of("pods", namespace))) == 1, "the other to be ended")
-
-
-def test_quota_of_pods(cluster, namespace):
-    """The job is accepted although its pods are refused. Only an event shows that."""
-    quota(World(cluster, namespace), "pods", 0)
-    cluster.client.post(api.path_of("jobs", namespace), simple("true"))
-
-    def told():
-        return [event for event in cluster.client.items(api.path_of("events", namespace))
-                if event["reason"] == "FailedCreate" and "exceeded quota: few" in event["message"]]
-
-    wait_for(told, "the event")
 
 
 def test_examples(cluster, namespace, tmp_path, wait_job):

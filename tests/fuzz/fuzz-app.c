@@ -3,14 +3,10 @@
  * Any bytes as an AppDef. An accepted AppDef is within the bounds, and its JSON form is accepted
  * too and has the same JSON form again. A refused one gets an error.
  */
-/* keep assert() in all builds */
-#undef NDEBUG
-#include <assert.h>
+#include "fuzz.h"
 
-#include "spec/record/local.h"
 #include "spec/base/limits.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "spec/record/local.h"
 
 static const struct spec_machine machine = {.home = "/var/empty", .work_dir = "/w"};
 

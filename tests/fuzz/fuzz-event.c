@@ -4,14 +4,10 @@
  * of a cluster, which is parsed or refused, and as the body of a reply, which always leads to an
  * errno and a text of readable size. The first byte chooses the HTTP status.
  */
-/* keep assert() in all builds */
-#undef NDEBUG
+#include "fuzz.h"
 
-#include "fuzz-json.h"
 #include "spec/api/object.h"
 #include "spec/api/refusal.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_event(const char *text, size_t len)
 {

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Any bytes as the output of an exec plugin. The result is a credential that can be sent, or an
- * error that contains none of the output.
- */
-#include <assert.h>
+/* Any bytes as the output of an exec plugin. The result is a credential that can be sent, or an error. */
+#include "fuzz.h"
 
 #include "spec/api/kubeconfig.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -3,15 +3,11 @@
  * Any bytes as the file of a record, and as a head with a correct checksum. An accepted head is the
  * same after it was written and read again.
  */
-/* keep assert() in all builds */
-#undef NDEBUG
-#include <assert.h>
+#include "fuzz.h"
 
 #include "spec/base/encode.h"
 #include "spec/base/mem.h"
 #include "spec/record/head.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void read_again(const struct spec_head *h, const struct spec_head_line *line)
 {

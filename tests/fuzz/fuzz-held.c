@@ -3,15 +3,11 @@
  * Any bytes as a document that may be held, and as the conditions of a held job. A held job can be
  * evaluated and shown. Accepted conditions are the same after they were written and read again.
  */
-/* keep assert() in all builds */
-#undef NDEBUG
-#include <assert.h>
+#include "fuzz.h"
 
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
 #include "spec/record/held.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define NOW INT64_C(1700000000000000000)
 

@@ -4,13 +4,10 @@
  * has mistakes with error texts, or it is a kind that gives the object a status, whatever the
  * object and the pods contain.
  */
-#include <assert.h>
-
-#include "spec/kindfile/kindfile.h"
+#include "fuzz.h"
 
 #include "spec/base/mem.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "spec/kindfile/kindfile.h"
 
 /* Cut off and return the next part of *TEXT. */
 static char *part(const char **text, const char *end)

@@ -4,11 +4,9 @@
  * contexts leads to an error text, or to a complete connection without characters that would break
  * a header line.
  */
-#include <assert.h>
+#include "fuzz.h"
 
 #include "spec/api/kubeconfig.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_line(const char *text)
 {

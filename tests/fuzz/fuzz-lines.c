@@ -3,7 +3,8 @@
  * Any bytes as a table of lines. Records are read in order. A search returns no record after the
  * requested position. A repaired table covers the whole log, and nothing beyond it.
  */
-#include <assert.h>
+#include "fuzz.h"
+
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,8 +12,6 @@
 #include "backend/output/lines.h"
 
 #define LOG_SIZE 1000
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void look(int fd, uint64_t weight, uint64_t place)
 {

@@ -4,12 +4,11 @@
  * a log whose lines have any times. The output has the order of the stream. Reading the first
  * stream again adds nothing.
  */
-#include <assert.h>
+#include "fuzz.h"
+
 #include <errno.h>
 
 #include "spec/logline/logline.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A log and its table of lines. */
 struct log {

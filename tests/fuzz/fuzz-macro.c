@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Macro replacement in any text. Text that is not replaced stays the same, and "$$" becomes "$". */
-#include <assert.h>
+#include "fuzz.h"
 
 #include "spec/app/app.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

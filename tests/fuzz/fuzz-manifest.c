@@ -3,19 +3,14 @@
  * Any document as the source of a manifest, for each kind. The manifest is JSON with the reported
  * name, and its YAML form reads back as the same. A refused document gets an error text.
  */
-/* keep assert() in all builds */
-#undef NDEBUG
-#include <assert.h>
-#include <json-c/json.h>
+#include "fuzz.h"
 
 #include "spec/base/limits.h"
+#include "spec/base/tree.h"
 #include "spec/kinds/kinds.h"
 #include "spec/kinds/manifest.h"
-#include "spec/base/tree.h"
 #include "spec/yaml/yaml.h"
 #include "tests/unit/table.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_made(const struct spec_manifest *m)
 {

@@ -5,13 +5,11 @@
  * within its bounds. Each record is tried as it is, and with a corrected checksum, because a fuzzer
  * would hardly find a correct one.
  */
-#include <assert.h>
+#include "fuzz.h"
 
 #include "backend/output/merge.h"
 
 #define ROOM 256
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A stamp_fn. */
 static void stamp(void *data, uint64_t offset, char ret[STAMP])

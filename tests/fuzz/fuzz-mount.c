@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Any document as mounts. An accepted mount is complete, and a refused one gets an error text. */
-#include <assert.h>
+#include "fuzz.h"
 
 #include "spec/app/app_value.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void parse(const struct spec_yaml *node, const char *home)
 {

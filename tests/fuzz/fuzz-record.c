@@ -3,14 +3,13 @@
  * Any bytes as a record: its snapshot is the first line, its plan the second. An accepted record is
  * the same after it was written and read again, and all texts can be rendered from it.
  */
-#include <assert.h>
+#include "fuzz.h"
+
 #include <limits.h>
 
 #include "spec/base/mem.h"
-#include "spec/record/record.h"
 #include "spec/job/status.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "spec/record/record.h"
 
 static void render(const struct spec_record *r)
 {

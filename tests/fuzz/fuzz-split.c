@@ -5,15 +5,11 @@
  * difference. If json-c can read the whole text, the objects must be those that json-c finds,
  * without the dropped members.
  */
-/* keep assert() in all builds */
-#undef NDEBUG
+#include "fuzz.h"
 
-#include "fuzz-json.h"
 #include "spec/api/split.h"
 
 static const char *const ignored[] = {"phase", "conditions", NULL};
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* All objects, with a NUL after each. */
 struct result {

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Any bytes as JSON from a server. What spec/ reads must be what json-c reads. */
-/* keep assert() in all builds */
-#undef NDEBUG
+#include "fuzz.h"
 
-#include "fuzz-json.h"
 #include "spec/base/tree.h"
 #include "spec/base/value.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(const struct spec_value *v, struct json_object *want);
 

@@ -5,21 +5,17 @@
  * finished replicas with times. The first byte chooses whether the job was deleted, whether its
  * pods are gone, whether some pods arrive late, and the kind.
  */
-/* keep assert() in all builds */
-#undef NDEBUG
-#include <assert.h>
+#include "fuzz.h"
 
-#include "spec/kinds/kinds.h"
 #include "spec/base/limits.h"
 #include "spec/base/name.h"
 #include "spec/job/status.h"
+#include "spec/kinds/kinds.h"
 #include "spec/view/kueue.h"
 #include "tests/unit/table.h"
 
 #define MAX_PODS   32
 #define MAX_EVENTS 64
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int by_name(const void *a, const void *b)
 {

@@ -6,17 +6,14 @@
  * the type that don't follow before the next such line are gone. Owners may be missing, late or
  * circular. Each pod still belongs to at most one job, and everything can be freed.
  */
-/* keep assert() in all builds */
-#undef NDEBUG
-#include <assert.h>
+#include "fuzz.h"
+
 #include <ctype.h>
 
 #include "backend/base/diag.h"
 #include "backend/kube/world.h"
 #include "spec/base/mem.h"
 #include "tests/unit/table.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* --- the loop, which does nothing --- */
 

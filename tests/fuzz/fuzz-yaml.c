@@ -3,15 +3,10 @@
  * Any bytes as YAML. kxfs must write what it has read as YAML with the same value, in every style,
  * also from a tree that was built from the value. A refused text gets an error.
  */
-/* keep assert() in all builds */
-#undef NDEBUG
-#include <assert.h>
-#include <json-c/json.h>
+#include "fuzz.h"
 
 #include "spec/base/limits.h"
 #include "spec/yaml/yaml.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_round_trip(struct json_object *value, unsigned flow_depth)
 {

@@ -4,12 +4,9 @@
  * from a file, whose format is described in corpus.py. It fails if the file has no inputs for the
  * target. Otherwise, a missing corpus would look like a passed test.
  */
+#include "fuzz.h"
+
 #include <err.h>
-#include <json-c/json.h>
-
-#include "spec/base/base.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /*
  * Convert the UTF-8 TEXT with characters from U+0000 to U+00FF to one byte per character. Return

@@ -27,31 +27,31 @@ CALLS = set("""open openat creat fopen opendir fdopendir readdir getdents64 scan
 # Files that call them for the state directory, with the reason.
 STATE = {
     "backend/base/disk.c": "the owner",
-    "backend/local/helper.c": "a helper's lock, in another process, which has no loop",
-    "backend/local/request.c": "where a local job is to run, a user's path",
+    "backend/local/helper.c": "a helper's lock, in a process without a loop",
+    "backend/local/request.c": "the working directory of a local job, which is a user's path",
     "backend/local/task.c": "the sockets of helpers, which are files too",
-    "fs/mount/state.c": "finding, locking and making the state directory, before there is a pool",
-    "fs/vfs/ops.c": "how much room there is",
+    "fs/mount/state.c": "finds, locks and makes the state directory, before there is a pool",
+    "fs/vfs/ops.c": "the free space",
 }
 # Files that call them for something else.
 OTHERS = {
     "backend/base/file.c": "users' own files: kubeconfig, tokens",
-    "backend/base/process.c": "/proc; /dev/null in another process, which has no loop",
-    "backend/client/kubeconfig.c": "where the kubeconfig is, at the start and on the pool",
+    "backend/base/process.c": "/proc; /dev/null in a process without a loop",
+    "backend/client/kubeconfig.c": "finds the kubeconfig, at the start and on the pool",
     "backend/local/descent.c": "/proc, in a helper",
     "backend/local/local.c": "/proc, when the mount is made",
-    "backend/local/guard.c": "another process, which has no loop",
-    "backend/local/helper_main.c": "/dev/null, in another process, which has no loop",
-    "fs/cli/commands.c": "commands that end; and kind files, before the fork",
+    "backend/local/guard.c": "a process without a loop",
+    "backend/local/helper_main.c": "/dev/null, in a process without a loop",
+    "fs/cli/commands.c": "commands other than mount; kind files, before the fork",
     "fs/mount/daemon.c": "/dev/null, before the fork",
-    "fs/mount/doctor.c": "/proc, of a command that prints what it finds, and ends",
-    "fs/mount/mountpoint.c": "/proc; the mount point, before the mount is up and when it is away",
+    "fs/mount/doctor.c": "/proc, in a command without a mount",
+    "fs/mount/mountpoint.c": "/proc; the mount point, before the mount is up and after it has ended",
     "fs/mount/session.c": "/proc",
     "fs/submit/writer.c": "/proc",
 }
 
-START = "the thread that starts and ends the mount, which serves nobody then"
-SERVE = "a handler of FUSE: when a disk stops its thread, another goes on (fs/vfs/serve.h)"
+START = "at the start and the end of a mount, when this thread serves no requests"
+SERVE = "a FUSE handler: if the disk blocks its thread, another thread serves requests (fs/vfs/serve.h)"
 # Where such calls start, apart from work of the pool.
 ENTRIES = {
     "backend/kube/kube.c": [(START, "kube_init kube_key"), (SERVE, "kube_text")],
@@ -79,8 +79,7 @@ def test_who_calls_the_disk():
     assert found == STATE.keys() | OTHERS.keys()
 
 
-# --- from where
-# ----------------------------------------------------------------------------------------------------
+# --- From where -------------------------------------------------------------------------------
 
 
 def arguments_of(text, name):
@@ -170,9 +169,9 @@ def test_a_call_on_the_loop_is_found(call):
 # start a thread or a process, or sleep. The section above covers disk accesses.
 
 ALL_TOPS = ("spec/", "backend/", "fs/")
-SIMULATED = "tests/sim/ has another"
-OTHER_PROCESS = "in another process, which the simulator has not"
-EARLY = "of a start, before there is a loop"
+SIMULATED = "tests/sim/ replaces it"
+OTHER_PROCESS = "in another process, which the simulator does not run"
+EARLY = "during the start, before there is a loop"
 
 SEAMS = {
     "clock": ("clock_gettime time gettimeofday uv_hrtime uv_now uv_clock_gettime", {
@@ -205,5 +204,5 @@ def test_nothing_goes_round_a_seam(seam):
     calls, listed = SEAMS[seam]
     found = {obj.source for obj in objects() if obj.source.startswith(ALL_TOPS)
              and {symbol(name) for name in obj.uses} & set(calls.split())}
-    assert not found - listed.keys(), "these have to use what the simulator has too: " + ", ".join(sorted(found - listed.keys()))
+    assert not found - listed.keys(), "these must use a function that the simulator replaces: " + ", ".join(sorted(found - listed.keys()))
     assert not listed.keys() - found, f"these need not be listed any more: {sorted(listed.keys() - found)}"

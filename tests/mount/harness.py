@@ -10,20 +10,17 @@ made; an ordinary user must be able to reach it."""
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import pathlib
 import pwd
 import re
-import select
 import shutil
 import signal
 import stat
 import subprocess
 import sys
 import tempfile
-import termios
 import time
 import uuid
 
@@ -158,44 +155,10 @@ def popen(cmd, user=None, **kwargs):
     return subprocess.Popen(cmd, env=env, **kwargs)
 
 
-def run_tty(cmd, user=None, timeout=LIMIT, cwd=None):
-    """Run CMD on a terminal of its own, without input. Return (status, output)."""
-    if isinstance(cmd, str):
-        cmd = ["/bin/bash", "-c", cmd]
-    master, slave = os.openpty()
-    kwargs = {}
-    if user:
-        kwargs.update(user=user, group=pwd.getpwnam(user).pw_gid, extra_groups=[])
-        os.fchown(slave, pwd.getpwnam(user).pw_uid, -1)
-
-    def control():
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-    try:
-        p = subprocess.Popen(cmd, stdin=slave, stdout=slave, stderr=slave, env=base_env(), cwd=cwd,
-                             start_new_session=True, preexec_fn=control, **kwargs)
-        os.close(slave)
-        out = b""
-        end = time.monotonic() + timeout
-        while time.monotonic() < end:
-            ready, _, _ = select.select([master], [], [], 0.1)
-            if ready:
-                try:
-                    chunk = os.read(master, 65536)
-                except OSError:  # EIO: the other side is closed
-                    break
-                if not chunk:
-                    break
-                out += chunk
-            elif p.poll() is not None:
-                break
-        else:
-            kill(p.pid)
-            p.wait(timeout=LIMIT)
-            raise AssertionError(f"{cmd}: still runs after {timeout} s, having printed {out!r}")
-        return p.wait(timeout=LIMIT), out.decode(errors="replace").replace("\r\n", "\n")
-    finally:
-        os.close(master)
+def run_tty(cmd, user=None):
+    """Run a shell line on a terminal of its own, without input. Return (status, output)."""
+    p = run(["script", "-qec", cmd, "/dev/null"], check=False, user=user)
+    return p.returncode, p.stdout.replace("\r\n", "\n")
 
 
 # --- mounts ----------------------------------------------------------------------------------
@@ -223,6 +186,16 @@ def fuse_connection(path):
         if fields[4] == str(path):
             return f"/sys/fs/fuse/connections/{fields[2].partition(':')[2]}"
     return None
+
+
+@contextlib.contextmanager
+def tmpfs(path, size):
+    """Put a small disk on the directory PATH during a `with` block."""
+    run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "kxfs-test", str(path)])
+    try:
+        yield
+    finally:
+        run(["umount", "-l", str(path)])
 
 
 def remove_tree(path):
@@ -336,8 +309,7 @@ class Kxfs:
 
     def call(self, line, **kwargs):
         """Run a shell line in the mount point as the user of the mount."""
-        return run(line, cwd=None, user=self.user, **kwargs) if not line else run(
-            f"cd {self.mnt} && {line}", user=self.user, **kwargs)
+        return run(f"cd {self.mnt} && {line}", user=self.user, **kwargs)
 
     @property
     def pid(self):
@@ -381,10 +353,12 @@ class Kxfs:
                     found.append(int(entry))
         return found
 
-    def restart(self, sig=signal.SIGTERM):
-        """End kxfs with SIG, and mount again with the same state directory."""
+    def restart(self, sig=signal.SIGTERM, options=None):
+        """End kxfs with SIG, and mount again with the same state directory, and with OPTIONS if they are given."""
         code = self.end(sig)
         assert code == (-sig if sig == signal.SIGKILL else 0), self.said()
+        if options is not None:
+            self.options = options
         return self.start()
 
     def abort(self):
@@ -549,6 +523,11 @@ class Job:
             return False
 
         wait_for(logged, timeout, f"{text!r} in the log of {replica}")
+
+    def pid(self, replica="main-0"):
+        """Return the number in the first line that REPLICA prints."""
+        self.until_logged("\n", replica)
+        return int(self.log(replica).split()[0])
 
     def explain(self):
         with contextlib.suppress(OSError):

@@ -50,6 +50,6 @@ def background(kx, *args, **kwargs):
 def started(kx, script="echo $$; exec sleep 1000", **fields):
     """Submit a job and wait until it runs. Return the job and the pid that it prints."""
     job = kx.submit(app(script, **fields))
-    job.until_logged("\n")
+    pid = job.pid()
     job.until("RUNNING")  # its output may arrive before its state
-    return job, int(job.log().split()[0])
+    return job, pid

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The command line: starts that fail, kxfs doctor, shell completion."""
 
-import contextlib
 import errno
 import os
 import pathlib
@@ -17,9 +16,9 @@ import harness
 import pytest
 import records
 import yaml
-from disk import Disk
+from disk import started as on_slow_disk
 from harness import (ROOT, TOOL_PATH, alive, app, base_env, err_of, is_mounted, kill, remove, rmdir, run, sh_role,
-                     wait_for)
+                     tmpfs, wait_for)
 from starting import refused, started
 
 # --- Starts that fail -------------------------------------------------------------------------
@@ -99,10 +98,7 @@ def test_fewer_descriptors_than_replicas(make_kx):
 def test_record_unread(make_kx, options):
     """The disk does not return the record of a running job. kxfs gives neither the job's GPU nor its slot to another
     job."""
-    kx = make_kx(f"grace=1,{options}", start=False)
-    disk = Disk(kx)
-    try:
-        kx.start()
+    with on_slow_disk(make_kx(f"grace=1,{options}", start=False)) as (kx, disk):
         given = {"cpu": 1, "gpu": 1, "memMB": 1}
         job, pid = started(kx, resource=given)
         waits = kx.submit(app("touch began", resource=given))
@@ -118,8 +114,6 @@ def test_record_unread(make_kx, options):
         remove(job.dir)
         waits.finish()
         assert kx.end() == 0
-    finally:
-        disk.close()
 
 
 @pytest.mark.parametrize("options", ["gpus=2", "jobs=1"])
@@ -159,10 +153,7 @@ def test_record_damaged(make_kx, options, how):
 @pytest.mark.parametrize("how", ["foreground", "background", "parent"])
 def test_ended_while_it_starts(make_kx, how):
     """Ctrl-C, or the end of the parent that waits for the mount, aborts the start while kxfs reads the state directory."""
-    kx = make_kx("grace=1", start=False)
-    disk = Disk(kx)
-    try:
-        kx.start()
+    with on_slow_disk(make_kx("grace=1", start=False)) as (kx, disk):
         job, pid = started(kx)
         crashed(kx)
         disk.hang("open", f"/jobs/{kx.folder(job.id).name}")
@@ -178,22 +169,6 @@ def test_ended_while_it_starts(make_kx, how):
         is_left(kx, job, pid)
         remove(job.dir)
         assert kx.end() == 0
-    finally:
-        disk.close()
-
-
-def test_read_only(make_kx):
-    """A read-only mount can't cancel jobs, so unmounting it does not end them either."""
-    kx = make_kx("grace=1")
-    job, pid = started(kx)
-    crashed(kx)
-    kx.options = "ro,grace=1"
-    kx.start()
-    job.until("RUNNING")
-    assert err_of(os.rmdir, job.dir) == "EROFS"
-    assert kx.end() == 0
-    kx.options = "grace=1"
-    is_left(kx, job, pid)
 
 
 # Replica 0 fails. Replica 1 runs on, and answers a file `ping` with a file `pong`.
@@ -239,27 +214,6 @@ def test_other_replica_has_failed(make_kx, how, policy, retries):
     assert job.replica("main-1")["state"] == "CANCELLED"
 
 
-def test_then_it_ends_them(make_kx):
-    """Once it is up, a mount controls the jobs that it has found, so unmounting it ends them."""
-    kx = make_kx("grace=1")
-    job, pid = started(kx)
-    crashed(kx)
-    is_left(kx, job, pid)
-    kx.end()
-    assert not alive(pid)
-    kx.start()
-    assert job.state() == "CANCELLED"
-
-
-@contextlib.contextmanager
-def small_disk(kx):
-    run(["mount", "-t", "tmpfs", "-o", "size=16m,mode=700", "kxfs-test", str(kx.state)])
-    try:
-        yield
-    finally:
-        run(["umount", "-l", str(kx.state)])
-
-
 def left_behind(kx):
     """Two jobs of an earlier mount: one in history/ with 5 MB of output, and one that still runs."""
     gone = kx.submit(app("head -c 5000000 /dev/zero"))
@@ -273,7 +227,7 @@ def left_behind(kx):
 def test_full_disk(make_kx):
     """A mount on a full disk shows everything, and removing old output frees space for new jobs."""
     kx = make_kx("grace=1", start=False)
-    with small_disk(kx):
+    with tmpfs(kx.state, "16m"):
         kx.start()
         gone, job, pid = left_behind(kx)
         run(f"head -c 99999999 /dev/zero > {kx.state}/fill", check=False)
@@ -292,7 +246,7 @@ def test_full_disk(make_kx):
 def test_read_only_disk(make_kx):
     """On a read-only disk, kxfs mounts read-only, shows everything, and ends no job."""
     kx = make_kx("grace=1", start=False)
-    with small_disk(kx):
+    with tmpfs(kx.state, "16m"):
         kx.start()
         gone, job, pid = left_behind(kx)
         run(f"mount --bind {kx.state} {kx.state} && mount -o remount,bind,ro {kx.state}")

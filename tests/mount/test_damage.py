@@ -213,10 +213,10 @@ def test_damaged_state(kx, request, sanitized):
 # jobs, and copies the disk. Then it ends all these processes and mounts the copy, so that the kernel replays the
 # journal. The next kxfs runs as if the machine had booted again, and must keep what the earlier one had promised:
 #
-#     a user whose file was accepted              has one job of it
+#     a user whose file was accepted              has exactly one job from it
 #     a user who saw how a job has ended          sees the same
 #     a program that a user saw end               is not started again; other programs are started once after each boot
-#     a log                                       has the printed bytes, up to some byte
+#     a log                                       has the beginning of what the program printed, perhaps all of it
 #
 #     KXFS_TEST_POWER_CUTS=N pytest test_damage.py --seed N          test N power cuts, from that seed on
 

@@ -9,7 +9,6 @@ import re
 import harness
 import pytest
 import yaml
-from test_submit_tools import REPORT, SILENT, script
 
 LIMIT = 1400 * 1024  # the largest size of an object, in bytes
 GOOD = harness.app("touch started", num_replicas=2) + "\n"
@@ -64,25 +63,6 @@ def without_chance(manifest):
 
 
 # --- the result ---
-
-
-@pytest.mark.parametrize("tool", [*REPORT, *SILENT])
-def test_tools(kx, tool):
-    status, err = script(kx, {**REPORT, **SILENT}[tool], VOLCANO, "dryrun")
-    assert status == 0, err
-    assert made(kx)["spec"]["queue"] == "research"
-    assert kx.ls("dryrun") == ["x.yaml"]
-
-
-@pytest.mark.parametrize("tool", [*REPORT, *SILENT])
-def test_tools_and_a_bad_document(kx, tool):
-    status, err = script(kx, {**REPORT, **SILENT}[tool], BAD, "dryrun")
-    if tool in REPORT:
-        assert status != 0
-        assert "Invalid argument" in err or "Bad message" in err
-    harness.wait_for(lambda: "x.yaml.error" in kx.ls("dryrun"), what="x.yaml.error")
-    assert "x.yaml:1:" in kx.read("dryrun/x.yaml.error") and "nonsense" in kx.read("dryrun/x.yaml.error")
-    assert kx.ls("jobs") == []
 
 
 @pytest.mark.parametrize("kind, args", [("volcano", {"queue": "research"}), ("mcad", {"priority": 3, "network": "n"})])
@@ -229,9 +209,7 @@ def test_read_only(make_kx):
     kx = make_kx()
     put(kx, "x.yaml", VOLCANO)
     text = kx.read("dryrun/x.yaml")
-    kx.end()
-    kx.options = "ro"
-    kx.start()
+    kx.restart(options="ro")
     assert kx.read("dryrun/x.yaml") == text
     assert put(kx, "x.yaml", VOLCANO) == put(kx, "y.yaml", VOLCANO) == "EROFS"
     assert harness.err_of(os.remove, kx / "dryrun/x.yaml") == "EROFS"
@@ -239,16 +217,13 @@ def test_read_only(make_kx):
 
 def test_a_full_disk_keeps_the_document(make_kx):
     kx = make_kx(start=False)
-    harness.run(["mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "kxfs-test", str(kx.state)])
-    try:
+    with harness.tmpfs(kx.state, "256k"):
         kx.start()
         text = for_kind("volcano", {"queue": "q"}, harness.app("true", num_replicas=300))
         assert put(kx, "x.yaml", text) == "ENOSPC"
         assert kx.read("dryrun/x.yaml") == text
         assert "No space left" in kx.read("dryrun/x.yaml.error")
         assert kx.end() == 0
-    finally:
-        harness.run(["umount", "-l", str(kx.state)])
 
 
 # --- run options ---

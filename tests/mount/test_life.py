@@ -15,8 +15,9 @@ import subprocess
 import threading
 
 import pytest
-from disk import Disk
-from harness import LIMIT, ROOT, USER, alive, app, err_of, is_mounted, kill, mounts, popen, run, wait_for
+from disk import started as on_slow_disk
+from harness import LIMIT, ROOT, USER, alive, app, err_of, is_mounted, kill, mounts, popen, run, tmpfs, wait_for
+from metrics import Metrics
 from starting import attempt, background, lock_file, refused, started
 from test_docs import LATE
 
@@ -37,26 +38,20 @@ def test_foreground(kx, sig):
 
 
 def test_background(make_kx):
-    kx = make_kx(start=False)
-    with background(kx) as pid:
-        # The mount is ready when the command returns.
-        assert {"jobs", "submit", "dryrun", "history", "live", "list", "list.jsonl", ".kxfs"} == set(os.listdir(kx.mnt))
-        assert os.readlink(f"/proc/{pid}/cwd") == "/"
-        assert os.getsid(pid) == pid
-        for fd in range(3):
-            assert os.readlink(f"/proc/{pid}/fd/{fd}") == "/dev/null"
-        kill(pid, signal.SIGHUP)
-        kx.submit(app("true")).finish()
-    assert not is_mounted(kx.mnt)
-
-
-def test_background_says_nothing(make_kx):
+    """The command prints nothing, and the mount is ready when it returns. The daemon ignores SIGHUP."""
     kx = make_kx(start=False)
     p = attempt(kx)
     assert (p.returncode, p.stdout, LATE.sub("", p.stderr)) == (0, "", "")
     pid = int(lock_file(kx.state)["pid"])
+    assert {"jobs", "submit", "dryrun", "history", "live", "list", "list.jsonl", ".kxfs"} == set(os.listdir(kx.mnt))
+    assert os.readlink(f"/proc/{pid}/cwd") == "/"
+    assert os.getsid(pid) == pid
+    for fd in range(3):
+        assert os.readlink(f"/proc/{pid}/fd/{fd}") == "/dev/null"
+    kill(pid, signal.SIGHUP)
+    kx.submit(app("true")).finish()
     run(["umount", str(kx.mnt)])
-    wait_for(lambda: not alive(pid))
+    wait_for(lambda: not alive(pid), what="the end of the daemon")
 
 
 def test_keeps_no_descriptor_of_the_caller(make_kx):
@@ -162,25 +157,9 @@ def not_empty(kx):
     return f"{kx.mnt}: not empty: its files (thesis.tex ...) would be hidden; give an empty directory\n"
 
 
-def state_in_mount_point(kx):
-    kx.state = kx.mnt / "state"
-    return f"{kx.state}: the state directory must not be inside or above the mount point {kx.mnt}"
-
-
-def state_is_a_file(kx):
-    kx.state.rmdir()
-    kx.state.touch()
-    return f"{kx.state}: kxfs can't store its state here: Not a directory: give another directory with -o state=DIR\n"
-
-
 def state_of_something_else(kx):
     (kx.state / "thesis.tex").touch()
     return f"{kx.state}: not empty, and not a state directory of kxfs"
-
-
-def state_of_another_user(kx):
-    os.chown(kx.state, pwd.getpwnam(USER).pw_uid, -1)
-    return f"{kx.state}: belongs to another user (uid {pwd.getpwnam(USER).pw_uid})"
 
 
 def in_the_mount_point(kx):
@@ -188,11 +167,11 @@ def in_the_mount_point(kx):
     return f"{kx.mnt}: jobs run in the working directory, and this directory is inside the mount point: cd to another"
 
 
-@pytest.mark.parametrize("spoil", [missing, not_a_directory, not_empty, state_in_mount_point, state_is_a_file,
-                                   state_of_something_else, state_of_another_user, in_the_mount_point],
+@pytest.mark.parametrize("spoil", [missing, not_a_directory, not_empty, state_of_something_else, in_the_mount_point],
                          ids=lambda f: f.__name__)
 @pytest.mark.parametrize("where", ["background", "foreground"])
 def test_refused(make_kx, spoil, where):
+    """tests/unit/fs/mount/test-state.c has the other messages about state directories."""
     kx = make_kx(start=False)
     says = spoil(kx)
     said = refused(kx, *(["-f"] if where == "foreground" else []))
@@ -202,14 +181,9 @@ def test_refused(make_kx, spoil, where):
 
 def test_full_state_directory(make_kx):
     kx = make_kx(start=False)
-    run(["mount", "-t", "tmpfs", "-o", "size=16k,mode=700", "kxfs-test", str(kx.state)])
-    try:
-        said = refused(kx)
-    finally:
-        run(["umount", "-l", str(kx.state)])
-    assert said == (f"kxfs: {kx.state}: no space for the state (No space left on "
-                    f"device): free some space, or give another directory with -o "
-                    f"state=DIR\n")
+    with tmpfs(kx.state, "16k"):
+        assert refused(kx) == (f"kxfs: {kx.state}: no space for the state (No space left on device): free some space, or "
+                               "give another directory with -o state=DIR\n")
 
 
 # Run a command in a mount namespace with another /dev.
@@ -230,31 +204,18 @@ def with_dev(kx, make, prefix="", command=None):
 AS_USER = f"setpriv --reuid={USER} --regid=nogroup --clear-groups"
 
 
-def test_no_fuse_device(make_kx):
-    kx = make_kx(start=False)
-    assert refused(kx, command=with_dev(kx, "")) == (
-        "kxfs: /dev/fuse: No such file or directory: FUSE is not available: as root, run modprobe fuse; "
-        "a container needs --device /dev/fuse --cap-add SYS_ADMIN\n")
-
-
-def test_no_fuse_module(make_kx):
-    """/dev/fuse exists, but the kernel has no driver for it."""
-    kx = make_kx(start=False)
-    assert "FUSE is not available: as root, run modprobe fuse" in refused(
-        kx, command=with_dev(kx, "mknod -m 666 {dir}/fuse c 10 199"))
-
-
-def test_no_permission_on_the_device(make_kx):
-    kx = make_kx(start=False, user=USER)
-    command = with_dev(kx, "mknod -m 600 {dir}/fuse c 10 229", AS_USER)
-    assert refused(kx, command=command, user=None) == (
-        "kxfs: /dev/fuse: no permission to use FUSE: as root, run chmod 666 /dev/fuse (or add yourself to its group)\n")
-
-
-def test_no_fusermount3(make_kx):
-    kx = make_kx(start=False, user=USER)
-    command = with_dev(kx, "mknod -m 666 {dir}/fuse c 10 229", f"{AS_USER} env PATH=/nonexistent")
-    assert "install the package fuse3" in refused(kx, command=command, user=None)
+@pytest.mark.parametrize("user, make, prefix, says", [
+    (None, "", "", "kxfs: /dev/fuse: No such file or directory: FUSE is not available: as root, run modprobe fuse; "
+                   "a container needs --device /dev/fuse --cap-add SYS_ADMIN\n"),
+    # The kernel has no driver for this device.
+    (None, "mknod -m 666 {dir}/fuse c 10 199", "", "FUSE is not available: as root, run modprobe fuse"),
+    (USER, "mknod -m 600 {dir}/fuse c 10 229", AS_USER,
+     "kxfs: /dev/fuse: no permission to use FUSE: as root, run chmod 666 /dev/fuse (or add yourself to its group)\n"),
+    (USER, "mknod -m 666 {dir}/fuse c 10 229", f"{AS_USER} env PATH=/nonexistent", "install the package fuse3"),
+], ids=["no device", "no driver", "no permission", "no fusermount3"])
+def test_no_fuse(make_kx, user, make, prefix, says):
+    kx = make_kx(start=False, user=user)
+    assert says in refused(kx, command=with_dev(kx, make, prefix), user=None)
 
 
 def test_no_permission_to_mount(make_kx):
@@ -296,39 +257,7 @@ def test_state_that_cannot_be_written(make_kx, mode):
 STUBBORN = "trap '' TERM; echo $$; while :; do sleep 1000 & wait; done"
 
 
-def blocked_readers(kx, job):
-    """Start a reader for each kind of blocking file. Return the readers when all of them wait."""
-    readers = [popen(["cat", str(path)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, user=kx.user)
-               for path in (job / "wait", job / "follow", job / "main-0/follow", kx / "changes")]
-    wait_for(lambda: f'kind="read"}} {len(readers)}' in kx.read(".kxfs", "metrics")
-             or all(waits(p.pid) for p in readers), what="readers that wait")
-    return readers
-
-
-def waits(pid):
-    """True if PID waits for the answer of a FUSE file system."""
-    with contextlib.suppress(OSError):
-        return "fuse" in pathlib.Path(f"/proc/{pid}/wchan").read_text() or \
-            pathlib.Path(f"/proc/{pid}/syscall").read_text().startswith("0 ")
-    return False
-
-
-def all_end(readers):
-    for p in readers:
-        p.wait(timeout=60)
-
-
 # --- ends ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.concurrent
-@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT], ids=lambda s: s.name)
-def test_signal_with_blocked_readers(kx, sig):
-    job, pid = started(kx)
-    readers = blocked_readers(kx, job)
-    assert kx.end(sig) == 0
-    all_end(readers)
-    assert not is_mounted(kx.mnt) and not alive(pid)
 
 
 @pytest.mark.concurrent
@@ -347,36 +276,34 @@ def test_signal_while_busy(kx):
 
 
 @pytest.mark.concurrent
-def test_signals_in_a_row(kx):
-    started(kx, STUBBORN)
+def test_signals_in_a_row(make_kx):
+    """Further signals change nothing. The jobs end within the grace period."""
+    kx = make_kx("grace=1s")
+    _, pid = started(kx, STUBBORN)
     for _ in range(20):
         kill(kx.pid, signal.SIGTERM)
         kill(kx.pid, signal.SIGINT)
     assert kx.end() == 0
+    assert not alive(pid)
 
 
 @pytest.mark.concurrent
-@pytest.mark.parametrize("how", ["umount -l", "fusermount3 -uz"])
-@pytest.mark.parametrize("busy", [True, False], ids=["busy", "idle"])
+@pytest.mark.parametrize("how, busy", [("umount", False), ("umount -l", True), ("umount -l", False), ("fusermount3 -uz", True)])
 def test_taken_away_from_outside(kx, how, busy):
+    """Whoever removes the mount, kxfs and its jobs end. BUSY: processes wait for files of the mount."""
     job, pid = started(kx)
-    readers = blocked_readers(kx, job) if busy else []
+    files = [job / "wait", job / "follow", job / "main-0/follow", kx / "changes"] if busy else []
+    readers = [popen(["cat", path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for path in files]
+    wait_for(lambda: Metrics(kx)("parked_requests", kind="read") == len(readers), what="readers that wait")
     run(f"{how} {kx.mnt}")
     proc, kx.proc = kx.proc, None
     assert proc.wait(timeout=60) == 0
-    all_end(readers)
+    for p in readers:
+        p.wait(timeout=60)
     assert not alive(pid)
     assert "was removed" in kx.said() or not busy
     kx.start()
     assert job.state() == "CANCELLED"
-
-
-def test_umount_when_nobody_is_in_it(kx):
-    _, pid = started(kx)
-    run(["umount", str(kx.mnt)])
-    proc, kx.proc = kx.proc, None
-    assert proc.wait(timeout=60) == 0
-    assert not alive(pid)
 
 
 @pytest.mark.concurrent
@@ -443,22 +370,11 @@ def test_mount_point_that_was_moved(make_kx):
 
 
 @pytest.mark.concurrent
-def test_waits_for_one_that_is_ending(kx):
-    """A second kxfs for the same state directory waits while the first one is still ending its jobs."""
-    job, pid = started(kx, STUBBORN)
-    old, kx.proc = kx.proc, None
-    run(["umount", "-l", str(kx.mnt)])
-    assert old.poll() is None and alive(pid)
-    kx.start()
-    assert not alive(pid) and old.wait(timeout=60) == 0
-    assert job.state() == "CANCELLED"
-
-
 def test_says_what_it_waits_for(make_kx, tmp_path):
     """If a user mounts again during the grace period, kxfs prints what it waits for, and waits as long as the end may
     take: with an archive, twice the grace period."""
     kx = make_kx(f"grace=1000,archive={tmp_path}")
-    _, pid = started(kx, "trap '' TERM; echo $$; while [ ! -e end ]; do sleep 0.1; done")
+    job, pid = started(kx, "trap '' TERM; echo $$; while [ ! -e end ]; do sleep 0.1; done")
     old, kx.proc = kx.proc, None
     run(["umount", "-l", str(kx.mnt)])
     before = len(kx.said())
@@ -475,20 +391,16 @@ def test_says_what_it_waits_for(make_kx, tmp_path):
     said = kx.said()[before:]
     assert f"waiting for process {old.pid}, which is still ending its mount on {kx.mnt} (at most 2020 s)" in said, said
     assert not alive(pid) and old.wait(timeout=60) == 0
+    assert job.state() == "CANCELLED"
 
 
 def test_lock_that_hangs(make_kx):
     """If the disk hangs when kxfs records the end of the mount, the mount ends anyway."""
-    kx = make_kx(start=False)
-    disk = Disk(kx)
-    try:
-        kx.start()
+    with on_slow_disk(make_kx(start=False)) as (kx, disk):
         disk.hang("write", "/lock")
         with disk.still():
             assert kx.end() == 0
             assert disk.hangs("/lock") and not is_mounted(kx.mnt)
-    finally:
-        disk.close()
 
 
 def test_many_at_once_on_one_mount_point(make_kx):
@@ -517,23 +429,7 @@ def test_many_at_once_on_one_mount_point(make_kx):
     assert not is_mounted(kx.mnt)
 
 
-def test_jobs_end_with_the_mount_within_grace(make_kx):
-    kx = make_kx("grace=1s")
-    _, pid = started(kx, STUBBORN)
-    assert kx.end() == 0
-    assert not alive(pid)
-
-
 # --- crashes, and other mounts at the same path ---
-
-
-def test_replaces_its_own_dead_mount(kx):
-    job, pid = started(kx)
-    kx.end(signal.SIGKILL)
-    assert is_mounted(kx.mnt) and err_of(os.listdir, kx.mnt) in ("ENOTCONN", "ECONNABORTED")
-    kx.start()
-    assert mounts().count(str(kx.mnt)) == 1
-    assert alive(pid) and job.until("RUNNING")
 
 
 def test_mounts_that_lie_on_each_other(kx):
@@ -578,18 +474,12 @@ def test_refuses_a_second_mount_of_the_same_state(kx, make_kx):
 
 
 def test_one_in_another_mount_namespace(kx, make_kx):
-    """A state directory is in use even if its mount is visible only in another mount namespace, as in a container.
-    While that mount ends, a new mount waits for it."""
+    """A state directory is in use even if its mount is visible only in another mount namespace, as in a container."""
     other = make_kx(start=False)
     other.state = kx.state
     said = refused(other, command=["unshare", "-m", "sh", "-c", f'umount -l {kx.mnt} && exec "$@"', "sh", *other.command()])
     assert said == (f"kxfs: {kx.state}: in use by process {kx.pid}, which serves the mount on {kx.mnt}: use "
                     "its mount, or give another directory with -o state=DIR\n")
-    _, pid = started(kx, STUBBORN)
-    old, kx.proc = kx.proc, None
-    run(["umount", "-l", str(kx.mnt)])
-    other.start()
-    assert not alive(pid) and old.wait(timeout=60) == 0
 
 
 def test_the_lock_is_removed(kx, make_kx):

@@ -43,12 +43,6 @@ def gone(ident):
     wait_for(lambda: not processes_of(ident), what=f"the processes of {ident} to end")
 
 
-def pid_from(job, replica="main-0"):
-    """Return the number in the first line that REPLICA prints."""
-    job.until_logged("\n", replica)
-    return int(job.log(replica).split()[0])
-
-
 # --- the environment of a program ---
 
 
@@ -150,14 +144,15 @@ def test_arguments_are_not_split(kx):
 
 
 def test_several_roles(kx):
-    job = kx.submit(app("", roles=[sh_role("echo reader", "reader", num_replicas=2),
+    """The directories of replicas are called like their roles."""
+    job = kx.submit(app("", roles=[sh_role("echo reader", "Read_er.1", num_replicas=2),
                                    sh_role("echo trainer", "trainer", num_replicas=3, min_replicas=1)]))
     job.finish()
     names = sorted(d for d in os.listdir(job.dir) if "-" in d)
-    assert names == ["reader-0", "reader-1", "trainer-0", "trainer-1", "trainer-2"]
-    assert job.log("reader-1") == b"reader\n" and job.log("trainer-2") == b"trainer\n"
+    assert names == ["Read_er.1-0", "Read_er.1-1", "trainer-0", "trainer-1", "trainer-2"]
+    assert job.log("Read_er.1-1") == b"reader\n" and job.log("trainer-2") == b"trainer\n"
     roles = job.status()["roles"]
-    assert [(r["name"], r["desired"]) for r in roles] == [("reader", 2), ("trainer", 3)]
+    assert [(r["name"], r["desired"]) for r in roles] == [("Read_er.1", 2), ("trainer", 3)]
 
 
 def test_resources_and_mounts_are_recorded(kx):
@@ -191,21 +186,6 @@ def test_exit(kx, script, state, code, sig):
         # `why` shows which replica failed, and how.
         assert "main-0" in why or "main/0" in why
         assert str(code if sig is None else int(sig)) in why
-
-
-def test_program_that_is_not_there(kx):
-    job = kx.submit(app("", roles=[{"name": "main", "image": "none", "entrypoint": "/no/such/program"}]))
-    job.finish("FAILED")
-    assert "/no/such/program" in job.read("why")
-    assert "No such file" in job.read("why") or "not found" in job.read("why")
-
-
-def test_dies_at_once(kx):
-    """Twenty jobs have the right result although their programs end before kxfs can sample them."""
-    jobs = [kx.submit(app("exit 1")) for _ in range(20)]
-    for job in jobs:
-        job.finish("FAILED")
-        assert job.replica()["exit_code"] == 1
 
 
 def test_one_of_several_fails(kx):
@@ -245,6 +225,7 @@ def attempts(job):
     ("APPLICATION", {"a-0": 1, "a-1": 1, "b-0": 1}),
     ("ROLE", {"a-0": 1, "a-1": 1, "b-0": 0}),
     ("REPLICA", {"a-0": 0, "a-1": 1, "b-0": 0}),
+    ("HOT_SPARE", {"a-0": 0, "a-1": 1, "b-0": 0}),
 ])
 def test_retry_policy(kx, policy, expected):
     job = kx.submit(app("", roles=[
@@ -263,33 +244,22 @@ def test_retry_policy(kx, policy, expected):
     assert job.status()["max_retries"] == 2
 
 
-def test_hot_spare(kx):
-    job = kx.submit(app("[ -e once ] || { touch once; exit 1; }", max_retries=1, retry_policy="HOT_SPARE"))
-    job.finish()
-    assert job.replica()["attempt"] == 1
-
-
 def test_retries_are_used_up(kx):
-    job = kx.submit(app("echo try; exit 3", max_retries=2))
+    """`log` is the log of the newest attempt. log.0, log.1 and so on are those of earlier attempts, and files of their
+    own."""
+    job = kx.submit(app("echo >> tries; echo try $(wc -l < tries); exit 3", max_retries=2))
     job.finish("FAILED")
     assert job.replica()["attempt"] == 2 and job.status()["retries"] == 2
-    assert [job.log(name=n) for n in ("log.0", "log.1", "log")] == [b"try\n"] * 3
-    assert job.read("log") == "main/0 try\n" * 3
+    names = ("log.0", "log.1", "log")
+    assert [job.log(name=n) for n in names] == [b"try 1\n", b"try 2\n", b"try 3\n"]
+    assert job.read("log") == "main/0 try 1\nmain/0 try 2\nmain/0 try 3\n"
+    assert len({os.stat(job / "main-0" / name).st_ino for name in names}) == 3
+    assert sorted(os.listdir(job / "main-0")) == ["live", "log", "log.0", "log.1", "stamped", "state", "status", "usage"]
+    for wrong in ("log.2", "log.01", "log.", "log.99999999999999999999", "log.-1", "log.0x", "x.log"):
+        assert not os.path.lexists(job / "main-0" / wrong), wrong
 
 
 # --- cancel --------------------------------------------------------------------------------------
-
-
-def test_cancel_is_sigterm(kx):
-    """Cancelling sends SIGTERM to the replica, and the log has what the replica prints then."""
-    job = kx.submit(app('trap "echo last words; exit 0" TERM; echo ready; sleep 1000 & wait'))
-    job.until_logged("ready")
-    rmdir(job.dir)
-    assert not os.path.exists(job.dir)
-    gone(job.id)
-    wait_for(lambda: (job.old / "main-0/log").read_bytes() == b"ready\nlast words\n")
-    assert (job.old / "state").read_text() == "CANCELLED\n"
-    assert (job.old / "log").read_text() == "main/0 ready\nmain/0 last words\n"
 
 
 # The second attempt prints until it is terminated.
@@ -302,85 +272,83 @@ exit 1
 """
 
 
-def test_directories_that_hang(make_kx):
+@pytest.fixture
+def make_slow(make_kx):
+    """make_slow(options) returns a mount, a disk, and a directory for jobs on that disk. `disk.hang("getattr", "/dir")`
+    lets the directory hang."""
+    disks = []
+
+    def make(options):
+        # LeakSanitizer stops all threads at the end, but it can't stop one that waits for this disk.
+        kx = make_kx(options, env={"ASAN_OPTIONS": "detect_leaks=0"})
+        (kx.base / "place").mkdir()
+        disks.append(Disk(kx, kx.base / "place"))
+        (kx.base / "disk/dir").mkdir()
+        return kx, disks[0], kx.base / "place/dir"
+
+    yield make
+    for disk in disks:
+        disk.close()
+
+
+def test_directories_that_hang(make_slow):
     """kxfs refuses a document that names a hanging directory. The document delays neither other requests nor the end of
     kxfs."""
-    # LeakSanitizer stops all threads at the end, but it can't stop one that waits for this disk.
-    kx = make_kx("grace=1", env={"ASAN_OPTIONS": "detect_leaks=0"})
-    (kx.base / "place").mkdir()
-    disk = Disk(kx, kx.base / "place")
-    try:
-        (kx.base / "disk/dir").mkdir()
-        disk.hang("getattr", "/dir")
-        files = [kx.base / f"{i}.yaml" for i in range(6)]
+    kx, disk, place = make_slow("grace=1")
+    disk.hang("getattr", "/dir")
+    files = [kx.base / f"{i}.yaml" for i in range(6)]
+    for file in files:
+        file.write_text(in_dir(place, "true"))
+    with disk.still():
+        waiting = [popen(["cp", file, kx / "submit"]) for file in files]
+        wait_for(lambda: disk.hangs("/dir"), what="the directory to be looked at")
+        kx.submit(app("true")).finish("SUCCEEDED")
+        for p in waiting:
+            assert p.wait(timeout=60) != 0
         for file in files:
-            file.write_text(in_dir(kx.base / "place/dir", "true"))
-        with disk.still():
-            waiting = [popen(["cp", file, kx / "submit"]) for file in files]
-            wait_for(lambda: disk.hangs("/dir"), what="the directory to be looked at")
-            kx.submit(app("true")).finish("SUCCEEDED")
-            for p in waiting:
-                assert p.wait(timeout=60) != 0
-            for file in files:
-                assert "does not respond; jobs can't run in this directory" in kx.read("submit", f"{file.name}.error")
-            assert kx.end() == 0
-    finally:
-        disk.close()
+            assert "does not respond; jobs can't run in this directory" in kx.read("submit", f"{file.name}.error")
+        assert kx.end() == 0
 
 
-def test_held_while_its_directory_hangs(make_kx):
+def test_held_while_its_directory_hangs(make_slow):
     """A held job whose directory does not respond when it is released is launched later."""
-    kx = make_kx("grace=1", env={"ASAN_OPTIONS": "detect_leaks=0"})
-    (kx.base / "place").mkdir()
-    disk = Disk(kx, kx.base / "place")
-    try:
-        (kx.base / "disk/dir").mkdir()
-        held = json.loads(in_dir(kx.base / "place/dir", "true"))
-        held["scheduler_args"]["hold"] = True
-        job = kx.submit(json.dumps(held))
-        disk.hang("getattr", "/dir")
-        write_ctl(job, "release")
-        wait_for(lambda: "does not respond" in job.read("why"), what=lambda: job.read("why"))
-        assert job.state() == "PENDING", job.read("status")
-        disk.go_on()
-        job.finish("SUCCEEDED")
-    finally:
-        disk.close()
+    kx, disk, place = make_slow("grace=1")
+    held = json.loads(in_dir(place, "true"))
+    held["scheduler_args"]["hold"] = True
+    job = kx.submit(json.dumps(held))
+    disk.hang("getattr", "/dir")
+    write_ctl(job, "release")
+    wait_for(lambda: "does not respond" in job.read("why"), what=lambda: job.read("why"))
+    assert job.state() == "PENDING", job.read("status")
+    disk.go_on()
+    job.finish("SUCCEEDED")
 
 
 @pytest.mark.parametrize("action", ["cancel", "suspend"])
-def test_action_during_the_start(make_kx, action):
+def test_action_during_the_start(make_slow, action):
     """If a user cancels or suspends a job while its program is being started, the action takes
     effect as soon as the program has started."""
-    kx = make_kx("grace=1000")
-    (kx.base / "place").mkdir()
-    disk = Disk(kx, kx.base / "place")
-    try:
-        (kx.base / "disk/dir").mkdir()
-        job = kx.submit(in_dir(kx.base / "place/dir", SECOND.format(kx.work), max_retries=1,
-                                retry_policy="REPLICA"))
-        # Let the disk hang only after the first attempt has begun, because its shell may look up
-        # its directory.
-        wait_for(lambda: (kx.work / "tried").exists(), what="the first attempt")
-        disk.hang("getattr", "/dir")
-        (kx.work / "go").touch()
-        wait_for(lambda: disk.hangs("/dir"), what="the second start to hang")
-        if action == "cancel":
-            rmdir(job.dir)
-            disk.go_on()
-            wait_for(lambda: "phase: Cancelled" in (job.old / "status").read_text(), what="the end of the job")
-        else:
-            write_ctl(job, "suspend")
-            disk.go_on()
-            wait_for(lambda: Metrics(kx)("local_starts_total") == 2, what="the second attempt")
-            wait_for(lambda: not grows(job), what="its last output")
-            before = len(job.log())
-            write_ctl(job, "resume")
-            wait_for(lambda: len(job.log()) > before, what="it to print again")
-            rmdir(job.dir)
-        gone(job.id)
-    finally:
-        disk.close()
+    kx, disk, place = make_slow("grace=1000")
+    job = kx.submit(in_dir(place, SECOND.format(kx.work), max_retries=1, retry_policy="REPLICA"))
+    # Let the disk hang only after the first attempt has begun, because its shell may look up its directory.
+    wait_for(lambda: (kx.work / "tried").exists(), what="the first attempt")
+    disk.hang("getattr", "/dir")
+    (kx.work / "go").touch()
+    wait_for(lambda: disk.hangs("/dir"), what="the second start to hang")
+    if action == "cancel":
+        rmdir(job.dir)
+        disk.go_on()
+        wait_for(lambda: "phase: Cancelled" in (job.old / "status").read_text(), what="the end of the job")
+    else:
+        write_ctl(job, "suspend")
+        disk.go_on()
+        wait_for(lambda: Metrics(kx)("local_starts_total") == 2, what="the second attempt")
+        wait_for(lambda: not grows(job), what="its last output")
+        before = len(job.log())
+        write_ctl(job, "resume")
+        wait_for(lambda: len(job.log()) > before, what="it to print again")
+        rmdir(job.dir)
+    gone(job.id)
 
 
 def test_many_last_words(kx):
@@ -401,14 +369,16 @@ while True:
     job.until_logged("ready\n")
     rmdir(job.dir)
     wait_for(lambda: "phase: Cancelled" in (job.old / "status").read_text())
-    assert (job.old / "main-0/log").read_bytes() == b"ready\n" + b"".join(
-        b"%09d\n" % i for i in range(100000)) + b"last\n"
+    lines = [b"ready\n", *(b"%09d\n" % i for i in range(100000)), b"last\n"]
+    assert (job.old / "main-0/log").read_bytes() == b"".join(lines)
+    assert (job.old / "log").read_bytes() == b"".join(b"main/0 " + line for line in lines)
+    assert (job.old / "state").read_text() == "CANCELLED\n"
 
 
 def test_cancel_of_one_that_ignores_sigterm(make_kx):
     kx = make_kx("grace=1")
     job = kx.submit(app('trap "" TERM; echo $$; while :; do sleep 0.1; done', num_replicas=2))
-    pids = [pid_from(job, "main-0"), pid_from(job, "main-1")]
+    pids = [job.pid("main-0"), job.pid("main-1")]
     begin = time.monotonic()
     rmdir(job.dir)
     # rmdir returns when the cancel is accepted, before all processes have ended.
@@ -450,7 +420,7 @@ if os.fork() == 0:
 while not os.path.exists("go"):
     time.sleep(0.05)
 """))
-    pid = pid_from(job)
+    pid = job.pid()
     wait_for(lambda: not alive(pid), what="the first thread to end")
     (kx.work / "go").touch()
     try:
@@ -464,7 +434,7 @@ def test_who_is_not_of_the_job_holds_nothing_back(kx):
     """A process that does not belong to the job has the job's output open. The job ends anyway, and .kxfs/log
     reports what became of the output."""
     job = kx.submit(app("echo $$; while [ ! -e go ]; do sleep 0.02; done; echo done"))
-    pid = pid_from(job)
+    pid = job.pid()
     fd = os.open(f"/proc/{pid}/fd/1", os.O_WRONLY)
     (kx.work / "go").touch()
     job.finish()
@@ -474,24 +444,7 @@ def test_who_is_not_of_the_job_holds_nothing_back(kx):
     os.close(fd)
 
 
-def test_unmount_ends_what_runs(kx):
-    job = kx.submit(app("echo $$; exec sleep 1000"))
-    pid = pid_from(job)
-    assert kx.end() == 0
-    assert not alive(pid)
-    kx.start()
-    assert job.state() == "CANCELLED"
-    assert job.read("wait") == "CANCELLED\n"
-
-
 # --- output --------------------------------------------------------------------------------------
-
-
-def test_no_newline(kx):
-    job = kx.submit(app("printf 'no newline'"))
-    job.finish()
-    assert job.log() == b"no newline"
-    assert job.read("log", binary=True).rstrip(b"\n") == b"main/0 no newline"
 
 
 def test_100_mb(kx):
@@ -532,8 +485,7 @@ def test_end_on_a_full_disk(make_kx):
     """Even on a full disk, the next mount shows the result that `wait` has returned, because kxfs reserved space for
     it at the launch."""
     kx = make_kx(start=False)
-    run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "kxfs-test", str(kx.state)])
-    try:
+    with harness.tmpfs(kx.state, "4m"):
         kx.start()
         jobs = [kx.submit(app("while [ ! -e go ]; do sleep 0.02; done; exit $N", num_replicas=n,
                               env={"N": "${replica_id}"}))
@@ -554,17 +506,6 @@ def test_end_on_a_full_disk(make_kx):
         assert [job.status() for job in jobs] == status
         assert not list(kx.state.glob("output/*/.*"))
         assert kx.end() == 0
-    finally:
-        if kx.proc:
-            kx.end()
-        run(["umount", "-l", str(kx.state)])
-
-
-def test_many_replicas(kx):
-    job = kx.submit(app("echo $N", num_replicas=100, env={"N": "${replica_id}"}))
-    job.finish()
-    assert sorted(job.read("log").splitlines()) == sorted(f"main/{i} {i}" for i in range(100))
-    assert len(os.listdir(job / "logs")) == 100
 
 
 def test_jobs_side_by_side(kx):
@@ -688,14 +629,6 @@ def test_a_job(make_kx, place):
     assert not list(place.rglob("*.tmp"))
 
 
-def test_attempts(make_kx, place):
-    kx = make_kx(options=f"archive={place}")
-    job = kx.submit(app("echo attempt; false", max_retries=1))
-    job.finish("FAILED")
-    found = wait_for(lambda: folder(place, job), what=kx.said)
-    assert (found / "main-0/log.0").read_text() == (found / "main-0/log").read_text() == "attempt\n"
-
-
 def test_damaged_document(make_kx, place):
     """If a job's document is damaged while it runs, history/ and the archive show its result, but not the document."""
     kx = make_kx(options=f"archive={place},linger")
@@ -758,30 +691,6 @@ def test_ro(make_kx, place):
     assert not list(place.iterdir())
 
 
-def test_not_there(make_kx, place):
-    kx = make_kx(options=f"archive={place}/none", start=False)
-    with pytest.raises(AssertionError, match=f"{place}/none: No such file or directory"):
-        kx.start()
-    kx = make_kx(start=False)
-    kx.options = f"archive={kx.mnt}/sub"
-    with pytest.raises(AssertionError, match="this directory is inside the mount"):
-        kx.start()
-
-
-def test_reported(make_kx, place):
-    """If the archive fails, kxfs reports that and the job waits for it. No other file is delayed."""
-    kx = make_kx(options=f"archive={place}")
-    (place / ".kxfs-archive").rename(place / "hidden")
-    job = kx.submit(app("echo text"))
-    job.finish()
-    wait_for(lambda: "Mount the disk of that archive" in kx.read(".kxfs/info"), what=kx.said)
-    assert "archive_waiting: 1" in kx.read(".kxfs/info") and "kxfs_archive_failing 1" in kx.read(".kxfs/metrics")
-    assert "Mount the disk of that archive" in kx.read(".kxfs/log")
-    (place / "hidden").rename(place / ".kxfs-archive")
-    wait_for(lambda: folder(place, job), what=kx.said)
-    wait_for(lambda: 'archive_error: ""' in kx.read(".kxfs/info"))
-
-
 def test_removed_before(make_kx, place):
     """rm -r history/ID removes a job for ever, even if it is not archived yet."""
     kx = make_kx(options=f"archive={place}")
@@ -842,11 +751,3 @@ def test_a_directory_read_from_its_start_again_is_read_anew(kx):
         assert os.listdir(fd) == []
     finally:
         os.close(fd)
-
-
-def test_logs_of_many_attempts_have_their_own_names(kx):
-    job = kx.submit(app("echo $KXFS_ATTEMPT-; exit 1", max_retries=3, retry_policy="REPLICA"))
-    job.finish("FAILED")
-    for wrong in ("log.3", "log.01", "log.", "log.99999999999999999999", "log.-1", "log.0x", "x.log"):
-        assert not os.path.lexists(job / "main-0" / wrong), wrong
-    assert all(job.log(name=f"log.{i}") for i in range(3))

@@ -225,17 +225,6 @@ class Walk:
         rmdir(self.kx / "history" / ident)
         self.model.forget(ident)
 
-    def do_nonsense(self):
-        self.done.append("what is refused")
-        for err, fn, *args in (
-            (errno.EPERM, os.mkdir, self.kx / "submit/dir"),
-            (errno.EPERM, os.mkdir, self.kx / "jobs/dir"),
-            (errno.ENOENT, os.rmdir, self.kx / "jobs/nothing"),
-            (errno.EPERM, os.rename, self.kx / "jobs", self.kx / "submit/jobs.yaml"),
-            (errno.ENOTDIR, os.rmdir, self.kx / "changes"),
-        ):
-            self.expect(err, fn, *args)
-
     def do_remount(self):
         if len(self.done) - self.last_remount < 300:
             return
@@ -272,9 +261,8 @@ class Walk:
 
     def step(self):
         op = self.rng.choices(
-            [self.do_write, self.do_touch, self.do_rename, self.do_unlink, self.do_cancel, self.do_forget,
-             self.do_nonsense, self.do_remount],
-            [30, 4, 18, 12, 14, 8, 2, 2])[0]
+            [self.do_write, self.do_touch, self.do_rename, self.do_unlink, self.do_cancel, self.do_forget, self.do_remount],
+            [30, 4, 18, 12, 14, 8, 2])[0]
         op()
         if self.model.new:
             self.learn()

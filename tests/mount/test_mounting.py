@@ -13,7 +13,7 @@ import subprocess
 
 import pytest
 import records
-from harness import LIMIT, ROOT, TOOL_PATH, USER, alive, app, err_of, mounts, run, wait_for
+from harness import LIMIT, ROOT, TOOL_PATH, USER, alive, app, mounts, run, wait_for
 from preload import USERS, preload
 from starting import background, lock_file
 
@@ -85,14 +85,6 @@ def test_mount_helper_refuses(make_kx):
     p = by_mount(kx, f"mount -f -t kxfs local: $MNT -o state={kx.state}", check=False)
     assert p.returncode == 1 and p.stderr == "kxfs: -f: kxfs does not support fake mounts\n"
     assert not list(kx.state.iterdir())
-
-
-def test_read_only(make_kx):
-    kx = make_kx("ro")
-    assert err_of(os.mkdir, kx / "submit/x") == "EROFS"
-    assert err_of(kx.write, "submit/x.yaml", app("true")) == "EROFS"
-    assert err_of(kx.write, "submit/scratch", "x") == "EROFS"
-    assert kx.ls("jobs") == []
 
 
 def test_mask_of_who_mounts(make_kx):
@@ -274,31 +266,10 @@ def test_refused(passed, tmp_path):
 # Access, ownership and permissions: private mounts, allow_other, uid, gid, umask.
 
 
-def started(kx):
-    job = kx.submit(app("echo $$; exec sleep 1000"))
-    job.until_logged("\n")
-    job.until("RUNNING")  # the output may arrive before the state
-    return job, int(job.log())
-
-
 def test_private(kx):
     """Without allow_other, other users have no access."""
     p = run(["ls", str(kx.mnt)], user=USER, check=False)
     assert p.returncode != 0 and "Permission denied" in p.stderr
-
-
-def test_allow_other(make_kx):
-    kx = make_kx("allow_other,umask=022")
-    assert "default_permissions" in pathlib.Path("/proc/self/mountinfo").read_text().split(f" {kx.mnt} ")[1].split("\n")[0]
-    job, pid = started(kx)
-    who = {"user": USER}
-    assert run(["cat", str(job / "state")], **who).stdout == "RUNNING\n"
-    for command in (f"rmdir {job.dir}", f"rm -r {job.dir}", f"echo terminate > {job.dir}/ctl",
-                    f"mv {job.dir} {kx.mnt}/history/", f"rmdir {job.dir}/main-0"):
-        assert run(command, check=False, **who).returncode != 0, command
-    assert alive(pid) and job.state() == "RUNNING"
-    job.cancel()
-    wait_for(lambda: not alive(pid))
 
 
 def test_allow_other_in_submit(make_kx):
@@ -308,9 +279,8 @@ def test_allow_other_in_submit(make_kx):
     sub, uid = kx / "submit", pwd.getpwnam(USER).pw_uid
     assert stat.S_IMODE(os.stat(sub).st_mode) == 0o1777
     assert os.stat(sub).st_uid == os.stat(kx / "jobs").st_uid == 0
-    kx.end()
-    kx.options = "allow_other,umask=022"
-    kx.start()
+    kx.restart(options="allow_other,umask=022")
+    assert "default_permissions" in pathlib.Path("/proc/self/mountinfo").read_text().split(f" {kx.mnt} ")[1].split("\n")[0]
     as_user = {"user": USER, "cwd": str(sub)}
     text = app("id -u; exec sleep 1000")
     run("cat > theirs.yaml; test -s theirs.yaml.job/state", input=text, **as_user)
@@ -323,20 +293,22 @@ def test_allow_other_in_submit(make_kx):
     assert os.stat(job.dir).st_uid == 0
     assert run(["cat", str(job / "main-0/log")], **as_user).stdout == f"{os.getuid()}\n"
     for command in (f"rm -r {job.dir}", "rmdir theirs.yaml.job/", f"echo suspend > {job.dir}/ctl",
-                    f"find {job.dir} -delete"):
+                    f"find {job.dir} -delete", f"mv {job.dir} {kx.mnt}/history/", f"rmdir {job.dir}/main-0"):
         assert run(command, check=False, **as_user).returncode != 0, command
     assert job.state() == "RUNNING"
 
     kx.write("submit/ours.yaml", app("true"))
     kx.write("submit/scratch", "ours")
+    kx.write("submit/private", "ours")
+    os.chmod(kx / "submit/private", 0o600)
     for command in ("rm -f ours.yaml", "rm -f ours.yaml.job", "mv theirs.yaml ours.yaml", "mv scratch mine",
-                    "echo x >> scratch", "chmod 777 scratch", "touch scratch"):
+                    "echo x >> scratch", "cat private", "chmod 777 scratch", "touch scratch"):
         p = run(command, check=False, **as_user)
         assert p.returncode != 0 and re.search("denied|not permitted", p.stderr), command
     assert kx.read("submit", "scratch") == "ours"
     run("chmod 600 theirs.yaml; mv theirs.yaml again.yaml", **as_user)
-    assert kx.ls("submit") == ["again.yaml", "bad.yaml.error", "ours.yaml", "ours.yaml.job", "scratch", "scratch.error",
-                               "theirs.yaml.job"]
+    assert kx.ls("submit") == ["again.yaml", "bad.yaml.error", "ours.yaml", "ours.yaml.job", "private", "private.error",
+                               "scratch", "scratch.error", "theirs.yaml.job"]
     assert kx.ls("jobs") == sorted([job.id, kx.job_of("ours.yaml").id])
     kx.restart(signal.SIGKILL)
     assert os.lstat(sub / "theirs.yaml.job").st_uid == os.lstat(sub / "again.yaml").st_uid == uid

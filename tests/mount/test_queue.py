@@ -255,16 +255,12 @@ def test_read_only(make_kx):
     """A read-only mount neither launches nor cancels held jobs."""
     kx = make_kx()
     jobs = [kx.submit(held(begin="+2s")), kx.submit(held(hold=True)), kx.submit(held(begin="+1h"))]
-    kx.end(signal.SIGKILL)
-    kx.options = "ro"
-    kx.start()
+    kx.restart(signal.SIGKILL, options="ro")
     time.sleep(2)  # the test expects that nothing happens, so it can't wait for an event
     for job in jobs:
         assert job.state() == "PENDING" and job.read("ctl") == ""
         assert "this mount is read-only" in job.read("why") and "ctl" not in job.read("why")
-    kx.end()
-    kx.options = ""
-    kx.start()
+    kx.restart(options="")
     jobs[0].finish()
 
 
@@ -306,7 +302,7 @@ def test_queue(make_kx):
     kx = make_kx("jobs=1")
     job = kx.submit(held(hold=True))
     kx.submit(app("true")).finish()
-    assert yaml.safe_load(kx.read("queues", "local", "status"))["pending"] == 0
+    assert queue(kx)["pending"] == 0
     write_ctl(job, "release")
     job.finish()
 
@@ -372,6 +368,10 @@ def line_up(kx, *names):
     return jobs
 
 
+def queue(kx):
+    return yaml.safe_load(kx.read("queues/local/status"))
+
+
 def places(*jobs):
     return [job.status()["queue_position"] for job in jobs]
 
@@ -413,7 +413,7 @@ def test_jobs(make_kx):
     lines = {line.split()[0]: line for line in kx.read("list").splitlines()}
     assert lines[jobs["c"].id].endswith("  Resources (2 in local)") and lines[jobs["a"].id].endswith("  -")
     assert jobs["b"].read("ctl").split() == ["suspend", "terminate"]
-    text = yaml.safe_load(kx.read("queues", "local", "status"))
+    text = queue(kx)
     assert (text["slots"], text["gpus"], text["pending"], text["running"]) == (1, 0, 2, 1)
     assert [(j["id"], j["state"], j.get("queue_position")) for j in text["jobs"]] == [
         (jobs["a"].id, "RUNNING", None), (jobs["b"].id, "PENDING", 1), (jobs["c"].id, "PENDING", 2)]
@@ -498,9 +498,7 @@ def test_ended_meanwhile(make_kx):
     jobs["a"].finish()
     jobs["b"].until("RUNNING")
     assert jobs["c"].state() == "PENDING"
-    kx.end(signal.SIGKILL)
-    kx.options = ""
-    kx.start()
+    kx.restart(signal.SIGKILL, options="")
     jobs["c"].until("RUNNING")
     for name in ("b", "c"):
         (kx.work / name).touch()
@@ -534,6 +532,7 @@ def test_unmounted(make_kx):
     jobs = line_up(kx, "a", "b")
     kx.restart()
     assert [job.state() for job in jobs.values()] == ["CANCELLED", "CANCELLED"]
+    assert "while the job ran" in jobs["a"].read("why") and "before the job started" in jobs["b"].read("why")
     assert order(kx) == ["a"]
 
 
@@ -547,8 +546,8 @@ while :; do sleep 0.02; done
 
 @pytest.mark.parametrize("how", ["terminate", "remove"])
 def test_ending(make_kx, how):
-    """The slot and the GPUs of a job become free only when all its processes have ended, however long that takes, even
-    after a crash."""
+    """The GPUs of a job become free only when all its processes have ended, however long that takes, even after a
+    crash. The queue and `why` of waiting jobs count them as used until then."""
     kx = make_kx("gpus=1,grace=1m")
     a = kx.submit(app(STUBBORN, resource=gpus(1)))
     wait_for(lambda: order(kx) == ["a"], what="a to begin")
@@ -558,6 +557,7 @@ def test_ending(make_kx, how):
     else:
         remove(a.dir)
     wait_for(lambda: order(kx) == ["a", "term"], what="a to be told")
+    assert "0 of 1 are free" in b.read("why") and queue(kx)["gpus_free"] == ""
     kx.restart(signal.SIGKILL)
     c = kx.submit(held_job("c", resource=gpus(1)))
     wait_for(lambda: places(b, c) == [1, 2], what="the queue")
@@ -567,6 +567,7 @@ def test_ending(make_kx, how):
     b.finish()
     c.finish()
     assert order(kx) == ["a", "term", "over", "b", "c"]
+    wait_for(lambda: queue(kx)["gpus_free"] == "0", what="the GPU to be free")
 
 
 def test_never_fits(make_kx):
@@ -584,9 +585,7 @@ def test_fewer(make_kx):
     kx = make_kx("gpus=4,jobs=1")
     a, b, c = (kx.submit(held_job(name, resource=gpus(n))) for name, n in (("a", 1), ("b", 4), ("c", 1)))
     a.until("RUNNING")
-    kx.end(signal.SIGKILL)
-    kx.options = "gpus=2"
-    kx.start()
+    kx.restart(signal.SIGKILL, options="gpus=2")
     c.until("RUNNING")
     assert b.read("why") == ("The job waits for 4 GPUs, but this mount has only 2. Mount again "
                              "with more GPUs (-o gpus=N), or remove the job's directory.\n")
@@ -603,7 +602,7 @@ def test_why(make_kx):
     others = [kx.submit(held_job("a", resource=gpus(2))) for _ in range(4)]
     a.until("RUNNING")
     assert others[3].read("why").startswith("The job waits for 2 GPUs: 1 of 8 is free, 3 jobs ahead of it.")
-    text = yaml.safe_load(kx.read("queues", "local", "status"))
+    text = queue(kx)
     assert text["gpus_free"] == "7"
     assert text["jobs"][0]["gpus"] == {f"main-{k}": str(k) for k in range(7)}
     (kx.work / "a").touch()
@@ -680,7 +679,7 @@ def test_none_idle(make_kx, rng):
         expected = ({ids[name] for name in running}, [ids[name] for name in waiting])
 
         def shown():
-            jobs = yaml.safe_load(kx.read("queues", "local", "status"))["jobs"] or []
+            jobs = queue(kx)["jobs"] or []
             return ({job["id"] for job in jobs if job["state"] == "RUNNING"},
                     [job["id"] for job in jobs if job["state"] == "PENDING"])
         wait_for(lambda: shown() == expected, what=f"{running} to run, {waiting} to wait")
@@ -700,26 +699,6 @@ def test_none_idle(make_kx, rng):
     assert sorted(order(kx)) == sorted(needs)
 
 
-def queue(kx):
-    return yaml.safe_load(kx.read("queues/local/status"))
-
-
-def test_gpu_of_a_job_that_is_being_ended(make_kx):
-    """A GPU becomes free only when its job has ended. Both the queue and `why` of waiting jobs count it as used
-    until then."""
-    kx = make_kx("gpus=1,grace=1m")
-    a = kx.submit(app(STUBBORN, resource=gpus(1)))
-    wait_for(lambda: order(kx) == ["a"], what="a to begin")
-    b = kx.submit(app("true", resource=gpus(1)))
-    assert queue(kx)["gpus_free"] == ""
-    a.cancel()
-    wait_for(lambda: order(kx) == ["a", "term"], what="SIGTERM")
-    assert "0 of 1 are free" in b.read("why") and queue(kx)["gpus_free"] == ""
-    (kx.work / "let-go").touch()
-    b.finish()
-    wait_for(lambda: queue(kx)["gpus_free"] == "0", what="the GPU to be free")
-
-
 @pytest.mark.parametrize("visible,options,given", [("5,2", "gpus=2", "2,5"), ("7,3,6", "gpus=2", "3,6"), ("4,-1,5", "gpus=1", "4")])
 def test_gpus_that_kxfs_was_given(make_kx, visible, options, given):
     kx = make_kx(options, env={"CUDA_VISIBLE_DEVICES": visible})
@@ -735,14 +714,6 @@ def test_gpus_that_kxfs_was_not_given(make_kx, visible, why):
     kx = make_kx("gpus=3", start=False, env={"CUDA_VISIBLE_DEVICES": visible})
     with pytest.raises(AssertionError, match=why):
         kx.start()
-
-
-def test_unmounted_before_its_turn(make_kx):
-    kx = make_kx("jobs=1")
-    jobs = line_up(kx, "a", "b")
-    kx.restart()
-    assert "before the job started" in jobs["b"].read("why")
-    assert "while the job ran" in jobs["a"].read("why")
 
 
 def test_few_descriptors(make_kx):

@@ -174,66 +174,39 @@ time.sleep(1000)'"""
 WAIT = "while test -e $DOC.go; do sleep 0.02; done"
 
 
-# SIGINT is missing: background jobs of a non-interactive shell ignore it.
-SIGNALS = ["TERM", "KILL", "HUP", "SEGV"]
-
-
-@pytest.mark.parametrize("line, sig", [
-    # The opener has written, and is killed.
-    *[("{half} > $F & {wait}; kill -{sig} $!; wait", sig) for sig in SIGNALS],
-    # A child of the opener has written, and is killed.
-    *[("{{ {half} & {wait}; kill -{sig} $!; wait; }} > $F", sig) for sig in SIGNALS],
+@pytest.mark.parametrize("line", [
+    "{half} > $F & {wait}; kill $!; wait",
+    "{{ {half} & {wait}; kill $!; wait; }} > $F",
     # The opener is not killed and closes as usual. (timeout ends at SIGALRM.)
-    *[("timeout -s {sig} 1000 {half} > $F & {wait}; kill -ALRM $!; wait", sig) for sig in [*SIGNALS, "INT"]],
-    # The opener, which has written nothing itself, is killed after a child has written.
-    *[("bash -c 'head -n 2 $DOC; kill -{sig} $$' > $F", sig) for sig in [*SIGNALS, "INT"]],
-    *[("dash -c 'head -n 2 $DOC; kill -{sig} $$' > $F", sig) for sig in [*SIGNALS, "INT"]],
+    "timeout 1000 {half} > $F & {wait}; kill -ALRM $!; wait",
 ])
-def test_killed_half_way(kx, line, sig):
+def test_killed_half_way(kx, line):
+    """The table REFUSED below has more ways to be killed. A remount keeps what was written, and a later writer replaces
+    it."""
     (kx.work / "doc.go").touch()
-    script(kx, line.format(half=HALF, wait=WAIT, sig=sig), GOOD)
+    script(kx, line.format(half=HALF, wait=WAIT), GOOD)
     submitting.refused(kx, "x.yaml", "a signal ended")
     left = kx.read("submit/x.yaml")
     assert left and GOOD.startswith(left)
     kx.restart()
     assert kx.read("submit/x.yaml") == left
-    # A later writer replaces the contents, and they are launched.
     assert script(kx, "cp $DOC $F", GOOD)[0] == 0
-    submitting.launched_once(kx, "x.yaml")
-
-
-def test_a_later_writer_goes_on(kx):
-    """If one writer was killed, but a later writer completes the document, it is launched."""
-    (kx.work / "doc.go").touch()
-    line = f"{{ {HALF} & {WAIT}; kill $!; wait; tail -c +$(($(stat -c %s $DOC) / 2 + 1)) $DOC; }} > $F"
-    script(kx, line, GOOD)
-    submitting.launched_once(kx, "x.yaml")
-    assert kx.read("submit/x.yaml") == GOOD
-
-
-def test_killed_without_having_written(kx):
-    """A process that has the file open and is killed before it writes anything does not count as a writer."""
-    script(kx, "sleep 1000 >> $F & kill -KILL $!; wait", GOOD)
-    assert script(kx, "{ sleep 1000 & kill -KILL $!; wait; cat $DOC; } > $F", GOOD)[0] == 0
     submitting.launched_once(kx, "x.yaml")
 
 
 # --- programs that change a launched file ---
 
 
-# Each command launches one more job, from the contents that the file has afterwards.
+# Each command launches one more job, from the contents that the file has afterwards. test_ways.py has more commands
+# that change a launched file.
 LAUNCHES = {
     ">>": "echo '# more' >> $F",
     "tee -a": "echo '# more' | tee -a $F > /dev/null",
-    "sed -i": "sed -i 's/\"true\"/\"true more\"/' $F",
-    "dd conv=notrunc": "sed 's/\"true\"/\"true more\"/' $F | dd of=$F conv=notrunc status=none bs=1M iflag=fullblock",
-    "rsync --inplace": "sed 's/\"true\"/\"true more\"/' $F > $DOC; rsync --inplace --no-whole-file $DOC $F",
     "rsync --append": "cp $F $DOC; echo '# more' >> $DOC; rsync --append $DOC $F",
     "NamedTemporaryFile, renamed before its close": """python3 -c 'import os, tempfile
 old = open(os.environ["F"]).read()
 with tempfile.NamedTemporaryFile("w", dir=".", delete=False) as f:
     f.write(old + "# more\\n"); f.flush(); os.rename(f.name, os.environ["F"])'""",
-    "vim": "vim -es -u NONE -c 'normal Go# more' -c 'wq' $F < /dev/null",
 }
 
 

@@ -313,11 +313,6 @@ def time_of(text):
     return datetime.datetime.fromisoformat(text).timestamp()
 
 
-def pid_of(job):
-    wait_for(lambda: job.log().endswith(b"\n"), what="the pid")
-    return int(job.log().split()[0])
-
-
 def exceeded(job, limit, more=""):
     """Check that all files report that JOB has exceeded LIMIT."""
     job.finish("FAILED")
@@ -342,7 +337,7 @@ def caught(kx, script, extra=0):
 def test_time_limit(kx):
     """SIGTERM goes to the whole process group. The program's own exit code is ignored."""
     job = caught(kx, 'trap "echo bye; exit 0" TERM; echo $$; while :; do sleep 0.1; done')
-    assert b"bye\n" in job.log() and not alive(pid_of(job))
+    assert b"bye\n" in job.log() and not alive(job.pid())
     assert (job.replica()["exit_code"], job.replica()["signal"]) == (0, None)
     assert "There was no retry, because max_retries is 0." in job.read("why")
 
@@ -351,7 +346,7 @@ def test_deaf_program(make_kx):
     """If a program ignores SIGTERM, SIGKILL follows after the grace period."""
     kx = make_kx("grace=2s")
     job = caught(kx, 'trap "" TERM; echo $$; while :; do sleep 0.1; done', extra=2)
-    assert job.replica()["signal"] == 9 and not alive(pid_of(job))
+    assert job.replica()["signal"] == 9 and not alive(job.pid())
 
 
 def test_option_of_the_mount(make_kx):
@@ -407,16 +402,6 @@ def test_each_attempt(kx):
     job = kx.submit(limited(SLEEP, {"time_limit": "1s"}, max_retries=1, retry_policy="REPLICA"))
     exceeded(job, "1s", "Retries used: 1; max_retries is 1.")
     assert (job / "main-0" / "log.0").exists() and job.replica()["attempt"] == 1
-
-
-def test_cancelled_is_cancelled(kx):
-    """If a job is cancelled before its limit, the cancel is reported as the reason."""
-    job = kx.submit(limited(SLEEP, {"time_limit": "1h"}))
-    pid_of(job)
-    job.cancel()
-    wait_for(lambda: job.old.exists(), what="the history")
-    assert (job.old / "state").read_text() == "CANCELLED\n"
-    assert "limit" not in (job.old / "why").read_text()
 
 
 def launched(kx, name, text):

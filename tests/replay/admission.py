@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the API server does with an object before it stores it: decoding, the schema of Volcano's jobs (strict or
-pruning), Volcano's webhook with its defaults, and the size limits of the server and of etcd."""
+pruning), Volcano's webhook with its defaults, and the limit of a body's size."""
 
 import functools
 import json
@@ -15,8 +15,6 @@ import yaml
 
 SCHEMA = pathlib.Path(__file__).resolve().parent / "data/crds/volcano.yaml"
 MAX_BODY = 3 * 1024 * 1024
-MAX_MESSAGE = 2097152
-MAX_ETCD = 1572864
 MAX_ANNOTATIONS = 262144
 
 
@@ -74,14 +72,6 @@ def check_metadata(resource, meta):
         raise replies.invalid(resource, name, (
             "metadata.annotations", "FieldValueTooLong",
             f"Too long: may not be more than {MAX_ANNOTATIONS} bytes"))
-
-
-def check_etcd(text):
-    """Check limits that the server applies only when it stores an object, so a dry run does not check them."""
-    if len(text) > MAX_MESSAGE:
-        raise replies.too_large_to_send(len(text))
-    if len(text) > MAX_ETCD:
-        raise replies.too_large_for_etcd()
 
 
 # --- the schema ---

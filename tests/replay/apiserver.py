@@ -46,7 +46,6 @@ class Connection(RequestHandler):
     def connection_made(self, transport):
         super().connection_made(transport)
         self.owner.connections.add(self)
-        self.owner.n_connections += 1
 
     def connection_lost(self, exc):
         super().connection_lost(exc)
@@ -83,7 +82,6 @@ class ApiServer:
         self.date = None  # the server's clock for the header Date, or None for the real time
         self.requests = []
         self.connections = set()
-        self.n_connections = 0
         self.host = "127.0.0.1"
         self.port = 0
         # A socket that stays bound to the port, so that no other process gets the port while the server is away.
@@ -302,7 +300,7 @@ class ApiServer:
             return await self._say_nothing(request, req)
         if kind == "lose":
             return self._drop(req, transport)
-        if kind in ("longer", "shorter", "junk"):
+        if kind in ("longer", "junk"):
             return self._raw(req, transport, answer, fault)
         if kind == "instead":
             answer = fault.reply

@@ -300,8 +300,8 @@ class FakeVolcano:
 
 
 def owner(job):
-    return [{"apiVersion": st.JOBS.api_version, "kind": "Job", "name": job.name, "uid": job.uid,
-             "controller": True, "blockOwnerDeletion": True}]
+    return [{"apiVersion": job.resource.api_version, "kind": job.resource.kind, "name": job.name,
+             "uid": job.uid, "controller": True, "blockOwnerDeletion": True}]
 
 
 def action_of(tree, pod):
@@ -319,31 +319,30 @@ def has_ended(pod):
     return pod.phase in ("Succeeded", "Failed")
 
 
-def make_pod(job, tree, task, index, scheduled):
-    template = copy.deepcopy(task["template"])
-    meta = template.get("metadata") or {}
-    spec = template["spec"]
+def new_pod(template, name, namespace, owners, labels, annotations, scheduled=True):
+    """Return a pod from TEMPLATE that also has these labels and annotations. If SCHEDULED, it has a
+    node, and its containers are being created."""
+    pod = copy.deepcopy(template)
+    meta = pod.get("metadata") or {}
+    pod.update(kind="Pod", apiVersion="v1", status={"phase": "Pending"}, metadata={
+        **meta, "name": name, "namespace": namespace, "uid": str(uuid.uuid4()), "creationTimestamp": st.now(),
+        "ownerReferences": owners, "labels": {**(meta.get("labels") or {}), **labels},
+        "annotations": {**(meta.get("annotations") or {}), **annotations}})
     if scheduled:
-        spec["nodeName"] = "node-1"
+        pod["spec"]["nodeName"] = "node-1"
+        set_containers(pod, "Pending", lambda c: {"waiting": {"reason": "ContainerCreating"}})
+    return pod
+
+
+def make_pod(job, tree, task, index, scheduled):
     own = {"volcano.sh/job-name": job.name, "volcano.sh/task-spec": task["name"],
            "volcano.sh/task-index": str(index), "volcano.sh/queue-name": tree["spec"].get("queue", "default")}
     status = tree.get("status", {})
-    pod = {
-        "kind": "Pod", "apiVersion": "v1",
-        "metadata": {
-            "name": f"{job.name}-{task['name']}-{index}", "namespace": job.namespace,
-            "uid": str(uuid.uuid4()), "creationTimestamp": st.now(), "ownerReferences": owner(job),
-            "labels": {**(meta.get("labels") or {}), **own, "volcano.sh/job-namespace": job.namespace},
-            "annotations": {**(meta.get("annotations") or {}), **own,
-                            "scheduling.k8s.io/group-name": f"{job.name}-{job.uid}",
-                            "volcano.sh/job-version": str(status.get("version", 0)),
-                            "volcano.sh/job-retry-count": str(status.get("retryCount", 0))}},
-        "spec": spec,
-        "status": {"phase": "Pending"},
-    }
-    if scheduled:
-        set_containers(pod, "Pending", lambda c: {"waiting": {"reason": "ContainerCreating"}})
-    return pod
+    return new_pod(task["template"], f"{job.name}-{task['name']}-{index}", job.namespace, owner(job),
+                   {**own, "volcano.sh/job-namespace": job.namespace},
+                   {**own, "scheduling.k8s.io/group-name": f"{job.name}-{job.uid}",
+                    "volcano.sh/job-version": str(status.get("version", 0)),
+                    "volcano.sh/job-retry-count": str(status.get("retryCount", 0))}, scheduled)
 
 
 def began_at(container):
@@ -419,19 +418,9 @@ def make_job_pod(job, index, failures):
 
 def make_indexed(template, job, uid, namespace, index, labels, annotations):
     """Return a pod of the Indexed Job JOB that also has these labels and annotations."""
-    pod = copy.deepcopy(template)
-    meta = pod.get("metadata", {})
-    pod["metadata"] = {**meta, "name": f"{job}-{index}-{uuid.uuid4().hex[:5]}", "namespace": namespace,
-                       "uid": str(uuid.uuid4()), "creationTimestamp": st.now(),
-                       "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": uid,
-                                            "controller": True}],
-                       "labels": {**meta.get("labels", {}), **labels},
-                       "annotations": {**meta.get("annotations", {}), BATCH_LABEL + "job-completion-index": str(index),
-                                       **annotations}}
-    pod["spec"]["nodeName"] = "node-1"
-    pod["status"] = {"phase": "Pending"}
-    set_containers(pod, "Pending", lambda c: {"waiting": {"reason": "ContainerCreating"}})
-    return pod
+    owners = [{"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": uid, "controller": True}]
+    return new_pod(template, f"{job}-{index}-{uuid.uuid4().hex[:5]}", namespace, owners, labels,
+                   {BATCH_LABEL + "job-completion-index": str(index), **annotations})
 
 
 # --- JobSets ----------------------------------------------------------------------------------
@@ -542,13 +531,6 @@ class FakeMcad(FakeVolcano):
 
 
 def make_appwrapper_pod(wrapper, template):
-    pod = copy.deepcopy(template)
-    meta = pod["metadata"]
-    meta.update(namespace=wrapper.namespace, uid=str(uuid.uuid4()), creationTimestamp=st.now(), ownerReferences=[
-        {"apiVersion": st.APPWRAPPERS.api_version, "kind": "AppWrapper", "name": wrapper.name, "uid": wrapper.uid,
-         "controller": True, "blockOwnerDeletion": True}])
-    meta.setdefault("labels", {}).update({"appwrapper.mcad.ibm.com": wrapper.name, "resourceName": meta["name"]})
-    pod["spec"]["nodeName"] = "node-1"
-    pod["status"] = {"phase": "Pending"}
-    set_containers(pod, "Pending", lambda c: {"waiting": {"reason": "ContainerCreating"}})
-    return pod
+    name = template["metadata"]["name"]
+    return new_pod(template, name, wrapper.namespace, owner(wrapper),
+                   {"appwrapper.mcad.ibm.com": wrapper.name, "resourceName": name}, {})

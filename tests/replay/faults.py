@@ -24,11 +24,10 @@ class Fault:
         reply      REPLY is the reply; the request has no effect
         instead    the request takes effect, but a proxy replaces the server's reply by REPLY
         longer     Content-Length is AMOUNT bytes too large, and the connection ends
-        shorter    Content-Length is AMOUNT bytes too small
         junk       bytes that are not HTTP
     """
 
-    KINDS = ("reset", "lose", "cut", "close", "slow", "silent", "deaf", "reply", "instead", "longer", "shorter", "junk")
+    KINDS = ("reset", "lose", "cut", "close", "slow", "silent", "deaf", "reply", "instead", "longer", "junk")
 
     def __init__(self, kind, amount=0, delay=0.0, reply=None):
         assert kind in self.KINDS, kind

@@ -3,14 +3,11 @@
 
 import json
 import os
-import random
 import shutil
 import signal
 import socket
 import subprocess
-import time
 
-import bucket as s3
 import harness
 import pytest
 import records
@@ -26,31 +23,36 @@ FILES = {"uid", "state", "status", "status.json", "why", "manifest.yaml", "log"}
 
 
 class Capture:
-    """kxfs capture with an archive and its own state directory."""
+    """Runs kxfs capture with the state directory of KX, once or several times one after the
+    other."""
 
-    def __init__(self, kx, directory):
+    def __init__(self, kx, *options):
         self.kx = kx
-        self.dir = directory
         self.state = kx.state
+        self.options = [f"state={kx.state}", *options]
+        self.ready = kx.state / "ready"
+        self.env = kx.env()
         self.proc = None
 
-    def start(self, *options):
-        options = [f"state={self.state}", f"archive={self.dir}", *options]
+    def command(self, *options):
+        return [self.kx.binary, "capture", "-o", ",".join([*self.options, *options]), "volcano:test"]
+
+    def start(self, *options, **env):
         with open(self.kx.messages, "ab") as err:
-            self.proc = subprocess.Popen([self.kx.binary, "capture", "-o", ",".join(options), "volcano:test"], stdout=err,
-                                         stderr=err, stdin=subprocess.DEVNULL, env=self.kx.env())
+            self.proc = subprocess.Popen(self.command(*options), cwd="/", stdout=err, stderr=err,
+                                         stdin=subprocess.DEVNULL, env={**self.env, **env})
 
     def up(self, *options):
-        ready = self.state / "ready"
-        ready.unlink(missing_ok=True)  # a killed process leaves this file
+        self.ready.unlink(missing_ok=True)  # a killed process leaves this file
         self.start(*options)
-        wait_for(lambda: ready.exists() or self.proc.poll() is not None, what=self.kx.said)
+        wait_for(lambda: self.ready.exists() or self.proc.poll() is not None, what=self.kx.said)
         assert self.proc.poll() is None, self.kx.said()
 
-    def end(self, sig=signal.SIGTERM):
+    def end(self, sig=signal.SIGTERM, *statuses):
         proc, self.proc = self.proc, None
         proc.send_signal(sig)
-        assert proc.wait(harness.LIMIT) == (-sig if sig == signal.SIGKILL else 0), self.kx.said()
+        statuses = statuses or (-sig if sig == signal.SIGKILL else 0,)
+        assert proc.wait(harness.LIMIT) in statuses, self.kx.said()
 
     def fails(self):
         """Start kxfs and check that the start fails. Return the message."""
@@ -58,6 +60,11 @@ class Capture:
         assert self.proc.wait(harness.LIMIT) == 1
         self.proc = None
         return self.kx.said()
+
+    def close(self):
+        if self.proc:
+            self.proc.kill()
+            self.proc.wait(harness.LIMIT)
 
     def metric(self, name):
         path = self.state / "metrics"
@@ -125,14 +132,12 @@ def make_capture(make_mount, server, volcano):
     made = []
 
     def make(archive):
-        made.append(Capture(make_mount(server, start=False), archive.dir))
+        made.append(Capture(make_mount(server, start=False), f"archive={archive.dir}"))
         return made[-1]
 
     yield make
     for capture in made:
-        if capture.proc:
-            capture.proc.kill()
-            capture.proc.wait(harness.LIMIT)
+        capture.close()
 
 
 @pytest.fixture
@@ -164,19 +169,6 @@ def test_plain_files(capture, archive, server, volcano):
     wait_for(lambda: capture.metric("archived_jobs_total") == 1 and capture.metric("archive_waiting_jobs") == 0)
 
 
-def test_attempts(capture, archive, server, volcano):
-    """Each attempt has its own log, with the same name as in the mount."""
-    capture.up()
-    server.store.add(st.JOBS, watching.job("again"))
-    (pod,) = volcano.start("again")
-    volcano.log(pod).append("first\n")
-    volcano.restart_container(pod)
-    volcano.log(pod, restart=1).append("second\n")
-    volcano.finish(pod)
-    archive.has("again", capture.kx.said)
-    assert archive.log("again", "main-0/log.0") == b"first\n" and archive.log("again") == b"second\n"
-
-
 @pytest.mark.parametrize("killed", [False, True])
 def test_removed_with_nothing_printed(capture, archive, server, volcano, killed):
     """A job that is removed before it has printed anything is archived too, even if kxfs does not run at that time."""
@@ -191,15 +183,6 @@ def test_removed_with_nothing_printed(capture, archive, server, volcano, killed)
         capture.up()
     archive.has("mute", capture.kx.said)
     assert archive.state("mute") == "CANCELLED"
-
-
-@pytest.mark.parametrize("name", ["list.jsonl", "state", "log", "a.b-c.tmp"])
-def test_names(capture, archive, server, volcano, name):
-    """A job may have the same name as a file in DIR."""
-    capture.up()
-    print_and_end(server, volcano, name, "mine\n")
-    archive.has(name, capture.kx.said)
-    assert archive.log(name) == b"mine\n"
 
 
 def test_second_of_a_name(capture, archive, server, volcano):
@@ -331,46 +314,6 @@ def test_room_that_is_needed(room, capture, archive, server, volcano):
     assert archive.state("large") == "SUCCEEDED"
 
 
-def test_one_that_fails(capture, archive, server, volcano):
-    """An error with one job does not affect the others. The job is archived once the error is gone."""
-    capture.up()
-    print_and_end(server, volcano, "first", "")
-    place = archive.has("first", capture.kx.said).with_name("taken")
-    place.write_text("no directory")
-    print_and_end(server, volcano, "taken", "text\n")
-    wait_for(lambda: "/taken" in capture.kx.said(), what=capture.kx.said)
-    for i in range(5):
-        print_and_end(server, volcano, f"other-{i}", "")
-    for i in range(5):
-        archive.has(f"other-{i}", capture.kx.said)
-    wait_for(lambda: capture.metric("archive_waiting_jobs") == 1, what=capture.kx.said)
-    place.unlink()
-    archive.has("taken", capture.kx.said)
-    assert archive.log("taken") == b"text\n"
-
-
-def test_killed_again_and_again(capture, archive, server, volcano):
-    """kxfs is killed at random moments. Each job is in the archive completely or not at all. In the end the archive
-    has all jobs and nothing else."""
-    rand = random.Random(1)
-    texts = {f"job-{i}": "".join(f"{i} {n}\n" for n in range(rand.randrange(40000))) for i in range(24)}
-    for i, (name, text) in enumerate(texts.items()):
-        if not capture.proc:
-            capture.up()
-        print_and_end(server, volcano, name, text)
-        if i % 3 == 2:
-            time.sleep(rand.random() * 2)  # kxfs copies a job a second after its end
-            capture.end(signal.SIGKILL)
-            for done in archive.jobs():
-                assert archive.log(done) == texts[done].encode()
-    capture.up()
-    for name, text in texts.items():
-        archive.has(name, capture.kx.said)
-        assert archive.log(name) == text.encode()
-    wait_for(lambda: not archive.temporary(), what=archive.temporary)
-    assert archive.jobs() == sorted(texts)
-
-
 def test_others_leftovers(capture, archive, server, volcano):
     """kxfs leaves temporary files of another writer alone for a day."""
     for name, days in (("old", 2), ("new", 0)):
@@ -426,13 +369,12 @@ exec setpriv --reuid=UID --regid=UID --clear-groups --bounding-set=-all --inh-ca
 """.replace("UID", str(UID))
 
 
-class RestrictedCapture:
-    """Runs captures with the same state directory, one after the other, and mounts of that directory."""
+class RestrictedCapture(Capture):
+    """A capture by the user UID, without capabilities and with few writable directories. `give` lets a mount use the
+    same state directory."""
 
     def __init__(self, kx):
-        self.kx = kx
-        self.proc = None
-        self.ready = kx.state / "ready"
+        super().__init__(kx)
         config = kx.base / "config"
         shutil.copyfile(kx.more_env["KUBECONFIG"], config)
         self.give(UID, config)
@@ -443,21 +385,8 @@ class RestrictedCapture:
         for path in (self.kx.base / "san", self.kx.state, *self.kx.state.rglob("*"), *more):
             os.chown(path, uid, uid)
 
-    def start(self, **env):
-        command = [self.kx.binary, "capture", "-o", f"state={self.kx.state}", "volcano:test"]
-        with open(self.kx.messages, "ab") as err:
-            self.proc = subprocess.Popen(["unshare", "-m", "sh", "-c", RESTRICTED, "sh", *command], cwd="/", stdout=err,
-                                         stderr=err, stdin=subprocess.DEVNULL, env={**self.env, **env})
-
-    def up(self):
-        self.start()
-        harness.wait_for(lambda: self.ready.exists() or self.proc.poll() is not None, what=self.kx.said)
-        assert self.proc.poll() is None, self.kx.said()
-
-    def end(self, sig=signal.SIGTERM, *statuses):
-        proc, self.proc = self.proc, None
-        proc.send_signal(sig)
-        assert proc.wait(harness.LIMIT) in (statuses or (-sig if sig == signal.SIGKILL else 0,)), self.kx.said()
+    def command(self, *options):
+        return ["unshare", "-m", "sh", "-c", RESTRICTED, "sh", *super().command(*options)]
 
     def captured(self, job):
         """Return the log of JOB's first replica, from the state directory."""
@@ -475,9 +404,7 @@ def restricted(make_mount, server, volcano):
     del volcano
     found = RestrictedCapture(make_mount(server, start=False))
     yield found
-    if found.proc:
-        found.proc.kill()
-        found.proc.wait(harness.LIMIT)
+    found.close()
 
 
 def test_output_outlives_its_pods(restricted, server, volcano):
@@ -564,22 +491,8 @@ def test_one_for_a_state_directory(restricted):
     restricted.end()
 
 
-# --- The sidecar that copies an archive to S3 -------------------------------------------------
-# The command of the sidecar in contrib/kubernetes/s3 copies an archive to an S3 bucket.
-
-CONFIG = """[bucket]
-type = alias
-remote = store:jobs/cluster-1
-
-[store]
-type = s3
-provider = Other
-endpoint = {url}
-region = {region}
-access_key_id = {key}
-secret_access_key = {secret}
-"""
-
+# --- The sidecar that copies an archive -------------------------------------------------------
+# The command of the sidecar in contrib/kubernetes/s3 copies an archive to a bucket.
 
 def sidecar():
     [patch] = yaml.safe_load_all((ROOT / "contrib/kubernetes/s3/sidecar.yaml").read_text())
@@ -587,34 +500,34 @@ def sidecar():
     return container["command"][-1]
 
 
-def test_byte_for_byte(make_mount, server, volcano, tmp_path):
-    """After the jobs have run and were deleted, the bucket has their files, byte for byte."""
-    archive = Archive(tmp_path / "archive")
-    archive.dir.mkdir()
-    capture = Capture(make_mount(server, start=False), archive.dir)
-    with s3.Bucket(tmp_path / "s3") as bucket:
-        (bucket.data / "jobs").mkdir()
-        (tmp_path / "rclone.conf").write_text(CONFIG.format(url=bucket.url, region=s3.REGION, key=s3.KEY,
-                                                            secret=s3.SECRET))
-        script = sidecar().replace("/etc/rclone/rclone.conf", str(tmp_path / "rclone.conf"))
-        script = script.replace("/state/archive", str(archive.dir)).replace("sleep 60", "sleep 1")
-        proc = harness.popen(["sh", "-c", script], env={"HOME": str(tmp_path)})
-        capture.up()
-        try:
-            for name in ("fine", "fails"):
-                print_and_end(server, volcano, name, f"{name} {'x' * 1000}\n" * 3000, code=int(name == "fails"))
-                archive.has(name, capture.kx.said)
-                server.store.remove(st.JOBS, "test", name)
-            half = archive.top / ".half.tmp"
-            half.mkdir()
-            (half / "log").write_text("not whole\n")
-            files = {path.relative_to(archive.dir): path.read_bytes() for path in archive.top.glob("2*/**/*") if path.is_file()}
-            assert len(files) > 16
-            top = bucket.data / "jobs/cluster-1"
-            wait_for(lambda: all((top / path).exists() and (top / path).read_bytes() == text for path, text in files.items()),
-                     what=lambda: run(["find", str(bucket.data)]).stdout)
-            assert not list(top.rglob(".half.tmp")) and not (top / ".kxfs-archive").exists()
-        finally:
-            proc.kill()
-            proc.wait(60)
-            capture.end()
+def test_byte_for_byte(make_capture, archive, server, volcano, tmp_path):
+    """The bucket has the files of all archived jobs, byte for byte, and nothing else. The bucket is
+    a directory here; tests/cluster/test_kxfs_pods.py has one of S3."""
+    capture = make_capture(archive)
+    top = tmp_path / "bucket"
+    (tmp_path / "rclone.conf").write_text(f"[bucket]\ntype = alias\nremote = {top}\n")
+    script = sidecar().replace("/etc/rclone/rclone.conf", str(tmp_path / "rclone.conf"))
+    script = script.replace("/state/archive", str(archive.dir)).replace("sleep 60", "sleep 1")
+    capture.up()
+    half = archive.top / ".half.tmp"
+    half.mkdir(parents=True)
+    (half / "log").write_text("not whole\n")
+    for name in ("fine", "fails"):
+        text = f"{name} {'x' * 1000}\n" * 3000
+        print_and_end(server, volcano, name, text, code=int(name == "fails"))
+        archive.has(name, capture.kx.said)
+    capture.end()
+    files = {path.relative_to(archive.dir): path.read_bytes()
+             for path in archive.top.glob("2*/**/*") if path.is_file()}
+    assert len(files) > 16
+
+    def copied():
+        names = {path.relative_to(top) for path in top.rglob("*") if path.is_file()}
+        return names == files.keys() and all((top / path).read_bytes() == files[path] for path in names)
+
+    proc = harness.popen(["sh", "-c", script], env={"HOME": str(tmp_path)})
+    try:
+        wait_for(copied, what=lambda: run(["find", str(top)]).stdout)
+    finally:
+        proc.kill()
+        proc.wait(60)

@@ -55,14 +55,15 @@ def test_recorded(server, make_mount, kind, name, job, state, replicas):
 
 
 def test_each_kind_can_be_suspended():
-    """Each shipped kind file has a `ctl` member, and the tests below include each kind."""
+    """Each shipped kind file names the field that suspends a job (`ctl.suspend`), and KINDS has each kind."""
     assert {name for name, kind in FILES.items() if kind["ctl"]["suspend"]} == set(KINDS) == set(FILES)
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_suspend_and_resume(server, make_mount, name):
-    """ctl sets the field that the kind file names to true and to false, with the version of the job that kxfs has
-    read. The job is shown as its controller then reports it. A copy of its manifest is not suspended."""
+    """The kind file names the field that suspends a job. ctl sets it to true, then to false. The request has the
+    resource version that kxfs has read last. kxfs shows what the controller then reports. A new job from a copy of
+    the manifest is not suspended."""
     kind = KINDS[name]
     tree = kind.job()
     server.install(kind.resource)

@@ -11,7 +11,6 @@ import xml.etree.ElementTree as ET
 import kubeconfig
 import pytest
 import store as st
-from fakes import FakeVolcano
 from harness import ROOT, is_mounted, marked_pids, run, wait_for
 from test_docs import play, readme
 from test_volcano_why import FULL, event, group
@@ -20,13 +19,11 @@ from test_volcano_why import FULL, event, group
 # The examples for a cluster in README.md and docs/cluster.md.
 
 
-class Trainer:
-    """Simulates the jobs of README's train.yaml: each worker prints three epochs."""
+class Beside:
+    """A context manager that runs `_work` in a thread. It ends when `over` is set."""
 
-    def __init__(self, server, namespace):
-        self.server = server
-        self.namespace = namespace
-        self.volcano = FakeVolcano(server)
+    def __init__(self, server, volcano):
+        self.server, self.volcano = server, volcano
         self.over = threading.Event()
         self.thread = threading.Thread(target=self._work)
 
@@ -36,6 +33,12 @@ class Trainer:
     def __exit__(self, *exc):
         self.over.set()
         self.thread.join(60)
+
+
+class Trainer(Beside):
+    """Simulates the jobs of README's train.yaml: each worker prints three epochs."""
+
+    namespace = "training"
 
     def _work(self):
         done = set()
@@ -57,12 +60,12 @@ class Trainer:
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/cluster.md"])
-def test_examples(make_kx, server, page):
+def test_examples(make_kx, server, volcano, page):
     text = readme()[1] if page == "README.md" else (ROOT / page).read_text()
     server.api.queues["research"] = "Open"
     kx = make_kx(start=False)
     config = kubeconfig.write(kx.base / "config", kubeconfig.config(server))
-    with Trainer(server, "training"):
+    with Trainer(server, volcano):
         mount_point = play(kx, text, KUBECONFIG=str(config))
     wait_for(lambda: not is_mounted(mount_point) and not marked_pids(), what="the umount")
 
@@ -82,21 +85,8 @@ def test_quickstart_refuses_a_cluster(kx):
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-class Busy:
+class Busy(Beside):
     """Lets the first job print line by line. The second job waits, because there is no capacity for it."""
-
-    def __init__(self, server, volcano):
-        self.server = server
-        self.volcano = volcano
-        self.over = threading.Event()
-        self.thread = threading.Thread(target=self._work)
-
-    def __enter__(self):
-        self.thread.start()
-
-    def __exit__(self, *exc):
-        self.over.set()
-        self.thread.join(60)
 
     def _named(self, name):
         jobs, _ = self.server.store.objects(st.JOBS, lambda job: job.name.startswith(name))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""`usage` of a cluster's jobs: the values of metrics.k8s.io, and when kxfs requests them. test-samples.c checks how
-often kxfs requests them, and what happens after a failure."""
+"""`usage` of a cluster's jobs: the values of metrics.k8s.io, and when kxfs requests them.
+tests/unit/backend/kube/test-samples.c checks how often kxfs requests them, and what happens after a failure.
+tests/unit/spec/view/test-snapshot.c checks the computation."""
 
 import datetime
 import json

@@ -17,6 +17,7 @@ from apiserver import ApiServer
 from disk import Disk
 from frontend import Http2Frontend, Proxy
 from starting import background
+from test_volcano_why import queue
 
 
 @pytest.fixture
@@ -50,20 +51,21 @@ def refused(kx):
     return p.stderr
 
 
-def test_token(secure, make_mount):
-    works(secure, make_mount(secure))
-
-
-@pytest.mark.parametrize("inline", [False, True], ids=["files", "data"])
-def test_client_certificate(secure, make_mount, pki, inline):
-    user = kubeconfig.certificate(pki.issue("ada", "ada"), inline)
-    works(secure, make_mount(secure, config=kubeconfig.config(secure, user)), "ada")
-
-
-def test_password(secure, make_mount):
+@pytest.mark.parametrize("make_user, name", [
+    (lambda issue: kubeconfig.token(), "tester"),
+    (lambda issue: kubeconfig.password("ada", "it's: a secret"), "ada"),
+    (lambda issue: kubeconfig.certificate(issue("ada", "ada")), "ada"),
+    (lambda issue: kubeconfig.certificate(issue("ada", "ada"), inline=True), "ada"),
+    (lambda issue: {**kubeconfig.token(), "as": "bob", "as-groups": ["team"]}, "bob"),
+], ids=["token", "password", "certificate files", "certificate", "impersonation"])
+def test_user(secure, make_mount, pki, make_user, name):
     secure.passwords["ada"] = "it's: a secret"
-    user = kubeconfig.password("ada", "it's: a secret")
-    works(secure, make_mount(secure, config=kubeconfig.config(secure, user)), "ada")
+    works(secure, make_mount(secure, config=kubeconfig.config(secure, make_user(pki.issue))), name)
+    assert secure.requests[-1].headers.get("Impersonate-Group") == ("team" if name == "bob" else None)
+
+
+def test_impersonation_by_option(secure, make_mount):
+    works(secure, make_mount(secure, options="as=carol"), "carol")
 
 
 def test_token_file_is_read_again(secure, make_mount, tmp_path):
@@ -89,19 +91,21 @@ def log_in(kx, tree):
     os.replace(kubeconfig.write(path.with_name("new"), tree), path)
 
 
-def test_kubeconfig_is_read_again(secure, make_mount, pki, tmp_path):
-    """A user logs in again while kxfs is mounted. After a 401, kxfs uses the new token, certificate or plugin of the
-    kubeconfig."""
+def test_kubeconfig_is_read_again(secure, make_mount, pki):
+    """A user logs in again while kxfs is mounted. After a 401, kxfs uses the new token or
+    certificate of the kubeconfig. It does not use the credentials of a kubeconfig that is for
+    another server."""
     kx = make_mount(secure)
     works(secure, kx)
-    del secure.tokens["test-token"]
-    secure.tokens["second"] = "tester"
+    secure.tokens = {"second": "tester"}
     log_in(kx, kubeconfig.config(secure, kubeconfig.token("second")))
     secure.end_streams("end")
     goes_on(secure, kx, "three")
-    del secure.tokens["second"]
+    secure.tokens = {"third": "tester"}
+    log_in(kx, kubeconfig.config(secure, kubeconfig.token("third"), url="https://127.0.0.1:1"))
     secure.end_streams("end")
     harness.wait_for(lambda: "(401)" in kx.read(".kxfs", "info"), what="the refusal")
+    assert harness.err_of(kx.write, "submit/app.yaml", harness.app("true")) == "EACCES"
     log_in(kx, kubeconfig.config(secure, kubeconfig.certificate(pki.issue("ada", "ada"), True)))
     goes_on(secure, kx, "four")
     assert secure.seen(resource="jobs")[-1].user == "ada"
@@ -119,36 +123,31 @@ def test_relative_kubeconfig_is_read_again(secure, make_mount):
     works(secure, kx, "tester")
 
 
-def test_kubeconfig_of_another_server(secure, make_mount):
-    """kxfs does not send the credentials of a kubeconfig that is for another server."""
-    kx = make_mount(secure)
-    works(secure, kx)
-    del secure.tokens["test-token"]
-    secure.tokens["second"] = "tester"
-    log_in(kx, kubeconfig.config(secure, kubeconfig.token("second"), url="https://127.0.0.1:1"))
-    secure.end_streams("end")
-    harness.wait_for(lambda: "(401)" in kx.read(".kxfs", "info"), what="the refusal")
-    log_in(kx, kubeconfig.config(secure, kubeconfig.token("second")))
-    goes_on(secure, kx, "three")
-
-
-def plugin(folder, text, name="plugin"):
-    """Write a plugin, a shell script, to the file NAME in FOLDER."""
-    path = folder / name
+def plugin(directory, text, name="plugin"):
+    """Write the credential plugin TEXT, a script, to the file NAME in DIRECTORY. Return its
+    path."""
+    path = directory / name
     path.write_text("#!/bin/sh\n" + textwrap.dedent(text))
     path.chmod(0o755)
     return path
+
+
+def gives(token):
+    """Return the text of a plugin that returns TOKEN."""
+    return f"echo '{kubeconfig.plugin_reply(token=token)}'\n"
+
+
+def fails_while(flag):
+    """Return the beginning of a plugin that fails while the file FLAG exists."""
+    return f'if test -e {flag}; then echo "Session over, run: login again" >&2; exit 7; fi\n'
 
 
 @pytest.mark.parametrize("source", ["volcano:test", "test"], ids=["mount", "kind"])
 def test_plugin_has_the_limits_of_the_user(secure, make_mount, tmp_path, source):
     """A plugin runs with the user's limit of descriptors. kxfs raises its own limit, with which programs that use
     select() would fail."""
-    command = plugin(tmp_path, f"""\
-        echo "$(ulimit -Sn) $(ulimit -Hn) $(ls /proc/self/fd | wc -w)" >> {tmp_path}/limits
-        cat {tmp_path}/reply
-        """)
-    (tmp_path / "reply").write_text(kubeconfig.plugin_reply(token="test-token"))
+    limits = "$(ulimit -Sn) $(ulimit -Hn) $(ls /proc/self/fd | wc -w)"
+    command = plugin(tmp_path, f'echo "{limits}" >> {tmp_path}/limits\n' + gives("test-token"))
     kx = make_mount(secure, config=kubeconfig.config(secure, kubeconfig.plugin(command)), source=source, start=False)
     with background(kx, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (500, 600))):
         limits = (tmp_path / "limits").read_text().splitlines()
@@ -157,18 +156,14 @@ def test_plugin_has_the_limits_of_the_user(secure, make_mount, tmp_path, source)
 
 def test_plugin(secure, make_mount, tmp_path):
     """A plugin runs once, with its own arguments and environment. After a 401 it runs again."""
-    command = plugin(tmp_path, f"""\
-        echo "$1 $GREETING" >> {tmp_path}/runs
-        cat {tmp_path}/reply
-        """)
-    (tmp_path / "reply").write_text(kubeconfig.plugin_reply(token="test-token"))
+    command = plugin(tmp_path, f'echo "$1 $GREETING" >> {tmp_path}/runs\n' + gives("test-token"))
     user = kubeconfig.plugin(command, "an argument; echo", env={"GREETING": "hi $HOME"})
     kx = make_mount(secure, config=kubeconfig.config(secure, user))
     works(secure, kx)
     assert (tmp_path / "runs").read_text() == "an argument; echo hi $HOME\n"
     del secure.tokens["test-token"]
     secure.tokens["second"] = "tester"
-    (tmp_path / "reply").write_text(kubeconfig.plugin_reply(token="second"))
+    plugin(tmp_path, gives("second"))
     secure.end_streams("end")
     goes_on(secure, kx, "three")
 
@@ -203,30 +198,38 @@ def test_plugin_on_a_disk_that_hangs(secure, make_mount, tmp_path):
 
 def test_plugin_with_certificate(secure, make_mount, tmp_path, pki):
     cert, key = pki.issue("ada", "ada")
-    command = plugin(tmp_path, f"cat {tmp_path}/reply\n")
-    (tmp_path / "reply").write_text(kubeconfig.plugin_reply(
-        clientCertificateData=cert.read_text(), clientKeyData=key.read_text()))
+    reply = kubeconfig.plugin_reply(clientCertificateData=cert.read_text(),
+                                    clientKeyData=key.read_text())
+    command = plugin(tmp_path, f"cat <<'END'\n{reply}\nEND\n")
     works(secure, make_mount(secure, config=kubeconfig.config(secure, kubeconfig.plugin(command))), "ada")
 
 
 def test_plugin_that_fails(secure, make_mount, tmp_path):
-    """The message of a failing plugin reaches the user who mounts, and later a user who submits."""
+    """The message of a failing plugin reaches the user who mounts, and later a user who submits.
+    When the user has logged in, kxfs runs the plugin immediately for the next file, without waiting
+    for its next retry. Meanwhile it shows all objects that it has listed before."""
     flag = tmp_path / "bad"
-    command = plugin(tmp_path, f"""\
-        if test -e {flag}; then echo "Session over, run: login again" >&2; exit 7; fi
-        {gives("test-token")}
-        """)
-    flag.touch()
+    secure.store.add(st.QUEUES, queue("default"))
+    command = plugin(tmp_path, fails_while(flag) + gives("test-token"))
     config = kubeconfig.config(secure, kubeconfig.plugin(command))
     kx = make_mount(secure, config=config, start=False)
+    flag.touch()
     assert "login again" in refused(kx)
     flag.unlink()
     kx.start()
-    flag.touch()
-    secure.tokens.clear()
-    assert harness.err_of(kx.write, "submit/app.yaml", harness.app("true")) == "EACCES"
-    assert "login again" in kx.read("submit", "app.yaml.error")
-    assert kx.ls("jobs") == ["one"]
+    for name in ("a", "b", "c", "d"):  # several times, because the plugin ran at a different time before each
+        flag.touch()
+        secure.tokens.clear()
+        secure.end_streams("end")
+        harness.wait_for(lambda: "login again" in kx.read(".kxfs", "info"), what="the plugin's words")
+        assert harness.err_of(kx.write, f"submit/{name}.yaml", harness.app("true")) == "EACCES"
+        assert "login again" in kx.read("submit", f"{name}.yaml.error")
+        assert "one" in kx.ls("jobs") and kx.ls("queues") == ["default"]
+        secure.tokens["test-token"] = "tester"
+        flag.unlink()
+        kx.write(f"submit/{name}.yaml", harness.app("true"))
+    goes_on(secure, kx, "three")
+    assert kx.ls("queues") == ["default"]
 
 
 def test_unknown_authority(secure, make_mount):
@@ -253,17 +256,6 @@ def test_proxy(secure, make_mount):
         config = kubeconfig.config(secure, cluster={"proxy-url": proxy.url})
         works(secure, make_mount(secure, config=config))
         assert proxy.asked and set(proxy.asked) == {f"127.0.0.1:{secure.port}"}
-
-
-def test_impersonation(secure, make_mount):
-    user = {**kubeconfig.token(), "as": "bob", "as-groups": ["team"]}
-    kx = make_mount(secure, config=kubeconfig.config(secure, user))
-    works(secure, kx, "bob")
-    assert secure.requests[-1].headers["Impersonate-Group"] == "team"
-
-
-def test_impersonation_by_option(secure, make_mount):
-    works(secure, make_mount(secure, options="as=carol"), "carol")
 
 
 def test_contexts(secure, make_mount, tmp_path):
@@ -301,8 +293,7 @@ def test_http2(make_mount, pki, tmp_path):
         config = kubeconfig.config(front)
         kx = make_mount(server, config=config)
         works(server, kx)
-        assert all(req.headers.get("Via", "").startswith("2") for req in server.requests), \
-            server.requests[0].headers
+        assert {req.headers.get("Via", "")[:1] for req in server.requests} == {"2"}
 
 
 def test_credentials_are_shown_nowhere(secure, make_mount):
@@ -317,11 +308,6 @@ def test_credentials_are_shown_nowhere(secure, make_mount):
     assert "test-token" not in text
 
 
-def gives(token):
-    """Return a line of a plugin's script that prints TOKEN as a credential."""
-    return f"echo '{kubeconfig.plugin_reply(token=token)}'"
-
-
 @pytest.mark.parametrize("to", ["token", "plugin"])
 @pytest.mark.parametrize("old", ["fails", "old token"])
 def test_another_way_to_log_in(make_mount, server, volcano, tmp_path, to, old):
@@ -331,14 +317,11 @@ def test_another_way_to_log_in(make_mount, server, volcano, tmp_path, to, old):
     command = plugin(tmp_path, gives("test-token"))
     kx = make_mount(server, config=kubeconfig.config(server, user=kubeconfig.plugin(command)))
     kx.write("submit/one.yaml", harness.app("true"))
-    plugin(tmp_path, f"""\
-        echo run >> {tmp_path}/runs
-        sleep 0.2
-        {"echo log in again >&2; exit 1" if old == "fails" else gives("test-token")}
-        """)
+    plugin(tmp_path, f"echo run >> {tmp_path}/runs\nsleep 0.2\n" + (
+        "echo log in again >&2; exit 1\n" if old == "fails" else gives("test-token")))
     server.tokens = {"new-token": "tester"}
     server.end_streams("reset", verb="watch")
-    harness.wait_for(lambda: (tmp_path / "runs").exists(), what="another run of the old plugin")
+    harness.wait_for(lambda: (tmp_path / "runs").exists(), what="the old plugin to be asked again")
     assert harness.err_of(kx.write, "submit/two.yaml", harness.app("true")) == "EACCES"
     other = plugin(tmp_path, gives("new-token"), "other")
     user = kubeconfig.token("new-token") if to == "token" else kubeconfig.plugin(other)
@@ -351,7 +334,7 @@ def test_another_way_to_log_in_without_writes(make_mount, secure, tmp_path):
     """A plugin fails, and the user logs in by other means. kxfs notices that although no user makes a request."""
     command = plugin(tmp_path, gives("test-token"))
     kx = make_mount(secure, options="ro", config=kubeconfig.config(secure, user=kubeconfig.plugin(command)))
-    plugin(tmp_path, "echo log in again >&2; exit 1")
+    plugin(tmp_path, "echo log in again >&2; exit 1\n")
     secure.tokens = {"new-token": "tester"}
     secure.end_streams("end")
     harness.wait_for(lambda: "log in again" in kx.read(".kxfs", "info"), what="the failure")

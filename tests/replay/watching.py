@@ -8,6 +8,7 @@ import subprocess
 import time
 import uuid
 
+import fakes
 import harness
 import recordings
 import store as st
@@ -40,17 +41,11 @@ def pod(owner, task, index, phase="Pending", containers=("main",), init=(), code
     labels = {"volcano.sh/job-name": owner.name, "volcano.sh/task-spec": task,
               "volcano.sh/task-index": str(index), "volcano.sh/queue-name": "default",
               "volcano.sh/job-namespace": owner.namespace}
-    tree = {
-        "metadata": {"name": f"{owner.name}-{task}-{index}", "namespace": owner.namespace,
-                     "uid": str(uuid.uuid4()), "labels": labels, "creationTimestamp": st.now(),
-                     "annotations": {**labels, "volcano.sh/job-retry-count": "0", "volcano.sh/job-version": "0"},
-                     "ownerReferences": [{"apiVersion": st.JOBS.api_version, "kind": "Job",
-                                          "name": owner.name, "uid": owner.uid, "controller": True,
-                                          "blockOwnerDeletion": True}]},
-        "spec": {"nodeName": "node-1", "containers": [{"name": c, "image": "busybox"} for c in containers]},
-        "status": {"phase": phase, "containerStatuses": [
-            {"name": c, "restartCount": 0, "state": states[phase]} for c in containers]},
-    }
+    template = {"spec": {"containers": [{"name": c, "image": "busybox"} for c in containers]}}
+    tree = fakes.new_pod(template, f"{owner.name}-{task}-{index}", owner.namespace,
+                         fakes.owner(owner), labels, {
+                             **labels, "volcano.sh/job-retry-count": "0", "volcano.sh/job-version": "0"})
+    fakes.set_containers(tree, phase, lambda c: states[phase])
     if init:
         tree["spec"]["initContainers"] = [{"name": c, "image": "busybox"} for c in init]
         tree["status"]["initContainerStatuses"] = [

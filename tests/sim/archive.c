@@ -2,7 +2,7 @@
 /*
  * Checks of the archive, a directory beside the state directory. A job's directory in the archive
  * must be complete and never change, whatever fails and whenever kxfs is killed or the machine
- * loses power. It is complete if it has all files and all output of each run, except output that
+ * loses power. A complete directory has all files and all output of each run, except output that
  * the job's status reports as missing. The merged log has all lines of each replica's newest run.
  *
  * At the end kxfs reports no error of the archive, and no job has disappeared from the archive. The

@@ -13,20 +13,20 @@
  *               when kxfs is idle, the fixed amount is smaller. Not counted under a sanitizer
  *               (memory.c)
  *  answers      at any moment: kxfs answers a request within a minute, except a read of a file that
- *               blocks. No answered request stays parked (fuse.c)
+ *               blocks. No answered request stays parked (fs/vfs/park.h)
  */
 #include "spec/base/mem.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"
 
 #define WINDOW_S     10
-#define MOST_ASKED   30 /* in WINDOW_S */
-#define TRIES	     12 /* after this many requests for a log, kxfs may pause */
-#define TRIED_S	     60 /* the longest pause */
-#define OPEN	     128
-#define OPEN_OF_MANY 256
-#define STAYING	     10
-#define OF_JOB	     4
+#define MOST_ASKED   30	 /* requests for one resource in WINDOW_S */
+#define TRIES	     12	 /* after this many requests for a log, kxfs may pause */
+#define TRIED_S	     60	 /* the longest pause */
+#define OPEN	     128 /* descriptors at any moment */
+#define OPEN_OF_MANY 256 /* the same, if jobs have several replicas */
+#define STAYING	     10	 /* descriptors at the end, for directories */
+#define OF_JOB	     4	 /* descriptors at the end for each running job */
 /* One for the merged log, and two for each of its 15 runs: three attempts of five replicas. */
 #define OF_FOLLOW    31
 #define TAG_LEN	     8
@@ -42,7 +42,7 @@
 
 /*
  * A requested resource. N counts its requests since the time SINCE. ALL counts its requests in the
- * life LIFE of kxfs. LAST is the time of its last request.
+ * life (run of kxfs) number LIFE. LAST is the time of its last request.
  */
 struct asked {
 	char *what;

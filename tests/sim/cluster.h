@@ -28,7 +28,7 @@ enum collection {
 	WORKLOADS,
 	LOCAL_QUEUES,
 	CLUSTER_QUEUES,
-	LINKS, /* they own pods, and JobSets own them, in a history with chains (world.h) */
+	LINKS, /* with chains (world.h): a JobSet owns a Link, and the Link owns the pods */
 	N_COLLECTIONS
 };
 
@@ -84,9 +84,9 @@ struct object {
 	bool reruns;   /* its container is restarted after a failure */
 	bool between;  /* the container waits for its restart */
 	bool injected; /* a webhook has added a container */
-	bool over;     /* it does not run any more */
+	bool over;     /* the pod does not run any more */
 	bool failed;
-	bool counted; /* its controller has seen that it has ended */
+	bool counted; /* its controller has seen that the pod has ended */
 };
 
 /* A kind of jobs and the callbacks of its controller. */
@@ -96,8 +96,8 @@ struct controller {
 	sim_fn begins; /* the controller sees the job for the first time */
 	sim_fn remove; /* the deletion of the job was requested */
 	/*
-	 * After a restore of etcd, which has dropped the controller's scheduled calls: the
-	 * controller sees the job again.
+	 * Called after a restore of etcd, because the restore has dropped the controller's
+	 * scheduled calls. The controller sees the job again.
 	 */
 	sim_fn restored;
 	/* KEY in JOB's spec was patched to VALUE. NULL: no user patches jobs of this kind. */
@@ -120,7 +120,7 @@ extern const struct controller controller_volcano, controller_mcad, controller_a
  * controllers start afresh.
  */
 void cluster_after(uint64_t us, sim_fn fn, void *data);
-/* Return the map KEY of O. Add it if it is missing. */
+/* Return the map KEY of O. Add the map if it is missing. */
 struct json_object *json_at(struct json_object *o, const char *key);
 void json_put(struct json_object *o, const char *key, const char *value);
 const char *json_get(struct json_object *o, const char *key);
@@ -147,11 +147,11 @@ struct object *object_add(const struct resource *of, struct json_object *json);
 void object_drop(struct object *o);
 /* Return the time during which nobody removes a new job, in us (see KEPT_S). */
 uint64_t cluster_kept_us(void);
-/* A user has created JOB. Notify Kueue, and schedule the first step of JOB's controller. */
+/* Begin JOB, which a user has created: notify Kueue, and schedule its controller's first step. */
 void cluster_begins(struct object *job);
 /* After a restore of etcd, let the controller of the job DATA continue, unless the job is gone. */
 void cluster_restored(void *data);
-/* JOB has ended. Notify Kueue. Sometimes schedule the removal of JOB by another user. */
+/* Notify Kueue that JOB has ended. Sometimes schedule the removal of JOB by another user. */
 void server_ended(struct object *job);
 /* Return the K-th of all objects that were ever created, or NULL. */
 struct object *object_at(size_t k);
@@ -182,7 +182,7 @@ struct server_watch *cluster_watch(server_event_fn fn, void *data);
 
 /* Return a termination message, escaped for JSON. */
 const char *hostile_words(void);
-/* JOB was removed: schedule the removal of hostile pods that it owns. */
+/* Schedule the removal of hostile pods whose owner JOB was removed. */
 void hostile_gone(const struct object *job);
 
 /* --- volcano.c --- */
@@ -202,7 +202,7 @@ void job_make_pod(struct object *job);
  */
 void job_delete_pods(const struct object *job, bool ended);
 /*
- * After a restore of etcd: notify JOB's controller again that POD has ended. JOB is still running.
+ * After a restore of etcd, notify JOB's controller again that POD of the running JOB has ended.
  */
 void job_over_again(struct object *job, struct object *pod);
 /* True if JOB is an AppWrapper that is still Running, in the grace period after a pod failure. */
@@ -232,7 +232,7 @@ struct object *pod_add(struct object *job, struct json_object *json, const char 
 struct object *cluster_pod(const struct object *job);
 /* Set the phase of POD, and the state of its container. */
 void pod_container(struct object *pod, const char *phase, const char *state);
-/* POD's container has exited with CODE: set its state, and the PHASE of POD. */
+/* Set the state of POD's container, which has exited with CODE, and the PHASE of POD. */
 void pod_ended(struct object *pod, const char *phase, int code);
 bool pod_is_running(const struct object *pod);
 /* Start a run of POD's container. */

@@ -5,8 +5,8 @@
  * the controller notices the new phase some moments after that. If a pod has failed or was evicted,
  * the controller replaces it as often as the job allows.
  *
- *  AppWrapper  it is Suspended at first. A minute after a failure, the controller deletes the pods
- *              and creates them again
+ *  AppWrapper  the job is Suspended at first. A minute after a failure, the controller deletes the
+ *              pods and creates them again
  *  JobSet      after a failure, the JobSet restarts: all pods are deleted, and then created again.
  *              If the limits of its Jobs allow it, a Job replaces only the failed pod instead
  *  Job         pods that have ended remain. Conditions such as FailureTarget announce the end of
@@ -87,7 +87,7 @@ struct json_object *cluster_condition(struct json_object *status, const char *ty
 	return c;
 }
 
-/* Set the condition TYPE of JOB to HOLDS. */
+/* Set the condition TYPE of JOB to True if HOLDS, else to False. */
 static void condition(struct object *job, const char *type, bool holds, const char *reason)
 {
 	struct json_object *c = cluster_condition(job_status(job), type);
@@ -413,7 +413,7 @@ static void container_ends(void *data)
 		sim_after(5 * SIM_S, SIM_WORLD, container_ends, pod);
 }
 
-/* The node evicts POD. */
+/* Let the node evict POD. */
 static void evict(void *data)
 {
 	struct object *pod = data;
@@ -468,7 +468,7 @@ static void indexed_pod(void *data)
 	job_make_pod(job);
 }
 
-/* POD, a pod of JOB, has ended. */
+/* Act on the end of POD, a pod of JOB. */
 static void indexed_pod_over(struct object *job, struct object *pod)
 {
 	if (object_is(job, "Terminated"))
@@ -561,7 +561,7 @@ static void indexed_terminates(void *data)
 	controller_soon(10, indexed_over, job);
 }
 
-/* spec.suspend was set to VALUE. Schedule SUSPENDS or RESUMES, the controller's reaction. */
+/* Schedule the reaction to the new VALUE of spec.suspend: SUSPENDS if it is true, else RESUMES. */
 static void suspend(struct object *job, const struct json_object *value, sim_fn suspends,
 		    sim_fn resumes)
 {
@@ -693,7 +693,7 @@ static void wrapper_begins(void *data)
 	controller_soon(3, wrapper_resumes, job);
 }
 
-/* JOB has no pods any more. Set PHASE in its status. WORD is the same phase in Volcano's terms. */
+/* Set PHASE in the status of JOB, which has lost its pods. WORD is PHASE in Volcano's terms. */
 static void wrapper_cleared(struct object *job, const char *phase, const char *word)
 {
 	condition(job, "DeletingResources", false, "DeletionComplete");
@@ -710,7 +710,7 @@ static void wrapper_suspended(void *data)
 		return;
 	if (cluster_pod(job))
 		return controller_soon(3, wrapper_suspended, job);
-	/* A user may have resumed the job meanwhile. The controller notices that only now. */
+	/* A user may have resumed the job meanwhile. The controller notices this only here. */
 	if (json_object_get_boolean(json_at(spec_of(job), "suspend")))
 		return wrapper_cleared(job, "Suspended", "Aborted");
 	wrapper_cleared(job, "Suspended", "Restarting");
@@ -763,7 +763,7 @@ static void wrapper_retries(struct object *job)
 	controller_soon(3, wrapper_resumes, job);
 }
 
-/* The grace period after the failure of POD is over. */
+/* Act at the end of the grace period after POD's failure. */
 static void wrapper_acts(void *data)
 {
 	const struct object *pod = data;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A disk that damages files of the state directory while kxfs is not mounted. It changes some
- * bytes, or cuts off the end of a file. The damaged part decides what must happen then:
+ * bytes, or cuts off the end of a file. What kxfs must do depends on the damaged part:
  *
  *  record    the next mount reports the damage and ignores the record, so it never sends or starts
  *            the job again. After that, kxfs shows a job of a cluster as if another user had
@@ -28,7 +28,7 @@
 #define LENGTHS_N 44 /* the lengths and the checksum */
 
 struct damage {
-	unsigned tag, life; /* LIFE: the first life of kxfs that can find the damage */
+	unsigned tag, life; /* LIFE: the first life (run of kxfs) that can find the damage */
 	unsigned boots;
 	enum { RECORD, DOCUMENT, OUTPUT } part;
 	bool due; /* the next mount must report it */
@@ -131,8 +131,8 @@ static void damage(const char *path)
 	d->part = sim_chance(SIM_DAMAGE, 600) ? RECORD : OUTPUT;
 	d->path = d->part == RECORD ? text_copy(path) : choose(output);
 	/*
-	 * Only a submitted job has a tag, and a damaged record may hide the tag. Damage a file only
-	 * once, because a second damage may undo the first.
+	 * Skip a record without a readable tag: its job was not submitted, or it is damaged. Damage
+	 * a file only once, because a second damage may undo the first.
 	 */
 	if (!found || !d->path || is_damaged(path) || is_damaged(d->path))
 		return;

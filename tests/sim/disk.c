@@ -34,7 +34,7 @@ struct entry {
 /* A change of a directory entry that is not synced yet. */
 struct change {
 	char *name;
-	struct inode *was;  /* NULL: the name was free */
+	struct inode *was;  /* the inode that had the name; NULL: the name was free */
 	struct inode *from; /* the source directory of a rename */
 	char *from_name;
 	unsigned from_syncs; /* the value of FROM's SYNCS at the rename */

@@ -248,7 +248,7 @@ static void read_next(void)
 	sim_task_start(SIM_OF_KXFS, handle, r);
 }
 
-/* Answer R while its handler waits for the disk. */
+/* If R's handler is waiting for the disk, answer R now. */
 static void answer_early(struct fuse_req *r, int err)
 {
 	if (!r->held || r->done)

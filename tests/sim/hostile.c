@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Other users of the namespace, some of whom are malicious. The server validates metadata: names,
- * uids and owners have their form, labels and annotations are text. Everything else in an object
- * can have any value ("Anybody may make an object that is larger or deeper than all others",
+ * uids and owners are well-formed, and labels and annotations are text. All else in an object can
+ * have any value ("Anybody may make an object that is larger or deeper than all others",
  * docs/facts.md). These users create:
  *
  *  a copy   a job with the contents of an existing job, including the UUID of the launch, under
  *           another name, often a similar one. It runs like any other job
- *  a pod    with the labels and annotations of a job's pod ("Labels could be anybody's"). It prints
- *           lines. Either the job is not its controller: the pod has no owner, another owner, or
- *           the job only as a plain owner. Or the job is its controller, but does not have the
- *           replica that the pod names
+ *  a pod    with the labels and annotations of a job's pod ("Anybody can copy labels"). It prints
+ *           lines. Usually the job is not its controller: the pod has no owner, another owner, or
+ *           the job only as an owner with `controller: false`. Sometimes the job is its
+ *           controller, but does not have the replica that the pod names
  *  a job    with fields of a wrong type, or an unexpected value
  *  an event about a job or a pod, also with fields of a wrong type or unexpected values
  *  words    a termination message with unexpected characters
@@ -152,7 +152,7 @@ static size_t size_of(const struct object *o)
 	return strlen(json_print(o->json));
 }
 
-/* Send an event for O, which has changed. Before the change its text had BEFORE bytes. */
+/* Send an event for O, which has changed. Before the change, O's text had BEFORE bytes. */
 static void changed(struct object *o, size_t before)
 {
 	bytes += max_of(size_of(o), before) - before;

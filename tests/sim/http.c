@@ -29,7 +29,7 @@
 #define FORBIDDEN_S   60
 #define AWAY_BEGIN_S  240 /* the server may become unreachable within this time */
 #define AWAY_S	      SERVER_AWAY_S
-#define LATE_MS	      3000u /* the server may still act this long after a break */
+#define LATE_MS	      3000u /* how long after a break the server may act on the request */
 
 struct http {
 	struct loop *loop;
@@ -248,7 +248,7 @@ static void on_event(void *data, const char *line, size_t len)
 	feed_soon(rq, 0);
 }
 
-/* A stream has been silent for too long. */
+/* End a stream that has been silent for too long. */
 static void on_idle(void *data)
 {
 	struct http_request *rq = data;
@@ -437,7 +437,7 @@ static void find_down(struct http_request *rq)
 	sim_after(sim_delay(SIM_NET, 50 * SIM_MS), SIM_OF_KXFS, answered, rq);
 }
 
-/* A request has arrived at the server. */
+/* Handle a request that has arrived at the server. */
 static void arrive(void *data)
 {
 	struct try *t = data;

@@ -129,7 +129,7 @@ int writer_holds_still(pid_t pid, uint64_t ino, const char *mountpoint)
 	return writer_holds(pid, ino, mountpoint);
 }
 
-/* Look only at OPENER, because all processes of a writer have the same kernel_sight. */
+/* Check only OPENER, because all processes of a writer have the same kernel_sight. */
 int writer_look(pid_t opener, pid_t wrote, uint64_t ino, const char *mountpoint)
 {
 	const struct process *p = process(opener);
@@ -557,7 +557,7 @@ static struct fuse_req *on_file(const struct kernel_file *f, void (*fn)(struct f
 
 	r->fi.fh = f->of->fh;
 	r->fi.flags = f->of->flags;
-	/* The owner identifies the process. */
+	/* The lock owner identifies the process. */
 	r->fi.lock_owner = (uint64_t)f->pid;
 	return r;
 }

@@ -34,8 +34,8 @@ pid_t kernel_fork(enum kernel_sight sight);
 /* From now on, signals interrupt some requests of PID. */
 void kernel_disturb(pid_t pid);
 /*
- * Kill PID. It makes no more requests except those that close its descriptors. The caller must
- * close them.
+ * Kill PID. From now on it makes only the requests that close its descriptors. The caller must
+ * close the descriptors.
  */
 void kernel_kill(pid_t pid);
 bool kernel_is_killed(pid_t pid); /* true once /proc would show it as killed */
@@ -43,7 +43,7 @@ bool kernel_is_elsewhere(pid_t pid);
 
 /* Open PATH below the root of the mount. FLAGS as of open(2). Return 0 or a negative errno. */
 int kernel_open(struct kernel_file *f, pid_t pid, const char *path, int flags);
-/* Make RET a descriptor of process PID for the open file of FROM. */
+/* Duplicate FROM: make RET a descriptor of process PID for the same open file. */
 void kernel_dup(const struct kernel_file *from, pid_t pid, struct kernel_file *ret);
 int kernel_write(struct kernel_file *f, const char *bytes, size_t n, off_t off);
 int kernel_fsync(struct kernel_file *f);
@@ -93,5 +93,5 @@ void kernel_names_clear(struct kernel_names *names);
  * parked with -ENOTCONN, and wait until all others are answered. Call this in a task.
  */
 void kernel_unmount(struct fs *fs);
-/* kxfs was killed: answer all waiting requests with -ENOTCONN. */
+/* After a kill of kxfs, answer all waiting requests with -ENOTCONN. */
 void kernel_disconnect(void);

@@ -129,8 +129,8 @@ static bool is_net_good(void)
 }
 
 /*
- * Check the reasons that kxfs gives. The user lost the right to watch links at SINCE. If kxfs ends
- * meanwhile, check nothing.
+ * The user lost the right to watch links at SINCE. Check that .kxfs/info and `why` report this. If
+ * kxfs ends meanwhile, check nothing.
  */
 static void check_reasons(pid_t pid, uint64_t since)
 {

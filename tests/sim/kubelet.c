@@ -123,8 +123,8 @@ static void waits(void *data)
 }
 
 /*
- * The container of POD fails. It is restarted immediately, or after it has been waiting for a
- * while.
+ * Let the container of the pod DATA fail. The kubelet restarts it immediately, or after it has
+ * been waiting for a while.
  */
 static void run_ends(void *data)
 {
@@ -186,8 +186,8 @@ void run_uid(const struct object *pod, size_t run, char ret[SERVER_UID + 1])
 }
 
 /*
- * Send the lines that were printed since the last call. If the request follows a run that has not
- * ended, schedule the next call; otherwise end the stream.
+ * Send the lines that were printed since the last call. If the request follows a run that is still
+ * running, schedule the next call. Otherwise end the stream.
  */
 static void print(void *data)
 {

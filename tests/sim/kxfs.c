@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs one life of kxfs after the other. It creates and starts the modules as fs/mount/run.c does,
- * but without the state directory, the session and signals, which are not simulated. Then kxfs is
- * killed or unmounted, and after a while the next life begins.
+ * Runs kxfs again and again. Each run is called a life: this file creates and starts the modules as
+ * fs/mount/run.c does, but without the state directory, the session and signals, which are not
+ * simulated. Then kxfs is killed or unmounted, and after a while the next life begins.
  */
 
 #include "fs/submit/submit.h"
@@ -300,8 +300,8 @@ static void look(void *data)
 static void live(void *data)
 {
 	/*
-	 * The machine has lost power since this start was scheduled. That has scheduled another
-	 * start.
+	 * If the machine has lost power since this start was scheduled, the power cut has scheduled
+	 * another start.
 	 */
 	if ((uintptr_t)data != sim_life())
 		return;

@@ -177,7 +177,7 @@ struct wish {
 	char *job;
 	const char *word, *action;
 	enum end end;
-	unsigned created, obeyed; /* how often ACTION was accepted, and carried out */
+	unsigned created, obeyed; /* how often ACTION was accepted; how often it was carried out */
 };
 
 static const struct {
@@ -247,8 +247,8 @@ static enum end end_of(int err)
 {
 	/*
 	 * Besides ETIMEDOUT and ENOTCONN, two errors leave the outcome unknown. ENOENT: the job may
-	 * have obeyed before it was removed. An error of the disk, on a machine: kxfs carries out a
-	 * request that the disk refuses to record, and forgets the request in a crash.
+	 * have obeyed before it was removed. A disk error, for a local job: kxfs carries out a
+	 * request that the disk refuses to record, and forgets the request if it crashes.
 	 */
 	bool lost = err == -ENOENT || (sim_machine && sim_faults.disk_error && err != -EINVAL);
 

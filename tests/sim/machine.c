@@ -224,7 +224,7 @@ static void notify(const struct run *r, const struct guard_news *news)
 		sim_pipe_write(r->news, news, sizeof(*news));
 }
 
-/* The guard of R has finished. */
+/* Handle the end of R's guard. */
 static void guard_gone(struct run *r)
 {
 	r->helper->guarded = false;
@@ -329,7 +329,7 @@ static void step(void *data)
 }
 
 /*
- * End R without a result. Either its guard was killed; or its helper was killed, and the guard
+ * End R without a result. Either R's guard was killed, or R's helper was killed and the guard then
  * kills the program.
  */
 static void die(void *data)
@@ -678,8 +678,8 @@ static void judge_log(const struct run *r, pid_t pid)
 		own = read_of(r->job, last, pid);
 	judge_lines(r, name, own);
 	/*
-	 * If the disk refused the mark of an incomplete merged log, the next mount does not know
-	 * that the log is incomplete.
+	 * kxfs marks an incomplete merged log on disk. If the disk refused that mark, the next
+	 * mount does not know that the log is incomplete.
 	 */
 	if (!(sim_faults.disk_error && (sim_faults.killed || sim_faults.ended)))
 		judge_lines(r, "log", merged);

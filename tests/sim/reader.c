@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Users who read logs at random moments. A line is "UID NUMBER", so each byte shows which run of
+ * Users who read logs at random moments. A line is "UID NUMBER", so each line shows which run of
  * which pod has printed it. Each kind of log has its rules:
  *
  *  log of an attempt  It has lines of one run, from the first line on, each once, up to a line that
@@ -103,10 +103,10 @@ static bool are_begun(const char *text, const char *uid)
 }
 
 /*
- * Return the part of LINE that is a line of its own: usually all of LINE. But a power cut, a short
- * write or a broken stream may leave the beginning of a line, usually of the run S, at the end of
- * the log. If the node has lost the rest of that line, the next line follows directly. LINE is then
- * both, and only the second part is returned.
+ * Usually return LINE. But a power cut, a short write or a broken stream may leave the beginning of
+ * a line, usually of the run S, at the end of the log. If the node has lost the rest of that line,
+ * the next line follows without a newline between them. LINE then consists of the beginning of one
+ * line and a second line. Return this second line.
  */
 static const char *behind_a_tear(enum form form, const struct seen *s, const char *line)
 {
@@ -143,9 +143,9 @@ static const char *behind_a_tear(enum form form, const struct seen *s, const cha
 }
 
 /*
- * Check LINE, which is passed without its newline. WHOLE: the log has a newline after LINE. In a
- * merged log, that can also be an incomplete line. OF begins with the replica of the line, in a
- * form that is_of accepts.
+ * Check LINE, which is passed without its newline. WHOLE: the log has a newline after LINE. A
+ * merged log may have a newline after an incomplete line, too. OF begins with the replica of the
+ * line, in a form that is_of accepts.
  */
 static void check_line(const char *path, const char *line, bool whole, enum form form,
 		       const char *job, struct seen *seen, const char *of)
@@ -448,9 +448,9 @@ static void judge_known(const struct known *k, pid_t pid)
 	uid = mem_copy(k->text + prefix_of(k->text), UID);
 	/*
 	 * kxfs shows nothing of a local job whose record can't be read. It also shows nothing of a
-	 * job that a restore of etcd removed before the disk accepted its snapshot. It reports both
-	 * cases. If a restore of etcd has brought a job back, another job may have had the name
-	 * meanwhile. Then kxfs may have moved the directory of this job away.
+	 * job that a restore of etcd removed before the disk accepted its snapshot. kxfs reports
+	 * both cases. If a restore of etcd has brought this job back, another job may have had the
+	 * name meanwhile. Then kxfs may have moved this job's directory away.
 	 */
 	if (!server_run(uid, &run) || run.foreign || run.revived ||
 	    damage_hit(run.job_name, false) ||
@@ -541,8 +541,8 @@ void readers_judge(void)
  * `status`, and a message in .kxfs/log. These rules hold unless the machine has lost power:
  *
  *  place    a gap is between two lines that are not consecutive, and nowhere else. But if the node
- *           has lost the last line that was shown, it is unknown whether a line is missing after
- *           it, and kxfs may report a gap there
+ *           has lost the last line that the log shows, kxfs can't know whether a line is missing
+ *           after that line, and may report a gap there
  *  count    `status` counts each place and each missing end, and at most one more for each run
  *           whose pod was removed, or whose container was restarted, before its output was captured
  *  message  kxfs reports lost output only for a pod whose node has lost some, and a pod or a run as

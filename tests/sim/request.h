@@ -24,11 +24,11 @@ struct fuse_req {
 	void *interrupt_data;
 	bool interrupted;
 	bool forced; /* a signal does not remove it from the queue */
-	/* Of its handler: */
+	/* The handler of the request: */
 	char *buffer;
 	struct sim_task *task; /* NULL before the handler starts and after it returns */
-	bool held;	       /* it waits for the disk */
-	/* FORGETs and RELEASEs of its node, delayed until the handler returns */
+	bool held;	       /* the handler waits for the disk */
+	/* FORGETs and RELEASEs of the request's node, delayed until the handler returns */
 	struct fuse_req *kept;
 	/* The answer: */
 	bool done;

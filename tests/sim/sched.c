@@ -429,7 +429,7 @@ static void task_main(void)
 	}
 }
 
-/* The compiler assumes that getcontext may return twice. So call it in a separate function. */
+/* The compiler assumes that getcontext may return twice. So only this function calls it. */
 static void make_context(struct sim_task *t)
 {
 	getcontext(&t->context);

@@ -566,8 +566,8 @@ static const struct controller *first_kind(void)
 }
 
 /*
- * Install Kueue in some histories. C is the only kind of jobs; here Kueue does not manage jobs of
- * Volcano and MCAD.
+ * Install Kueue in some histories. C is the only kind of jobs. The simulated Kueue does not manage
+ * jobs of Volcano and MCAD.
  */
 static void add_kueue(const struct controller *c)
 {
@@ -773,7 +773,7 @@ static void turn_back(struct object *o, const struct known *k)
 {
 	cleanup_free char *status = text_copy(json_print(json_at(o->json, "status")));
 
-	/* If the pod was removed after the backup, no node runs it any more, so remove it again. */
+	/* If the pod was removed after the backup, no node runs the pod, so remove it again. */
 	if (o->in == PODS && o->gone) {
 		if (!k->gone)
 			object_changed(o, "DELETED");

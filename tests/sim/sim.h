@@ -247,14 +247,14 @@ static inline void sim_charge_again(const bool *was)
 #define sim_of_world() const bool was_charged_ cleanup(sim_charge_again) = sim_charge(false)
 /* Return the number of bytes that the current life of kxfs has allocated. */
 size_t sim_memory_held(void);
-/* The current life has ended. Forget its allocations. */
+/* Forget the allocations of the current life, which has ended. */
 void sim_memory_forget(void);
 
 /* --- trace and failures --- */
 
 extern bool sim_trace; /* write the trace to standard output */
 void sim_log(const char *who, const char *fmt, ...) printf_like(2, 3);
-/* An invariant is broken. Print the message, store FMT in *sim_failure, and end the history. */
+/* Report a broken invariant: print the message, set *sim_failure to FMT, and end the history. */
 extern const char **sim_failure;
 _Noreturn void sim_fail(const char *fmt, ...) printf_like(1, 2);
 uint64_t sim_trace_hash(void);
@@ -282,18 +282,18 @@ void sim_loop_step_clock(int64_t ns);
 /* A helper. It is never freed. */
 struct sim_process {
 	bool dead;
-	bool guarded;		/* its guard is alive; its lock is held until both are dead */
+	bool guarded;		/* its guard is alive, and keeps the helper's lock */
 	uint64_t stopped_until; /* us; it is stopped until then */
 	pid_t pid;
 	unsigned life; /* the life of kxfs that started it */
 	int instructions_fd, listen_fd;
 };
 
-/* P was killed or has exited. Close its descriptors and notify its parent. */
+/* End P, which was killed or has exited: close its descriptors and notify its parent. */
 void process_end(struct sim_process *p);
-/* kxfs was killed. Close its descriptors. Connections that were not accepted yet keep waiting. */
+/* After a kill of kxfs, close its sockets and pipes. Connections not yet accepted keep waiting. */
 void sim_process_kill_kxfs(void);
-/* The machine has lost power. Remove all processes and sockets. */
+/* Simulate a power cut: remove all processes and sockets. */
 void sim_process_power_cut(void);
 /* End all faults: every helper can be reached from now on. */
 void sim_process_mend(void);
@@ -316,12 +316,12 @@ bool sim_socket_close(int fd);
 
 /* Mount two empty disks on /state and SIM_ARCHIVE_DIR. */
 void sim_disk_make(void);
-/* kxfs was killed. Close its descriptors. The effects of its calls remain. */
+/* After a kill of kxfs, close its descriptors. The effects of its disk calls remain. */
 void sim_disk_kill(void);
 /*
- * The machine has lost power. Of each file the synced contents remain; of later writes each block
- * is kept or lost at random. Of each directory the names at its last sync remain; of later changes
- * a random number is kept, the oldest first.
+ * Simulate a power cut. Each file keeps its synced contents, and each block that was written later
+ * is kept or lost at random. Each directory keeps the names that it had at its last sync, and a
+ * random number of the later changes, the oldest first.
  */
 void sim_disk_power_cut(void);
 /*

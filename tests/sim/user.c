@@ -85,7 +85,7 @@ static unsigned last[N_NAMES];
  * since.
  */
 static bool alone[N_NAMES];
-/* The life, plus 1, in which a delayed request may still rename or remove the file; 0: none. */
+/* The number, plus 1, of the life in which a late request may rename or remove the file; or 0. */
 static unsigned late[N_NAMES];
 static bool judged;
 
@@ -213,7 +213,7 @@ bool users_held(const char *job)
 {
 	unsigned long tag = job[0] == 'w' ? strtoul(job + 1, NULL, 10) : MOST_WRITES;
 
-	/* Another user's copy has this name, and may survive a restore that removes our job. */
+	/* A restore may remove our job, but keep another user's copy, which has the same name. */
 	return tag < n_writes && writes[tag].held && !writes[tag].created && !is_at_server(job);
 }
 
@@ -411,8 +411,8 @@ static enum sim_stream stream_of(const struct write *w)
 }
 
 /*
- * Return W's document. No prefix of it is a valid AppDef. If kxfs can't see the writing process,
- * the close of a killed process looks like any other, and kxfs would launch the prefix.
+ * Return W's document. No prefix of it is a valid AppDef, because kxfs would launch a valid prefix:
+ * if kxfs can't see a writing process that was killed, its close looks like any other.
  */
 static char *text_of(struct write *w)
 {
@@ -617,7 +617,7 @@ static void remove_one(struct write *w, pid_t pid)
 	w->removed = true;
 	err = looker_remove(pid, path);
 	sim_log("user", "tag %u: rm -r %s: %s", w->tag, path, err ? strerror(-err) : "removed");
-	/* kxfs refuses to remove a job with an unclear launch. Jobs that wait for it still wait. */
+	/* kxfs keeps a job whose launch is unclear. Other jobs continue to wait for its end. */
 	if (err == -EAGAIN && !w->created)
 		w->removed = false;
 	w->unsure = err && err != -ENOENT;

@@ -40,7 +40,7 @@ static void make_pod(struct object *job)
 	pod_add(job, json_tokener_parse(text), "main-0")->reruns = reruns;
 }
 
-/* The container of JOB's pod starts. */
+/* Start the container of the pod of the job DATA. */
 static void pod_runs(void *data)
 {
 	struct object *pod = cluster_pod(data);
@@ -49,7 +49,7 @@ static void pod_runs(void *data)
 		pod_begin(pod);
 }
 
-/* The node evicts JOB's pod, which is created again under the same name. */
+/* Let the node evict the pod of the job DATA. The pod is created again under the same name. */
 static void evict(void *data)
 {
 	struct object *job = data, *pod = cluster_pod(job);
@@ -146,7 +146,7 @@ struct command {
 	char *job, *action;
 };
 
-/* Volcano carries out a Command in some phases, for any uid of its target (docs/facts.md). */
+/* Volcano carries out a Command in some phases, and ignores the target's uid (docs/facts.md). */
 static void obey(void *data)
 {
 	struct command *c = data;

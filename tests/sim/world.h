@@ -72,7 +72,7 @@ struct server_run {
 	const char *job_name;
 	bool revived;	/* a restore of etcd has set its job back to an earlier version */
 	size_t n, kept; /* it has printed N lines; the node has lost those before line KEPT */
-	/* The node still has its log, because it is the newest run or the one before. */
+	/* The node still has the run's log, because the run is the newest one or the one before. */
 	bool there;
 	bool ended;
 	const char *job; /* the uid of its job */
@@ -161,7 +161,7 @@ bool kinds_removed(const char *kind);
 /* The longest time for which the server is unreachable, once in a history. */
 #define SERVER_AWAY_S 80
 
-/* kxfs was killed. Break all requests. The server may still act on those that it has received. */
+/* After a kill of kxfs, break all requests. The server may still act on those that have arrived. */
 void sim_http_kill(void);
 /* From now on the mounting user may lose rights, and the server may become unreachable once. */
 void sim_http_begin(void);
@@ -172,13 +172,13 @@ void sim_http_mend(void);
 
 /* Send SIG to the process group of the program PID. */
 void machine_signal(pid_t pid, int sig);
-/* The machine loses power. */
+/* Simulate a power cut of the machine. */
 void machine_power_cut(void);
 /* Return how often the machine has lost power. */
 unsigned sim_boots(void);
 /* End all faults: only kxfs affects the processes from now on. */
 void machine_mend(void);
-/* kxfs is being unmounted, and terminates the programs that it has started. */
+/* Note that kxfs is being unmounted, and may now terminate the programs that it has started. */
 void machine_unmounted(void);
 /* As server_run, for the local jobs that were started. */
 bool machine_run(const char *uid, struct server_run *ret);
@@ -269,7 +269,7 @@ void archive_judge(void);
 
 /* Check the gaps of PATH, the log of a run, whose contents are TEXT. */
 void gaps_check(const char *path, const char *text);
-/* kxfs has written TEXT to .kxfs/log. */
+/* Check the message TEXT, which kxfs has written to .kxfs/log. */
 void gaps_reported(const char *text);
 /* Check the number of reported gaps. Call this in a task. */
 void gaps_judge(void);
@@ -327,7 +327,7 @@ struct writing {
  * failed. Call this in a task.
  */
 int writer_write(struct writing *w);
-/* The writer of W is about to make the close or rename that submits it. Defined in user.c. */
+/* Called before W's writer makes the close or rename that submits W. Defined in user.c. */
 void writer_asks(struct writing *w);
 pid_t writer_child(struct writing *w);
 /*
@@ -347,7 +347,7 @@ size_t requests_on_disk(void); /* the number of requests that wait for the disk 
 
 /* Check all bounds; called once a second. STILL: the machine is suspended. */
 void bounds_check(bool still);
-/* kxfs sends a request to the server, with BODY (or NULL). */
+/* Count a request that kxfs sends to the server. BODY may be NULL. */
 void bounds_asked(const char *method, const char *path, const char *body);
 /* True if kxfs has requested a log of JOB so often that it may pause before its next request. */
 bool bounds_gives_up(const char *job);
@@ -371,33 +371,33 @@ int looker_remove(pid_t pid, const char *path);
 /* Start the users. SET has a bit for each user who takes part. */
 void users_begin(uint64_t set);
 /*
- * users_sent: kxfs has sent the object BODY. users_refused: kxfs has received the server's refusal
- * of BODY.
+ * Note what kxfs has done. users_sent: it has sent the object BODY. users_refused: it has received
+ * the server's refusal of BODY.
  */
 void users_sent(const char *body);
 void users_refused(const char *body);
-/* The server has created a job from BODY, with this NAME and UID. */
+/* Note that the server has created a job from BODY, with this NAME and UID. */
 void users_created(const char *body, const char *name, const char *uid);
-/* The job UID was created after the backup from which etcd was restored. */
+/* Note that a restore of etcd has removed the job UID, which was created after the backup. */
 void users_undone(const char *uid);
-/* Another user has removed JOB and created a copy of it. */
+/* Note that another user has removed JOB and created a copy of it. */
 void users_copied(const char *job);
 /*
- * On a machine: a program of JOB, which belongs to TAG, starts. kxfs started its helper in the life
- * LIFE, when sim_boots returned BOOT. FIRST: this is the first attempt.
+ * Check that a program of the local JOB, which belongs to TAG, may start. The helper of the program
+ * started in the life LIFE, when sim_boots returned BOOT. FIRST: this is the first attempt.
  */
 void users_started(unsigned tag, const char *job, bool first, unsigned life, unsigned boot);
-/* A program of JOB, which belongs to TAG, could not be started. */
+/* Note that a program of JOB, which belongs to TAG, could not be started. */
 void users_not_started(unsigned tag, const char *job);
 /*
- * kxfs shows JOB as launched. If a user removes JOB from now on, its programs may still start
- * before they are ended.
+ * Note that kxfs shows JOB as launched. If a user removes JOB from now on, its programs may still
+ * start before kxfs ends them.
  */
 void users_shown(const char *job);
 /*
- * A later mount may start the jobs that are being submitted now, as if they had been accepted.
- * Either kxfs has no helper for them yet, or it is being unmounted and accepts files whose writers
- * no longer get a result.
+ * Note that a later mount may start the jobs that are being submitted now, as if they had been
+ * accepted. Call this if kxfs has no helper for them yet, or if kxfs is being unmounted and accepts
+ * files whose writers no longer get a result.
  */
 void users_left(void);
 /*

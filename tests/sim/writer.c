@@ -50,7 +50,7 @@ static void on_lost(void *data)
 	free(f);
 }
 
-/* Send a copy of the first descriptor through a socket, which is closed later. */
+/* Send a copy of the first descriptor through a socket. The socket is closed later. */
 static void pass(struct hands *h)
 {
 	struct kernel_file *f = new0(struct kernel_file);
@@ -124,8 +124,8 @@ static int ask(struct hands *h, unsigned i)
 
 	h->open[i] = false;
 	/*
-	 * The close submits unless the process was killed before. A killed process in another pid
-	 * namespace submits too, because kxfs can't see that it was killed.
+	 * The close submits unless the process was killed before the close. A killed process in
+	 * another pid namespace submits too, because kxfs can't see that it was killed.
 	 */
 	if (!w->killed || w->sight == KERNEL_ELSEWHERE)
 		writer_asks(w);

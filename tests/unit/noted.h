@@ -15,6 +15,8 @@ static void printf_like(1, 2) note(const char *fmt, ...)
 	size_t n = strlen(noted);
 	va_list ap;
 
+	if (n + 2 >= sizeof(noted)) /* it is full */
+		return;
 	va_start(ap, fmt);
 	n += (size_t)snprintf(noted + n, sizeof(noted) - n, n ? ", " : "");
 	vsnprintf(noted + n, sizeof(noted) - n, fmt, ap);

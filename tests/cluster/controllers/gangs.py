@@ -1,25 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""Simulates Volcano's scheduler for PodGroups: there is capacity, or a reason why not. Also sets
-the states of queues.
-
-kube-scheduler binds the pods to the node. This code has checked before that there is capacity."""
+"""Simulates Volcano's scheduler for PodGroups, and Volcano's queues. Every queue and the cluster
+have enough capacity. kube-scheduler binds the pods to the node."""
 
 import uuid
 
 import api
-import objects
 from loop import now
 
-OVERCOMMIT = 1.2  # share of the cluster's capacity that may be admitted
 QUEUES = ("default", "root")
 
 
 class Gangs:
     def __init__(self, client, caches, recorder):
         self.client = client
-        self.pods, self.groups, self.queues = caches["pods"], caches["podgroups"], caches["queues"]
+        self.pods, self.groups = caches["pods"], caches["podgroups"]
         self.recorder = recorder
-        self.total = {}
 
     # --- queues --------------------------------------------------------------------------
 
@@ -32,35 +27,17 @@ class Gangs:
             except api.Refused as e:
                 if e.code != 409:
                     raise
-
-    def open_queue(self, queue, state=None):
-        """Write the queue's state to its status. A new queue is open. Without STATE, keep the
-        state, even if it has changed since QUEUE was read."""
-        status = queue.get("status") or {}
-        wanted = {"allocated": self.allocated(queue["metadata"]["name"]),
-                  "reservation": {}, "state": state or status.get("state") or "Open"}
-        if status != wanted:
-            seen = {} if state else {"metadata": {"resourceVersion": queue["metadata"]["resourceVersion"]}}
-            self.queues.learn(self.client.merge(api.path_of("queues", None, queue["metadata"]["name"], "status"),
-                                                {**seen, "status": wanted}))
+            self.client.merge(api.path_of("queues", None, name, "status"), {"status": {"state": "Open"}})
 
     def state_of(self, name):
         """Return the state of a queue for the admission of jobs, or None if there is no such queue.
-        Ask the server, because the queue may just have been created or closed."""
+        """
         try:
             return self.client.get(api.path_of("queues", None, name)).get("status", {}).get("state", "Open")
         except api.Refused:
             return None
 
-    def allocated(self, queue):
-        total = {"cpu": 0.0, "memory": 0.0}
-        for group in self.groups.all():
-            if group["spec"].get("queue") == queue and is_admitted(group):
-                for name, value in self.use_of(group).items():
-                    total[name] += value
-        return {"cpu": f"{total['cpu'] * 1000:.0f}m", "memory": f"{total['memory']:.0f}"}
-
-    # --- capacity ------------------------------------------------------------------------
+    # --- groups --------------------------------------------------------------------------
 
     def members(self, group):
         name = group["metadata"]["name"]
@@ -68,50 +45,10 @@ class Gangs:
                 if (pod["metadata"].get("annotations") or {}).get("scheduling.k8s.io/group-name") == name
                 and pod["metadata"]["namespace"] == group["metadata"]["namespace"]]
 
-    def use_of(self, group):
-        """Return the resources of a group: the requests of its unfinished pods, or of the whole
-        gang if it has no pods yet."""
-        pods = self.members(group)
-        if not pods:
-            needs = group["spec"].get("minResources") or {}
-            return {name: objects.quantity(needs.get(name, 0)) for name in ("cpu", "memory")}
-        asked = [objects.requests(pod["spec"]) for pod in pods
-                 if pod["status"].get("phase") in ("Pending", "Running")]
-        return {name: sum(one[name] for one in asked) for name in ("cpu", "memory")}
-
-    def why_not(self, group):
-        """Return why the group can't be admitted now, or None."""
-        if not self.total:
-            for node in self.client.items(api.path_of("nodes")):
-                for name in ("cpu", "memory"):
-                    self.total[name] = (self.total.get(name, 0)
-                                        + objects.quantity(node["status"]["allocatable"][name]))
-        queue = self.queues.get(None, group["spec"].get("queue", "default")) or {"spec": {}}
-        limit = queue["spec"].get("capability") or {}
-        for name, need in self.use_of(group).items():
-            admitted = [other for other in self.groups.all() if is_admitted(other)]
-            used = sum(self.use_of(other)[name] for other in admitted)
-            in_queue = sum(self.use_of(other)[name] for other in admitted
-                           if other["spec"].get("queue") == group["spec"].get("queue"))
-            if need + used > self.total[name] * OVERCOMMIT:
-                return f"resource in cluster is overused: overused {name}"
-            if need + in_queue > min(objects.quantity(limit.get(name, self.total[name])), self.total[name]):
-                return f"queue resource quota insufficient: insufficient {name}"
-        return None
-
-    # --- groups --------------------------------------------------------------------------
-
     def look(self, group):
         """Update the status of one PodGroup."""
         if not is_admitted(group):
-            why = self.why_not(group)
-            if why:
-                self.write(group, {"phase": "Pending"})
-                self.recorder.record(group, "Normal", "Unschedulable", why)
-                self.recorder.record(group, "Warning", "Unschedulable", "0/0 tasks in gang unschedulable: pod "
-                                     f"group is not ready, {group['spec']['minMember']} minAvailable")
-            else:
-                self.write(group, {"phase": "Inqueue"})
+            self.write(group, {"phase": "Inqueue"})
             return
         pods, needed = self.members(group), group["spec"]["minMember"]
         bound = [pod for pod in pods if pod["spec"].get("nodeName")]

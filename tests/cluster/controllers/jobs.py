@@ -11,8 +11,6 @@ from loop import now
 # --- Rules ------------------------------------------------------------------------------------
 # Pure functions: which action an event causes, and to which phase the counts of pods lead.
 
-FINAL = ("Completed", "Failed", "Terminated")
-
 
 class Request:
     """Something that happened to a job. VERSION is that of the job when its pods were created."""
@@ -28,7 +26,8 @@ class Request:
 
 
 def action_of(job, request):
-    """Return the command's action, or else that of the first policy that matches, or else SyncJob."""
+    """Return the command's action, or else that of the first policy that matches, or else SyncJob.
+    """
     if request.action:
         return request.action
     if request.event is None or request.version < job.get("status", {}).get("version", 0):
@@ -78,9 +77,6 @@ def phase_of_pending(job, status):
 def phase_of_running(job, status):
     """Return Completed or Failed if all pods have ended."""
     spec, succeeded = job["spec"], status.get("succeeded", 0)
-    min_success = spec.get("minSuccess")
-    if min_success is not None and succeeded >= min_success:
-        return "Completed"
     if succeeded + status.get("failed", 0) < sum(task["replicas"] for task in spec["tasks"]):
         return "Running"
     if spec["minAvailable"] >= sum(task["minAvailable"] for task in spec["tasks"]):
@@ -88,8 +84,7 @@ def phase_of_running(job, status):
             phases = status.get("taskStatusCount", {}).get(task["name"], {"phase": {}})["phase"]
             if phases.get("Succeeded", 0) < task["minAvailable"]:
                 return "Failed"
-    wanted = spec["minAvailable"] if min_success is None else min_success
-    return "Completed" if succeeded >= wanted else "Failed"
+    return "Completed" if succeeded >= spec["minAvailable"] else "Failed"
 
 
 def conditions(old, phase, time):
@@ -305,7 +300,8 @@ class JobController:
         return {key: value for key, value in job["status"].items() if key not in COUNTS}
 
     def write(self, job, status, phase):
-        """Write the status if it differs. If the job has changed meanwhile, this raises a conflict."""
+        """Write the status if it differs. If the job has changed meanwhile, this raises a conflict.
+        """
         old = job.get("status", {})
         if (phase == old.get("state", {}).get("phase")
                 and without_times(status) == without_times(old)):

@@ -142,7 +142,8 @@ def owner(jobset):
 
 
 def network(jobset):
-    """Return (whether pods have names, whether pods that are not ready have names, the subdomain)."""
+    """Return (whether pods have names, whether pods that are not ready have names, the subdomain).
+    """
     asked = jobset["spec"].get("network") or {}
     return (asked.get("enableDNSHostnames", True), asked.get("publishNotReadyAddresses", True),
             asked.get("subdomain") or jobset["metadata"]["name"])

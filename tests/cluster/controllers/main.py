@@ -3,7 +3,7 @@
 
 It handles jobs as a real Volcano does in the recordings (test_volcano.py compares them). Watches
 fill the caches. One thread handles what happened from a queue, job by job. Another one checks
-PodGroups and queues. PKI/volcano.crt and .key are for the webhook on PORT."""
+PodGroups. PKI/volcano.crt and .key are for the webhook on PORT."""
 
 import itertools
 import pathlib
@@ -19,8 +19,8 @@ import api  # noqa: E402
 import objects  # noqa: E402
 import webhook  # noqa: E402
 from gangs import Gangs  # noqa: E402
-from jobs import FINAL, JobController, Request  # noqa: E402
-from loop import Cache, Recorder, key_of, now  # noqa: E402
+from jobs import JobController, Request  # noqa: E402
+from loop import Cache, Recorder, key_of  # noqa: E402
 
 
 class Volcano:
@@ -33,7 +33,7 @@ class Volcano:
         self.caches = {}
         for resource, changed in (
                 ("jobs", self.job_changed), ("pods", self.pod_changed),
-                ("podgroups", self.group_changed), ("queues", lambda *_: None),
+                ("podgroups", self.group_changed),
                 ("commands", self.command_changed)):
             # Commands are last, so that their targets are already known.
             self.caches[resource] = Cache(client, resource, changed, self.world)
@@ -98,18 +98,13 @@ class Volcano:
         return wanted and len(ended) == wanted
 
     def command_changed(self, _old, new):
-        """Execute a command once, so delete it first. The target's uid is ignored, as in Volcano."""
+        """Execute a command once, so delete it first. The target's uid is ignored, as in Volcano.
+        """
         if new is None:
             return
-        meta, target = new["metadata"], new.get("target") or {}
+        meta = new["metadata"]
         self.client.delete(api.path_of("commands", meta["namespace"], meta["name"]))
-        if target.get("kind") == "Queue":
-            queue_object = self.caches["queues"].get(None, target["name"])
-            states = {"OpenQueue": "Open", "CloseQueue": "Closed"}
-            if queue_object and new["action"] in states:
-                self.gangs.open_queue(queue_object, states[new["action"]])
-        else:
-            self.ask(Request((meta["namespace"], target["name"]), action=new["action"]))
+        self.ask(Request((meta["namespace"], new["target"]["name"]), action=new["action"]))
 
     # --- threads -------------------------------------------------------------------------
 
@@ -141,38 +136,16 @@ class Volcano:
             self.jobs.process(request)
 
     def schedule(self):
-        """Check queues, groups and jobs about as often as the real scheduler does."""
+        """Check PodGroups about as often as the real scheduler does."""
         while True:
-            for item in self.caches["queues"].all():
-                self.attempt(self.gangs.open_queue, item)
-            # Oldest first. A group that is too large keeps its position, but does not block the
-            # others.
-            for item in sorted(self.caches["podgroups"].all(),
-                               key=lambda group: group["metadata"]["creationTimestamp"]):
-                self.attempt(self.gangs.look, item)
-            for item in self.caches["jobs"].all():
-                self.attempt(self.expire, item)
+            for group in self.caches["podgroups"].all():
+                try:
+                    self.gangs.look(group)
+                except (api.Refused, OSError) as e:
+                    print(f"{key_of(group)}: {e}", flush=True)
+                except Exception:
+                    traceback.print_exc()
             time.sleep(0.5)
-
-    def expire(self, job):
-        """Delete a job whose ttlSecondsAfterFinished has passed."""
-        ttl, state = job["spec"].get("ttlSecondsAfterFinished"), job.get("status", {}).get("state", {})
-        if ttl is None or state.get("phase") not in FINAL:
-            return
-        ended = time.strptime(state["lastTransitionTime"], "%Y-%m-%dT%H:%M:%SZ")
-        if time.mktime(time.strptime(now(), "%Y-%m-%dT%H:%M:%SZ")) - time.mktime(ended) >= ttl:
-            meta = job["metadata"]
-            self.client.delete(api.path_of("jobs", meta["namespace"], meta["name"]),
-                               {"propagationPolicy": "Background"})
-
-    @staticmethod
-    def attempt(function, item):
-        try:
-            function(item)
-        except (api.Refused, OSError) as e:
-            print(f"{key_of(item)}: {e}", flush=True)
-        except Exception:
-            traceback.print_exc()
 
 
 def exit_code(pod):

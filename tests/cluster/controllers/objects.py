@@ -33,45 +33,15 @@ def controlled(job):
     return {f"plugin-{name}": name for name in KINDS if name in (job["spec"].get("plugins") or {})}
 
 
-def quantity(value):
-    """Return a Kubernetes quantity as a number."""
-    value = str(value)
-    for suffix, factor in (("Ki", 2**10), ("Mi", 2**20), ("Gi", 2**30), ("Ti", 2**40), ("m", 1e-3),
-                           ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)):
-        if value.endswith(suffix):
-            return float(value[:-len(suffix)]) * factor
-    return float(value)
-
-
-def requests(pod_spec):
-    """Return a pod's requests as {"cpu": cores, "memory": bytes}."""
-    total = {"cpu": 0.0, "memory": 0.0}
-    for container in pod_spec.get("containers", ()):
-        resources = container.get("resources") or {}
-        asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-        for name in total:
-            total[name] += quantity(asked.get(name, 0))
-    return total
-
-
 def make_group(job):
     spec = job["spec"]
-    total = {"cpu": 0.0, "memory": 0.0}
-    left = spec["minAvailable"]
-    for task in spec["tasks"]:
-        members = min(task["minAvailable"], left)
-        left -= members
-        for name, value in requests(task["template"]["spec"]).items():
-            total[name] += members * value
-    resources = {"count/pods": str(spec["minAvailable"]), "pods": str(spec["minAvailable"])}
-    resources.update({"cpu": f"{total['cpu'] * 1000:.0f}m", "memory": f"{total['memory']:.0f}"})
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
         "metadata": {"name": group_name(job), "namespace": job["metadata"]["namespace"],
                      "ownerReferences": owner(job),
                      "labels": job["metadata"].get("labels") or {},
                      "annotations": job["metadata"].get("annotations") or {}},
-        "spec": {"minMember": spec["minAvailable"], "minResources": resources, "queue": spec["queue"],
+        "spec": {"minMember": spec["minAvailable"], "queue": spec["queue"],
                  "minTaskMember": {task["name"]: task["minAvailable"] for task in spec["tasks"]}},
         "status": {},
     }

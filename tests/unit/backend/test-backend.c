@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the backend does around an implementation: start and end, which requests it refuses before
- * the implementation sees them, and that each request gets exactly one reply. The test provides the
+ * What the backend does around an implementation: which requests it refuses before the
+ * implementation sees them, and that each request gets exactly one reply. The test provides the
  * implementation, under the name of the local one.
  */
 #include <errno.h>
@@ -18,20 +18,17 @@ static struct {
 	struct loop *loop;
 	struct backend *b;
 	char seen[256]; /* calls that reached the implementation; I/O thread */
-	int init_err, start_err;
 	struct backend_request *held;
 } world;
 
 static int fake_init(struct backend *b, char **ret_text)
 {
-	if (world.init_err)
-		*ret_text = strdup("no good");
-	return world.init_err;
+	return 0;
 }
 
 static void fake_start(struct backend *b)
 {
-	backend_started(b, world.start_err, world.start_err ? "can't list" : NULL);
+	backend_started(b, 0, NULL);
 }
 
 static void fake_stop(struct backend *b)
@@ -63,12 +60,6 @@ static void fake_submit(struct backend *b, struct backend_request *rq)
 	backend_answer(rq, 0, id, NULL);
 }
 
-static void fake_dry_run(struct backend *b, struct backend_request *rq)
-{
-	snprintf(world.seen, sizeof(world.seen), "dry run %s by %s", rq->file, rq->submitter);
-	backend_reply(rq, &(struct backend_result){0, "", "dry-1", rq->text, "local", ""});
-}
-
 static void fake_cancel(struct backend *b, struct backend_request *rq)
 {
 	snprintf(world.seen, sizeof(world.seen), "cancel %s %s", rq->id, rq->uid);
@@ -86,21 +77,7 @@ static void fake_control(struct backend *b, struct backend_request *rq)
 
 static void fake_forget(struct backend *b, struct backend_request *rq)
 {
-	snprintf(world.seen, sizeof(world.seen), "forget %s", rq->id);
-	backend_answer(rq, 0, NULL, NULL);
-}
-
-static int fake_text(struct backend *b, const struct spec_job *job, enum backend_text which,
-		     char **ret, size_t *ret_len)
-{
-	*ret = strdup("text");
-	*ret_len = 4;
-	return 0;
-}
-
-static void fake_print(struct backend *b, FILE *out)
-{
-	fputs("fake: 1\n", out);
+	fail();
 }
 
 const struct backend_ops local_ops = {
@@ -109,47 +86,30 @@ const struct backend_ops local_ops = {
 	.stop = fake_stop,
 	.fini = fake_fini,
 	.request[BACKEND_SUBMIT] = fake_submit,
-	.request[BACKEND_DRY_RUN] = fake_dry_run,
 	.request[BACKEND_CANCEL] = fake_cancel,
 	.request[BACKEND_CONTROL] = fake_control,
 	.request[BACKEND_FORGET] = fake_forget,
-	.text = fake_text,
-	.info = fake_print,
-	.metrics = fake_print,
 };
 
-static int make(const char *kind, char **text)
+static int setup(void **state)
 {
 	struct backend_config config = {
 		.kinds = test_table_of_kinds(),
-		.kind = kind,
+		.kind = "local",
 		.state_dir = world.state,
 		.work_dir = "/",
 		.submitter = "ada@login1",
 		.grace_ms = 100,
-		.spool_limit = 12345,
 	};
 	struct backend_events events = {0};
+	char *text = NULL;
 
-	return backend_new(world.loop, &config, &events, &world.b, text);
-}
-
-static int setup(void **state)
-{
 	memset(&world, 0, sizeof(world));
 	diag_setup(DIAG_DEBUG, false);
 	strcpy(world.state, "/tmp/kxfs-unit-backend-XXXXXX");
 	assert_non_null(mkdtemp(world.state));
 	loop_new(&world.loop);
-	return 0;
-}
-
-static int start(void **state)
-{
-	char *text = NULL;
-
-	setup(state);
-	assert_int_equal(make("local", &text), 0);
+	assert_int_equal(backend_new(world.loop, &config, &events, &world.b, &text), 0);
 	assert_int_equal(loop_start(world.loop), 0);
 	assert_int_equal(backend_start(world.b, &text), 0);
 	assert_null(text);
@@ -169,8 +129,6 @@ struct answer {
 	unsigned times;
 	int err;
 	bool here;
-	bool dry; /* request only a manifest */
-	char manifest[64];
 	char id[64];
 	char text[256];
 };
@@ -183,7 +141,6 @@ static void on_reply(void *data, const struct backend_result *r)
 	a->err = r->err;
 	a->here = loop_is_here(world.loop);
 	snprintf(a->id, sizeof(a->id), "%s", r->id);
-	snprintf(a->manifest, sizeof(a->manifest), "%s", r->manifest);
 	snprintf(a->text, sizeof(a->text), "%s", r->text);
 	sem_post(&a->done);
 }
@@ -209,40 +166,8 @@ static void submit(struct answer *a, const char *text)
 
 	strcpy(copy, text);
 	sem_init(&a->done, 0, 0);
-	if (a->dry)
-		backend_dry_run(world.b, &s, on_reply, a);
-	else
-		backend_submit(world.b, &s, on_reply, a);
+	backend_submit(world.b, &s, on_reply, a);
 	memset(copy, 'x', sizeof(copy)); /* everything was copied */
-}
-
-static void test_kinds(void **state)
-{
-	char *text = NULL;
-
-	world.init_err = -EACCES;
-	assert_int_equal(make("local", &text), -EACCES);
-	assert_string_equal(text, "no good");
-	free(text);
-	strcat(world.state, "/missing");
-	assert_int_equal(make("local", &text), -ENOENT);
-	assert_non_null(strstr(text, "/missing/output: No such file"));
-	free(text);
-	*strrchr(world.state, '/') = '\0';
-	assert_null(world.b);
-}
-
-static void test_start_fails(void **state)
-{
-	char *text = NULL;
-
-	world.start_err = -EHOSTUNREACH;
-	assert_int_equal(make("local", &text), 0);
-	assert_int_equal(loop_start(world.loop), 0);
-	assert_int_equal(backend_start(world.b, &text), -EHOSTUNREACH);
-	assert_string_equal(text, "can't list");
-	free(text);
-	backend_stop(world.b);
 }
 
 static void test_requests(void **state)
@@ -254,26 +179,16 @@ static void test_requests(void **state)
 	assert_string_equal(a.id, "app-1");
 	assert_string_equal(world.seen, "submit app.yaml app ada@login1");
 	assert_int_equal(store_count(world.b->store, BACKEND_JOBS), 1);
-	a.dry = true;
-	submit(&a, "dry");
-	expect(&a, 0, "");
-	assert_string_equal(a.id, "dry-1");
-	assert_string_equal(a.manifest, "dry");
-	assert_string_equal(world.seen, "dry run app.yaml by ada@login1");
-	assert_int_equal(store_count(world.b->store, BACKEND_JOBS), 1);
-
 	backend_control(world.b, "app-1", "uid-1", SPEC_SUSPEND, NULL, on_reply, &a);
 	expect(&a, 0, "");
 	assert_string_equal(world.seen, "control app-1 0");
 	backend_cancel(world.b, "app-1", "uid-1", on_reply, &a);
 	expect(&a, -EIO, "disk");
 	assert_string_equal(world.seen, "cancel app-1 uid-1");
-
 	backend_control(world.b, "app-1", "uid-1", SPEC_RESUME, NULL, on_reply, &a);
 	expect(&a, -EINVAL,
 	       "resume has no effect while the job is Running; read the file ctl for "
 	       "the actions that are possible now");
-
 	/* These requests never reach the implementation. */
 	strcpy(world.seen, "nothing");
 	backend_cancel(world.b, "app-1", "uid-2", on_reply, &a);
@@ -311,55 +226,11 @@ static void test_later(void **state)
 	expect(&a, -ENOTCONN, "kxfs is shutting down");
 }
 
-static char *print(void (*fn)(struct backend *, FILE *))
-{
-	char *text = NULL;
-	size_t len;
-	FILE *out = open_memstream(&text, &len);
-
-	fn(world.b, out);
-	fclose(out);
-	return text;
-}
-
-static void test_texts(void **state)
-{
-	const struct spec_job *job cleanup_job = NULL;
-	struct answer a = {0};
-	char *text;
-	size_t len;
-
-	submit(&a, "app");
-	expect(&a, 0, "");
-	job = backend_job(world.b, BACKEND_JOBS, "app-1");
-	assert_non_null(job);
-	assert_int_equal(backend_text_size(world.b, job, BACKEND_MANIFEST, &len), 0);
-	assert_int_equal(len, 4);
-	assert_int_equal(backend_text_size(world.b, job, BACKEND_APPDEF, &len), -ENOENT);
-
-	text = print(backend_info);
-	assert_non_null(strstr(text, "backend: local\n"));
-	assert_non_null(strstr(text, "fake: 1\n"));
-	free(text);
-	text = print(backend_metrics);
-	assert_non_null(strstr(text, "kxfs_spool_limit_bytes 12345\n"));
-	assert_non_null(strstr(text, "kxfs_requests_total{request=\"submit\",result=\"ok\"} 1\n"));
-	assert_non_null(strstr(text, "fake: 1\n"));
-	free(text);
-	text = diag_text(&len);
-	assert_non_null(strstr(text, "debug submit app.yaml: done, app-1"));
-	free(text);
-	backend_stop(world.b);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_kinds, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_start_fails, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_requests, start, teardown),
-		cmocka_unit_test_setup_teardown(test_later, start, teardown),
-		cmocka_unit_test_setup_teardown(test_texts, start, teardown),
+		cmocka_unit_test_setup_teardown(test_requests, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_later, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,55 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The archiver: which files of finished jobs it writes to the archive directory DIR. The state
- * directory, DIR and the loop are real.
+ * directory and DIR are real. The test runs the loop and the pool.
  */
 #include "backend/archive/archive.h"
 
 #include <dirent.h>
-#include <fcntl.h>
-#include <semaphore.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "backend/base/diag.h"
-#include "backend/base/file.h"
-#include "backend/output/output.h"
-#include "tests/unit/scratch.h"
-#include "tests/unit/waiting.h"
+#include "tests/unit/backend/output/output_rig.h"
 
-#define DAY	"1970-01-02"
-#define CREATED INT64_C(86400000000000)
+#define CREATED	   INT64_C(86400000000000) /* 1970-01-02 */
+#define A_WHILE_MS 600000
 
-static struct {
-	char top[64], state[96], dir[96];
-	struct loop *loop;
-	struct output *output;
-	struct archive *archive;
-	const struct spec_job *job; /* argument of calls on the loop */
-	atomic_bool unsettled;	    /* is_settled returns false */
-	atomic_int text_err;	    /* error of reading a manifest */
-	bool dropped;		    /* delete the output of new jobs */
-} rig;
+static char *top; /* DIR */
+static struct archive *archive;
+static struct spec_job *job; /* the newest one */
+static bool unsettled;	     /* is_settled returns false */
+static bool dropped;	     /* delete the output of new jobs */
+static int text_err;	     /* error of reading the manifest of the job "bad" */
 
-/* Replaces libc's function, which ThreadSanitizer does not know. */
-int sem_clockwait(sem_t *sem, clockid_t clock, const struct timespec *until)
+static bool is_settled(void *data, const struct spec_job *of)
 {
-	sem_wait_or_fail(sem);
-	return 0;
+	return !unsettled;
 }
 
-static bool is_settled(void *data, const struct spec_job *job)
-{
-	return !rig.unsettled;
-}
-
-static int text_of_job(void *data, const struct spec_job *job, const char *name, char **ret,
+static int text_of_job(void *data, const struct spec_job *of, const char *name, char **ret,
 		       size_t *ret_len, mode_t *ret_mode)
 {
-	if (streq(name, "manifest.yaml") && streq(job->id, "bad"))
-		return rig.text_err;
+	if (streq(name, "manifest.yaml") && streq(of->id, "bad"))
+		return text_err;
 	if (streq(name, "events"))
 		return 0;
 	*ret = text_copy("a text\n");
@@ -58,29 +37,73 @@ static int text_of_job(void *data, const struct spec_job *job, const char *name,
 	return 0;
 }
 
-static void begin(void *data)
+static int setup(void **state)
 {
-	archive_begin(rig.archive, "ns");
+	cleanup_free char *text = NULL;
+
+	rig_setup(state);
+	unsettled = dropped = false;
+	text_err = 0;
+	top = text_print("%s/dir", rig.dir);
+	assert_int_equal(mkdir(top, 0700), 0);
+	archive = archive_new(&(struct archive_config){
+		.output = rig.output,
+		.dir = top,
+		.state_dir = rig.dir,
+		.stop_ms = 1000,
+		.is_settled = is_settled,
+		.text = text_of_job,
+	});
+	assert_int_equal(archive_check(top, rig.dir, &text), 0);
+	archive_begin(archive, "ns");
+	return 0;
 }
 
-static void note(void *data)
+static int teardown(void **state)
 {
-	archive_job(rig.archive, NULL, rig.job);
+	unsigned stopped = 0;
+
+	archive_stop(archive, rig_count, &stopped);
+	fake_run();
+	assert_int_equal(stopped, 1);
+	archive_free(archive);
+	spec_job_unref(take_ptr(job));
+	free(top);
+	return rig_teardown(state);
 }
 
-static void forget(void *data)
+/* Pass a finished job with one log to the archiver. */
+static void add(const char *id, const char *uid)
 {
-	archive_job(rig.archive, rig.job, NULL);
+	cleanup_free char *logs = text_print("%s/logs", uid), *log = text_print("%s/key", logs);
+	struct spec_replica *r;
+
+	spec_job_unref(job);
+	job = spec_job_new(1, 1);
+	r = &job->replicas[0];
+	if (!rig_there(uid)) {
+		rig_mkdir(uid);
+		rig_mkdir(logs);
+	}
+	rig_put(log, "printed\n");
+	spec_set(&job->id, id);
+	spec_set(&job->uid, uid);
+	spec_set(&job->roles[0].name, "main");
+	job->roles[0].n = 1;
+	job->state = r->state = SPEC_SUCCEEDED;
+	job->created = CREATED;
+	job->finished = r->finished = CREATED + 1;
+	job->dropped = dropped;
+	spec_set(&r->name, "main-0");
+	spec_replica_add_log(r, "key", NULL);
+	archive_job(archive, NULL, job);
 }
 
-static void put_file(const char *path, const char *name, const char *bytes)
-{
-	assert_int_equal(file_write(path, name, bytes, strlen(bytes)), 0);
-}
+/* --- DIR --- */
 
 static char *path_of(const char *id, const char *name)
 {
-	return text_print("%s/ns/" DAY "/%s/%s", rig.dir, id, name);
+	return text_print("%s/ns/1970-01-02/%s/%s", top, id, name);
 }
 
 static bool there(const char *id, const char *name)
@@ -90,14 +113,26 @@ static bool there(const char *id, const char *name)
 	return access(path, F_OK) == 0;
 }
 
-#define until(condition)                                                                           \
-	do {                                                                                       \
-		for (uint64_t end_ = loop_now_ms() + WAIT_S * 1000; !(condition); usleep(2000))    \
-			if (loop_now_ms() > end_)                                                  \
-				fail_msg("never came: %s", #condition);                            \
-	} while (0)
+/* Assert that the archiver has written the job ID by now. */
+static void expect_archived(const char *id, const char *uid)
+{
+	cleanup_free char *path = path_of(id, "uid"), *is = NULL, *wanted = text_print("%s\n", uid);
+	size_t len;
 
-static void assert_file(const char *id, const char *name, const char *wanted)
+	fake_run();
+	fake_pass(A_WHILE_MS);
+	assert_int_equal(file_read(path, 4096, &is, &len), 0);
+	assert_string_equal(is, wanted);
+}
+
+static void expect_absent(const char *id)
+{
+	fake_run();
+	fake_pass(A_WHILE_MS);
+	assert_false(there(id, ""));
+}
+
+static void expect_file(const char *id, const char *name, const char *wanted)
 {
 	cleanup_free char *path = path_of(id, name), *is = NULL;
 	size_t len;
@@ -112,125 +147,23 @@ static bool says(const char *words)
 	size_t len;
 	FILE *out = text_stream(&text, &len);
 
-	archive_info(rig.archive, out);
+	archive_info(archive, out);
 	text_stream_close(out);
 	return strstr(text, words);
 }
 
-/* Return the number of temporary directories in DIR. */
-static size_t temporary(void)
+/* Assert that DIR has no temporary directories. */
+static void expect_no_rest(void)
 {
-	cleanup_free char *path = text_print("%s/ns", rig.dir);
+	cleanup_free char *path = text_print("%s/ns", top);
 	cleanup_dir DIR *dir = opendir(path);
 	const struct dirent *e;
-	size_t n = 0;
 
-	while (dir && (e = readdir(dir)))
-		n += strstr(e->d_name, ".tmp") != NULL;
-	return n;
+	while ((e = readdir(dir)))
+		assert_null(strstr(e->d_name, ".tmp"));
 }
 
-/* Pass a finished job with one log to the archiver. */
-static void add(const char *id, const char *uid)
-{
-	cleanup_free char *logs = text_print("%s/output/%s/logs", rig.state, uid);
-	cleanup_free char *lines = text_print("%s/output/%s/lines", rig.state, uid);
-	cleanup_free char *folder = text_print("%s/output/%s", rig.state, uid);
-	struct spec_job *job = spec_job_new(1, 1);
-	struct spec_replica *r = &job->replicas[0];
-
-	mkdir(folder, 0700);
-	mkdir(logs, 0700);
-	mkdir(lines, 0700);
-	put_file(logs, "key", "printed\n");
-	spec_set(&job->id, id);
-	spec_set(&job->uid, uid);
-	spec_set(&job->roles[0].name, "main");
-	job->roles[0].n = 1;
-	job->state = r->state = SPEC_SUCCEEDED;
-	job->created = CREATED;
-	job->finished = r->finished = CREATED + 1;
-	job->dropped = rig.dropped;
-	spec_set(&r->name, "main-0");
-	spec_replica_add_log(r, "key", NULL);
-	spec_job_unref(rig.job);
-	rig.job = job;
-	run_on(rig.loop, note, NULL);
-}
-
-static int setup(void **state)
-{
-	cleanup_free char *text = NULL;
-
-	diag_setup(DIAG_ERROR, false);
-	strcpy(rig.top, "/tmp/kxfs-archive-XXXXXX");
-	assert_non_null(mkdtemp(rig.top));
-	snprintf(rig.state, sizeof(rig.state), "%s/state", rig.top);
-	snprintf(rig.dir, sizeof(rig.dir), "%s/dir", rig.top);
-	mkdir(rig.state, 0700);
-	mkdir(rig.dir, 0700);
-	rig.unsettled = rig.dropped = false;
-	rig.text_err = 0;
-	loop_new(&rig.loop);
-	assert_int_equal(output_new(rig.loop, rig.state, &(struct output_events){0}, &rig.output,
-				    &text),
-			 0);
-	rig.archive = archive_new(&(struct archive_config){
-		.loop = rig.loop,
-		.output = rig.output,
-		.dir = rig.dir,
-		.state_dir = rig.state,
-		.stop_ms = 1000,
-		.is_settled = is_settled,
-		.text = text_of_job,
-	});
-	assert_int_equal(archive_check(rig.dir, rig.state, &text), 0);
-	assert_int_equal(loop_start(rig.loop), 0);
-	run_on(rig.loop, begin, NULL);
-	return 0;
-}
-
-static void stopped(void *data)
-{
-	sem_post(data);
-}
-
-static void stop(void *data)
-{
-	archive_stop(rig.archive, stopped, data);
-}
-
-static int teardown(void **state)
-{
-	sem_t done;
-
-	sem_init(&done, 0, 0);
-	loop_post(rig.loop, stop, &done);
-	sem_wait_or_fail(&done);
-	assert_true(loop_stop(rig.loop));
-	archive_free(rig.archive);
-	output_free(rig.output);
-	loop_free(rig.loop);
-	spec_job_unref(take_ptr(rig.job));
-	return scratch_remove(rig.top);
-}
-
-static void test_whole(void **state)
-{
-	cleanup_free char *path = path_of("job", "app.yaml");
-	struct stat st;
-
-	add("job", "u1");
-	until(there("job", ""));
-	assert_file("job", "uid", "u1\n");
-	assert_file("job", "state", "SUCCEEDED\n");
-	assert_file("job", "main-0/log", "printed\n");
-	assert_file("job", "app.yaml", "a text\n");
-	assert_true(there("job", "status.json") && there("job", "why") && !there("job", "events"));
-	assert_int_equal(stat(path, &st), 0);
-	assert_int_equal(st.st_mode & 0777, 0600);
-	assert_int_equal(temporary(), 0);
-}
+/* --- the tests --- */
 
 /*
  * The archiver does not change a job that is already in DIR. It gives another job of that name a
@@ -239,156 +172,152 @@ static void test_whole(void **state)
 static void test_names(void **state)
 {
 	add("job", "u1-11111111");
-	until(there("job", ""));
+	expect_archived("job", "u1-11111111");
 	add("job", "u2-22222222");
-	until(there("job~u2-22222", ""));
-	assert_file("job", "uid", "u1-11111111\n");
+	expect_archived("job~u2-22222", "u2-22222222");
+	expect_archived("job", "u1-11111111");
 	add("job~u3-33333", "u3-33333333"); /* the name of this job in its mount's history */
-	until(there("job~u3-33333", ""));
+	expect_archived("job~u3-33333", "u3-33333333");
 	add("job", "u2-22222x");
-	until(says("File exists"));
 	add("last", "u4");
-	until(there("last", ""));
-	assert_int_equal(temporary(), 0);
+	expect_archived("last", "u4");
+	assert_true(says("File exists"));
+	expect_no_rest();
+}
+
+/* Files keep their modes. A text without bytes has no file. */
+static void test_files(void **state)
+{
+	cleanup_free char *path = path_of("job", "app.yaml");
+	struct stat st;
+
+	add("job", "u1");
+	expect_archived("job", "u1");
+	expect_file("job", "state", "SUCCEEDED\n");
+	expect_file("job", "main-0/log", "printed\n");
+	expect_file("job", "app.yaml", "a text\n");
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_false(there("job", "events"));
+	expect_no_rest();
 }
 
 /* If a job's manifest can't be read, other jobs are archived all the same. */
 static void test_one_fails(void **state)
 {
-	rig.text_err = -EIO;
+	text_err = -EIO;
 	add("bad", "u1");
 	add("good", "u2");
-	until(there("good", ""));
-	until(says("archive_waiting: 1\n") && says("bad/manifest.yaml: Input/output error"));
+	expect_archived("good", "u2");
 	assert_false(there("bad", ""));
-	rig.text_err = 0;
-	until(there("bad", ""));
-	assert_int_equal(temporary(), 0);
+	assert_true(says("archive_waiting: 1\n"));
+	assert_true(says("bad/manifest.yaml: Input/output error"));
+	text_err = 0;
+	expect_archived("bad", "u1");
+	expect_no_rest();
 }
 
+/* A job is archived when it has settled, unless it is gone by then. */
 static void test_not_settled(void **state)
 {
-	rig.unsettled = true;
+	unsettled = true;
 	add("job", "u1");
 	add("gone", "u2");
-	run_on(rig.loop, forget, NULL);
-	usleep(1200000);
-	assert_false(there("job", ""));
-	rig.unsettled = false;
-	until(there("job", ""));
+	archive_job(archive, job, NULL);
+	expect_absent("job");
+	unsettled = false;
+	expect_archived("job", "u1");
 	assert_false(there("gone", ""));
 }
 
-static void begin_log(void *data)
+/* Begin the merged log of the job u1. */
+static struct output_job *begin_log(void)
 {
-	struct output_job **j = data;
+	struct output_job *j = output_job_open(rig.output, "u1");
 
-	*j = output_job_open(rig.output, "u1");
-	assert_non_null(*j);
-	assert_int_equal(output_log_begin(*j, "key", "main/0 ", false), 0);
+	assert_non_null(j);
+	assert_int_equal(output_log_begin(j, "key", "main/0 ", false), 0);
+	fake_run();
+	return j;
 }
 
-static void end_log(void *data)
+static void end_log(struct output_job *j)
 {
-	output_log_end(data, "key", NULL, NULL);
-	output_job_end(data);
-}
-
-static void merge(void *data)
-{
-	struct output_job **j = data;
-
-	begin_log(j);
-	end_log(*j);
-}
-
-static void close_job(void *data)
-{
-	output_job_close(data);
-}
-
-static bool is_merged(void)
-{
-	struct log_stat st;
-
-	return output_log_stat(rig.output, "u1", NULL, LOG_PLAIN, &st) == 0 && st.size > 0;
+	output_log_end(j, "key", NULL, NULL);
+	output_job_end(j);
+	output_job_close(j);
+	fake_run();
 }
 
 /* While the merged log lacks output, the job is not archived. */
 static void test_not_merged(void **state)
 {
-	struct output_job *j = NULL;
+	struct output_job *j = begin_log();
 
-	run_on(rig.loop, begin_log, &j);
 	add("job", "u1");
 	add("other", "u2");
-	until(there("other", ""));
-	usleep(1200000);
-	assert_false(there("job", ""));
-	run_on(rig.loop, end_log, j);
-	until(there("job", ""));
-	assert_file("job", "log", "main/0 printed\n");
-	run_on(rig.loop, close_job, j);
+	expect_archived("other", "u2");
+	expect_absent("job");
+	end_log(j);
+	expect_archived("job", "u1");
+	expect_file("job", "log", "main/0 printed\n");
 }
 
 /* After a power loss, the index of a merged log may exist although its logs were removed. */
 static void test_log_is_gone(void **state)
 {
-	cleanup_free char *log = text_print("%s/output/u1/logs/key", rig.state);
-	struct output_job *j = NULL;
+	cleanup_free char *log = rig_path("u1/logs/key");
 
-	rig.unsettled = true;
+	unsettled = true;
 	add("job", "u1");
-	run_on(rig.loop, merge, &j);
-	until(is_merged());
-	run_on(rig.loop, close_job, j);
+	end_log(begin_log());
+	assert_true(rig_there("u1/merged"));
 	assert_int_equal(unlink(log), 0);
-	rig.unsettled = false;
-	until(there("job", ""));
-	assert_file("job", "uid", "u1\n");
-	assert_file("job", "log", "");
+	unsettled = false;
+	expect_archived("job", "u1");
+	expect_file("job", "log", "");
 	assert_false(there("job", "main-0/log"));
-	until(says("archive_error: \"\"\n"));
+	assert_true(says("archive_error: \"\"\n"));
 }
 
 /* After a power loss, removed output may be back, completely or in part. */
 static void test_output_is_removed(void **state)
 {
-	rig.dropped = true;
+	dropped = true;
 	add("job", "u1");
-	until(there("job", ""));
-	assert_file("job", "log", "");
+	expect_archived("job", "u1");
+	expect_file("job", "log", "");
 	assert_false(there("job", "main-0/log"));
 }
 
 /* A directory without the mark file does not count as DIR. */
 static void test_another_directory(void **state)
 {
-	cleanup_free char *mark = text_print("%s/.kxfs-archive", rig.dir), *text = NULL;
+	cleanup_free char *mark = text_print("%s/.kxfs-archive", top), *text = NULL;
 
 	assert_int_equal(unlink(mark), 0);
 	add("job", "u1");
-	until(says("Mount the disk of that archive"));
-	assert_false(there("job", ""));
-	assert_int_equal(archive_check(rig.dir, rig.state, &text), -ENODEV);
+	expect_absent("job");
+	assert_true(says("Mount the disk of that archive"));
+	assert_int_equal(archive_check(top, rig.dir, &text), -ENODEV);
 	assert_non_null(strstr(text, "Mount the disk of that archive"));
-	put_file(rig.dir, ".kxfs-archive", "");
-	until(there("job", ""));
-	until(says("archive_error: \"\"\n"));
+	assert_int_equal(file_write(top, ".kxfs-archive", "", 0), 0);
+	expect_archived("job", "u1");
+	assert_true(says("archive_error: \"\"\n"));
 }
 
 int main(void)
 {
 #define archive_test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		archive_test(test_whole),
 		archive_test(test_names),
+		archive_test(test_files),
 		archive_test(test_one_fails),
 		archive_test(test_not_settled),
 		archive_test(test_not_merged),
 		archive_test(test_log_is_gone),
-		archive_test(test_another_directory),
 		archive_test(test_output_is_removed),
+		archive_test(test_another_directory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

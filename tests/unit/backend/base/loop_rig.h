@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "spec/base/mem.h"
 #include "tests/unit/waiting.h"
 
 static struct loop *loop;
@@ -23,10 +24,9 @@ static inline int setup_started(void **state)
 
 static int teardown(void **state)
 {
-	if (!loop)
-		return 0;
-	loop_stop(loop);
-	loop_free(loop);
+	if (loop)
+		loop_stop(loop);
+	loop_free(take_ptr(loop));
 	return 0;
 }
 
@@ -39,7 +39,12 @@ static inline void nothing(void *data)
 {
 }
 
-/* A call that hangs. It posts BEGAN, then waits for GO. */
+static inline void post_sem(void *data)
+{
+	sem_post(data);
+}
+
+/* Calls that hang in the pool until the test releases them. */
 struct hang {
 	sem_t began, go;
 };
@@ -50,7 +55,6 @@ static inline void hang_init(struct hang *h)
 	sem_init(&h->go, 0, 0);
 }
 
-/* Hang in the pool. */
 static inline void hang(void *data)
 {
 	struct hang *h = data;
@@ -59,7 +63,15 @@ static inline void hang(void *data)
 	sem_wait_or_fail(&h->go);
 }
 
-static inline void post_sem(void *data)
+/* Wait until N calls hang. */
+static inline void hang_wait(struct hang *h, int n)
 {
-	sem_post(data);
+	while (n-- > 0)
+		sem_wait_or_fail(&h->began);
+}
+
+static inline void hang_release(struct hang *h, int n)
+{
+	while (n-- > 0)
+		sem_post(&h->go);
 }

@@ -13,6 +13,7 @@
 #include "backend/base/random.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
+#include "tests/unit/scratch.h"
 #include "tests/unit/unit.h"
 
 #define PIECE 7
@@ -226,21 +227,6 @@ static void test_room(void **state)
 	unlink(in_dir("r"));
 }
 
-static void test_about(void **state)
-{
-	unsigned least = 4000, most = 0;
-
-	for (int i = 0; i < 10000; i++) {
-		unsigned ms = random_about(1000);
-
-		least = min_of(least, ms);
-		most = max_of(most, ms);
-	}
-	assert_in_range(least, 750, 800);
-	assert_in_range(most, 1200, 1250);
-	assert_int_equal(random_about(0), 0);
-}
-
 static void test_backoff(void **state)
 {
 	static const unsigned pauses[] = {100, 200, 400, 800, 1000, 1000};
@@ -283,20 +269,17 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -r %s", dir);
-	return system(command);
+	return scratch_remove(dir);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_room),   cmocka_unit_test(test_write_and_read),
-		cmocka_unit_test(test_order),  cmocka_unit_test(test_links),
-		cmocka_unit_test(test_places), cmocka_unit_test(test_aside),
-		cmocka_unit_test(test_about),  cmocka_unit_test(test_backoff),
-		cmocka_unit_test(test_name),   cmocka_unit_test(test_two_names),
+		cmocka_unit_test(test_room),	  cmocka_unit_test(test_write_and_read),
+		cmocka_unit_test(test_order),	  cmocka_unit_test(test_links),
+		cmocka_unit_test(test_places),	  cmocka_unit_test(test_aside),
+		cmocka_unit_test(test_backoff),	  cmocka_unit_test(test_name),
+		cmocka_unit_test(test_two_names),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,52 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The I/O thread: order of posted calls, timers, watches, signals, children, the pool, and
- * shutdown.
+ * The I/O thread: order of posted calls, timers, signals, the pool, and shutdown. For watched
+ * descriptors, see test-credential.c.
  */
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "backend/base/lock.h"
 #include "loop_rig.h"
 #include "tests/unit/clock.h"
-#include "tests/unit/unit.h"
 
 #define POSTERS 4
 #define POSTS	5000
 
 static struct {
 	unsigned next[POSTERS]; /* written by the I/O thread */
-	unsigned wrong;
+	bool wrong;
 } order;
-
-struct number {
-	unsigned poster, n;
-};
 
 static void on_number(void *data)
 {
-	struct number *num = data;
+	uintptr_t number = (uintptr_t)data;
 
-	if (order.next[num->poster]++ != num->n || !loop_is_here(loop))
-		order.wrong++;
-	free(num);
+	if (order.next[number / POSTS]++ != number % POSTS || !loop_is_here(loop))
+		order.wrong = true;
 }
 
 static void *poster(void *data)
 {
-	for (unsigned i = 0; i < POSTS; i++) {
-		struct number *num = malloc(sizeof(*num));
-
-		num->poster = (unsigned)(uintptr_t)data;
-		num->n = i;
-		loop_post(loop, on_number, num);
-	}
+	for (uintptr_t i = 0; i < POSTS; i++)
+		loop_post(loop, on_number, (void *)((uintptr_t)data * POSTS + i));
 	return NULL;
 }
 
@@ -66,7 +51,7 @@ static void test_order(void **state)
 	call(nothing, NULL);
 	for (size_t i = 0; i < POSTERS; i++)
 		assert_int_equal(order.next[i], POSTS);
-	assert_int_equal(order.wrong, 0);
+	assert_false(order.wrong);
 }
 
 static void post_more(void *data)
@@ -128,56 +113,29 @@ static void test_fork_before_start(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void test_close_on_exec(void **state)
-{
-	DIR *dir;
-	struct dirent *e;
-
-	loop_start(loop);
-	call(nothing, NULL);
-	dir = opendir("/proc/self/fd");
-	while ((e = readdir(dir))) {
-		int fd = atoi(e->d_name);
-
-		if (e->d_name[0] == '.' || fd <= 2)
-			continue;
-		/* The test runner may close a descriptor that it passed to this process. */
-		if (fcntl(fd, F_GETFD) < 0)
-			continue;
-		char link[64], target[256];
-		ssize_t n;
-
-		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-		n = readlink(link, target, sizeof(target) - 1);
-		target[n > 0 ? n : 0] = '\0';
-		if (strstr(target, "event")) /* [eventpoll] or [eventfd] */
-			assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
-	}
-	closedir(dir);
-}
-
 #define TIMERS 1000
 
 static struct {
 	struct loop_timer t[TIMERS], again, never, left;
 	uint64_t due[TIMERS], last;
-	unsigned ran, early, unordered, ticks;
+	unsigned ran, ticks;
+	bool wrong;
 	sem_t done;
 } timing;
 
 static void on_never(void *data)
 {
-	timing.early += 1000;
+	timing.wrong = true;
 }
 
+/* Timers expire in order, and not too early. */
 static void on_time(void *data)
 {
-	size_t i = (size_t)((struct loop_timer *)data - timing.t);
+	struct loop_timer *t = data;
+	uint64_t due = timing.due[t - timing.t];
 
-	timing.early += loop_now_ms() < timing.due[i];
-	timing.unordered += timing.due[i] < timing.last;
-	timing.last = timing.due[i];
-	timing.early += loop_timer_is_set(&timing.t[i]);
+	timing.wrong |= loop_now_ms() < due || due < timing.last || loop_timer_is_set(t);
+	timing.last = due;
 	if (++timing.ran == TIMERS / 2)
 		sem_post(&timing.done);
 }
@@ -204,11 +162,9 @@ static void start_timers(void *data)
 	loop_timer_init(&timing.again, loop, on_again, NULL);
 	loop_timer_set(&timing.again, 20);
 	for (unsigned i = 0; i < TIMERS; i++) {
-		unsigned ms = i * 7919 % 50;
-
 		loop_timer_init(&timing.t[i], loop, on_time, &timing.t[i]);
 		loop_timer_set(&timing.t[i], 3600 * 1000);
-		loop_timer_set(&timing.t[i], ms);
+		loop_timer_set(&timing.t[i], i * 7919 % 50);
 		timing.due[i] = timing.t[i].at;
 	}
 	for (unsigned i = 0; i < TIMERS; i += 2)
@@ -217,7 +173,6 @@ static void start_timers(void *data)
 
 static void test_timers(void **state)
 {
-	memset(&timing, 0, sizeof(timing));
 	sem_init(&timing.done, 0, 0);
 	loop_start(loop);
 	call(start_timers, NULL);
@@ -226,16 +181,14 @@ static void test_timers(void **state)
 	call(nothing, NULL);
 	assert_int_equal(timing.ticks, 3);
 	assert_int_equal(timing.ran, TIMERS / 2);
-	assert_int_equal(timing.early, 0);
-	assert_int_equal(timing.unordered, 0);
 	/* A timer whose owner outlives the loop. */
 	assert_true(loop_stop(loop));
 	assert_false(loop_timer_is_set(&timing.left));
 	loop_timer_set(&timing.left, 1);
 	assert_false(loop_timer_is_set(&timing.left));
-	loop_free(loop);
-	loop = NULL;
+	loop_free(take_ptr(loop));
 	loop_timer_stop(&timing.left);
+	assert_false(timing.wrong);
 }
 
 static unsigned spins;
@@ -260,55 +213,12 @@ static void test_spinning_timer(void **state)
 	assert_true(spins > 1);
 }
 
-static struct {
-	int fd[2];
-	struct loop_watch *watch;
-	sem_t done;
-	char got;
-} pipes;
-
-static void on_pipe(void *data)
+static void watch_signal(void *data)
 {
-	assert_int_equal(read(pipes.fd[0], &pipes.got, 1), 1);
-	sem_post(&pipes.done);
-}
-
-static void start_watch(void *data)
-{
-	pipes.watch = loop_watch_new(loop, pipes.fd[0], false, on_pipe, NULL);
-	assert_non_null(pipes.watch);
-}
-
-static void end_watch(void *data)
-{
-	loop_watch_free(pipes.watch);
+	assert_int_equal(loop_signal(loop, SIGUSR1, post_sem, data), 0);
+	assert_true(loop_signal(loop, SIGKILL, post_sem, data) < 0);
+	assert_null(loop_watch_new(loop, 9999, false, nothing, NULL));
 	loop_watch_free(NULL);
-	assert_null(loop_watch_new(loop, 9999, false, on_pipe, NULL));
-}
-
-static void test_watch(void **state)
-{
-	sem_init(&pipes.done, 0, 0);
-	assert_int_equal(pipe2(pipes.fd, O_CLOEXEC), 0);
-	loop_start(loop);
-	call(start_watch, NULL);
-	assert_int_equal(write(pipes.fd[1], "x", 1), 1);
-	sem_wait_or_fail(&pipes.done);
-	assert_int_equal(pipes.got, 'x');
-	call(end_watch, NULL);
-	close(pipes.fd[0]);
-	close(pipes.fd[1]);
-}
-
-static void on_sigusr1(void *data)
-{
-	sem_post(data);
-}
-
-static void start_signal(void *data)
-{
-	assert_int_equal(loop_signal(loop, SIGUSR1, on_sigusr1, data), 0);
-	assert_true(loop_signal(loop, SIGKILL, on_sigusr1, data) < 0);
 }
 
 static void get_mask(void *data)
@@ -326,7 +236,7 @@ static void test_signal(void **state)
 	sigaddset(&block, SIGUSR1);
 	pthread_sigmask(SIG_BLOCK, &block, &old);
 	loop_start(loop);
-	call(start_signal, &done);
+	call(watch_signal, &done);
 	kill(getpid(), SIGUSR1);
 	sem_wait_or_fail(&done);
 	call(get_mask, &mask);
@@ -336,49 +246,33 @@ static void test_signal(void **state)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-static struct {
-	bool worked_here, done_here;
-	unsigned n;
-	sem_t done;
-} work;
-
 static void work_slow(void *data)
 {
-	struct timespec pause = {.tv_nsec = 50000000};
-
-	work.worked_here = loop_is_here(loop);
-	nanosleep(&pause, NULL);
-	work.n++;
+	usleep(50000);
 }
 
-static void work_done(void *data)
+static void start_slow(void *data)
 {
-	work.done_here = loop_is_here(loop);
-	work.n++;
+	loop_work(loop, work_slow, post_sem, data);
 }
 
-static void start_work(void *data)
+static void test_stop_waits_for_the_pool(void **state)
 {
-	loop_work(loop, work_slow, work_done, NULL);
-}
+	sem_t done;
 
-static void test_work(void **state)
-{
-	memset(&work, 0, sizeof(work));
+	sem_init(&done, 0, 0);
 	loop_start(loop);
-	call(start_work, NULL);
-	assert_true(loop_stop(loop)); /* loop_stop waits for the pool */
-	assert_int_equal(work.n, 2);
-	assert_false(work.worked_here);
-	assert_true(work.done_here);
+	call(start_slow, &done);
+	assert_true(loop_stop(loop));
+	assert_int_equal(sem_trywait(&done), 0);
 }
+
+#define HANGING 8 /* more than the pool has normal threads */
 
 static void start_hanging(void *data)
 {
-	struct hang *h = data;
-
-	for (int i = 0; i < 8; i++)
-		loop_work(loop, hang, NULL, h);
+	for (int i = 0; i < HANGING; i++)
+		loop_work(loop, hang, NULL, data);
 }
 
 static void start_quick(void *data)
@@ -398,42 +292,38 @@ static void test_hanging(void **state)
 	call(start_hanging, &h);
 	call(start_quick, &done);
 	sem_wait_or_fail(&done);
-	for (int i = 0; i < 8; i++)
-		sem_wait_or_fail(&h.began);
+	hang_wait(&h, HANGING);
 	call(start_quick, &done);
 	sem_wait_or_fail(&done);
-	for (int i = 0; i < 8; i++)
-		sem_post(&h.go);
+	hang_release(&h, HANGING);
 	assert_true(loop_stop(loop));
 }
 
 static struct turns {
 	struct hang hang;
 	sem_t done;
-	bool of_many; /* the thousand are of the kind "of_many" */
-	/* N: number of calls so far. AT: value of N when the single call ran. */
-	unsigned n, at;
+	bool of_many;  /* the thousand are of the kind "of_many" */
+	atomic_uint n; /* number of calls so far */
+	unsigned at;   /* value of N when the single call ran */
 } turns[2];
-
-static void count(void *data)
-{
-	struct turns *t = data;
-
-	__atomic_add_fetch(&t->n, 1, __ATOMIC_SEQ_CST);
-}
 
 static void note_turn(void *data)
 {
 	struct turns *t = data;
 
-	t->at = __atomic_add_fetch(&t->n, 1, __ATOMIC_SEQ_CST);
+	t->at = ++t->n;
 }
 
 static void turn_noted(void *data)
 {
-	struct turns *t = data;
+	assert_true(loop_is_here(loop));
+	sem_post(&((struct turns *)data)->done);
+}
 
-	sem_post(&t->done);
+static void count(void *data)
+{
+	assert_false(loop_is_here(loop));
+	((struct turns *)data)->n++;
 }
 
 static void hang_all(void *data)
@@ -455,7 +345,7 @@ static void start_turns(void *data)
 	for (int i = 0; i < 1000; i++)
 		(t->of_many ? loop_work_of_many : loop_work)(loop, count, NULL, t);
 	(t->of_many ? loop_work : loop_work_of_many)(loop, note_turn, turn_noted, t);
-	sem_post(&t->hang.go);
+	hang_release(&t->hang, 1);
 }
 
 /*
@@ -464,7 +354,6 @@ static void start_turns(void *data)
  */
 static void test_turns(void **state)
 {
-	memset(turns, 0, sizeof(turns));
 	loop_start(loop);
 	for (int i = 0; i < 2; i++) {
 		struct turns *t = &turns[i];
@@ -473,13 +362,11 @@ static void test_turns(void **state)
 		hang_init(&t->hang);
 		sem_init(&t->done, 0, 0);
 		call(hang_all, t);
-		for (int k = 0; k < 4; k++)
-			sem_wait_or_fail(&t->hang.began);
+		hang_wait(&t->hang, 4);
 		call(start_turns, t);
 		sem_wait_or_fail(&t->done);
 		assert_in_range(t->at, 1, 100);
-		for (int k = 0; k < 3; k++)
-			sem_post(&t->hang.go);
+		hang_release(&t->hang, 3);
 	}
 	assert_true(loop_stop(loop));
 	for (int i = 0; i < 2; i++)
@@ -505,34 +392,29 @@ static void test_end_while_hanging(void **state)
 	hang_init(&h);
 	loop_start(loop);
 	call(start_hanging, &h);
-	for (int i = 0; i < 8; i++)
-		sem_wait_or_fail(&h.began);
+	hang_wait(&h, HANGING);
 	assert_int_equal(pthread_create(&passer, NULL, pass_time, NULL), 0);
 	assert_false(loop_stop(loop));
 	pthread_join(passer, NULL);
 	assert_true(loop_now_ms() - began >= 1000);
-	loop_free(loop);
-	loop = NULL;
-	for (int i = 0; i < 8; i++)
-		sem_post(&h.go);
+	loop_free(take_ptr(loop));
+	hang_release(&h, HANGING);
 }
 
 int main(void)
 {
-#define loop_test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+#define TEST(t) cmocka_unit_test_setup_teardown(test_##t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		loop_test(test_order),
-		loop_test(test_stop_drains),
-		loop_test(test_fork_before_start),
-		loop_test(test_timers),
-		loop_test(test_spinning_timer),
-		loop_test(test_watch),
-		loop_test(test_signal),
-		loop_test(test_work),
-		loop_test(test_hanging),
-		loop_test(test_turns),
-		loop_test(test_end_while_hanging),
-		loop_test(test_close_on_exec),
+		TEST(order),
+		TEST(stop_drains),
+		TEST(fork_before_start),
+		TEST(timers),
+		TEST(spinning_timer),
+		TEST(signal),
+		TEST(stop_waits_for_the_pool),
+		TEST(hanging),
+		TEST(turns),
+		TEST(end_while_hanging),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

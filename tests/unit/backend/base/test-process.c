@@ -18,13 +18,33 @@ static struct process_stat parse(const char *text)
 	return stat;
 }
 
+/* The fields of proc(5), up to RSS at most. */
 static void test_parse(void **state)
 {
-	assert_int_equal(parse("7 (cp) R 31 7 7 0 -1 4194304 95 0").parent, 31);
-	assert_false(parse("7 (cp) R 1 7 7 0 -1 4194304 95 0").remains);
-	assert_true(parse("7 (cp) Z 1 7 7 0 -1 4194304 95 0").remains);
-	assert_true(parse("7 (cp) X 1 7 7 0 -1 4194304 95 0").remains);
-	assert_int_equal(parse("7 (cp) R 1 7 7 0 -1 4194304 95 0").signal, 0);
+	static const struct {
+		const char *text;
+		struct process_stat want;
+	} rows[] = {
+		{"7 (cp) R 31 7 7 0 -1 4194304 95 0", {.parent = 31}},
+		{"7 (cp) Z 1 7 7 0 -1 4194304 95 0", {.parent = 1, .remains = true}},
+		{"7 (cp) X 1 7 7 0 -1 4194304 95 0", {.parent = 1, .remains = true}},
+		{"7 (cp) R 1 7 7 0 -1 4194304 95 1 2 3 100 20 3 -4 20 0 1 0 9999 123456 250 18",
+		 {.parent = 1, .ticks = 123, .pages = 250, .started = 9999}},
+		/* names that look like more fields */
+		{"7 (a) R 1 7) R 1 7 7 0 -1 1024 95", {.parent = 1, .signal = PROCESS_HIDDEN}},
+		{"7 (a) Z 1 7 7 0 -1 1024 95) R 1 7 7 0 -1 0 95", {.parent = 1}},
+	};
+
+	for (size_t i = 0; i < array_size(rows); i++) {
+		const struct process_stat stat = parse(rows[i].text), *want = &rows[i].want;
+
+		assert_int_equal(stat.parent, want->parent);
+		assert_int_equal(stat.remains, want->remains);
+		assert_int_equal(stat.signal, want->signal);
+		assert_int_equal(stat.ticks, want->ticks);
+		assert_int_equal(stat.pages, want->pages);
+		assert_int_equal(stat.started, want->started);
+	}
 }
 
 /* What Linux 6.18 shows for a thread that closes its process's files at exit. */
@@ -57,26 +77,6 @@ static void test_signal(void **state)
 	}
 }
 
-/* The fields of proc(5) from the start, "7 (cp) ...", up to RSS. */
-static void test_used(void **state)
-{
-	const struct process_stat stat = parse(
-		"7 (cp) R 31 7 7 0 -1 4194304 95 1 2 3 100 20 3 -4 20 0 1 0 9999 123456 250 18");
-
-	assert_int_equal(stat.ticks, 123);
-	assert_int_equal(stat.pages, 250);
-	assert_int_equal(stat.started, 9999);
-	assert_int_equal(parse("7 (cp) R 31 7 7 0 -1 4194304 95 0").ticks, 0);
-	assert_int_equal(parse("7 (cp) R 31 7 7 0 -1 4194304 95 0").pages, 0);
-}
-
-static void test_names(void **state)
-{
-	assert_int_equal(parse("7 (a) R 1 7) R 1 7 7 0 -1 1024 95").signal, PROCESS_HIDDEN);
-	assert_int_equal(parse("7 (a) Z 1 7 7 0 -1 1024 95) R 1 7 7 0 -1 0 95").signal, 0);
-	assert_false(parse("7 (a) Z 1 7 7 0 -1 1024 95) R 1 7 7 0 -1 0 95").remains);
-}
-
 static void test_not_a_stat(void **state)
 {
 	static const char *const texts[] = {"", "7 (cp) R 1 7", "7 (cp) R 1 7 7 0 -1 ",
@@ -87,48 +87,30 @@ static void test_not_a_stat(void **state)
 		assert_int_equal(process_parse_stat(texts[i], &stat), -EINVAL);
 }
 
-/* Return the signal that kxfs sees for a child that exits with STATUS. */
-static int signal_of(int status)
-{
-	struct process_stat stat;
-	siginfo_t info;
-	pid_t child = fork();
-
-	if (child == 0) {
-		if (status >= 0)
-			_exit(status);
-		kill(getpid(), -status);
-	}
-	assert_true(child > 0);
-	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
-	assert_int_equal(process_stat(child, &stat), 0);
-	assert_int_equal(waitpid(child, NULL, 0), child);
-	return stat.signal;
-}
-
-static void test_real_signal(void **state)
-{
-	assert_int_equal(signal_of(0), 0);
-	assert_int_equal(signal_of(15), 0);
-	assert_int_equal(signal_of(-SIGTERM), SIGTERM);
-	assert_int_equal(signal_of(-SIGKILL), SIGKILL);
-}
-
+/* What kxfs sees of a child that has ended. A negative row is the signal that kills it. */
 static void test_real(void **state)
 {
+	static const int ends[] = {0, 15, -SIGTERM, -SIGKILL};
 	struct process_stat stat;
-	siginfo_t info;
-	pid_t child = fork();
 
-	if (child == 0)
-		_exit(0);
-	assert_true(child > 0);
-	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
-	assert_int_equal(process_stat(child, &stat), 0);
-	assert_int_equal(stat.parent, getpid());
-	assert_true(stat.remains);
-	assert_int_equal(waitpid(child, NULL, 0), child);
-	assert_int_equal(process_stat(child, &stat), -ESRCH);
+	for (size_t i = 0; i < array_size(ends); i++) {
+		siginfo_t info;
+		pid_t child = fork();
+
+		if (child == 0) {
+			if (ends[i] >= 0)
+				_exit(ends[i]);
+			kill(getpid(), -ends[i]);
+		}
+		assert_true(child > 0);
+		assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+		assert_int_equal(process_stat(child, &stat), 0);
+		assert_int_equal(stat.parent, getpid());
+		assert_true(stat.remains);
+		assert_int_equal(stat.signal, ends[i] < 0 ? -ends[i] : 0);
+		assert_int_equal(waitpid(child, NULL, 0), child);
+		assert_int_equal(process_stat(child, &stat), -ESRCH);
+	}
 	assert_int_equal(process_stat(getpid(), &stat), 0);
 	assert_false(stat.remains || stat.signal);
 	assert_int_equal(process_stat(0, &stat), -ESRCH);
@@ -137,10 +119,10 @@ static void test_real(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse),	    cmocka_unit_test(test_signal),
-		cmocka_unit_test(test_used),	    cmocka_unit_test(test_names),
-		cmocka_unit_test(test_not_a_stat),  cmocka_unit_test(test_real),
-		cmocka_unit_test(test_real_signal),
+		cmocka_unit_test(test_parse),
+		cmocka_unit_test(test_signal),
+		cmocka_unit_test(test_not_a_stat),
+		cmocka_unit_test(test_real),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

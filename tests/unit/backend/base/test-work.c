@@ -14,10 +14,9 @@ static struct {
 	struct group group;
 	struct work w[N], marks[2];
 	struct hang hang;
-	unsigned run[N], done[N];
 	/* N_RUN is written on the pool, by one thread at a time. */
 	unsigned n_run, n_done;
-	bool side_by_side;
+	bool side_by_side, wrong_order;
 	sem_t over, marked;
 } t;
 
@@ -26,10 +25,11 @@ static unsigned calls; /* number of calls of on_empty */
 static void run(void *data)
 {
 	static unsigned inside;
+	struct work *w = data;
 
 	t.side_by_side |= __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST) > 1;
-	t.run[t.n_run++] = (unsigned)((struct work *)data - t.w);
-	((struct work *)data)->err = -(int)t.n_run;
+	t.wrong_order |= w - t.w != t.n_run++;
+	w->err = -(int)t.n_run;
 	__atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -39,7 +39,7 @@ static void done(void *data)
 
 	/* A work item runs only after the previous one has ended. */
 	assert_int_equal(w->err, -(int)t.n_run);
-	t.done[t.n_done++] = (unsigned)(w - t.w);
+	t.wrong_order |= w - t.w != t.n_done++;
 }
 
 static void give_all(void *data)
@@ -69,10 +69,7 @@ static void test_order(void **state)
 	call(give_all, NULL);
 	sem_wait_or_fail(&t.over);
 	assert_int_equal(t.n_done, N);
-	for (unsigned i = 0; i < N; i++) {
-		assert_int_equal(t.run[i], i);
-		assert_int_equal(t.done[i], i);
-	}
+	assert_false(t.wrong_order);
 	assert_false(t.side_by_side);
 	assert_null(t.q.first);
 }
@@ -139,79 +136,52 @@ static void on_empty(void *data)
 	calls++;
 }
 
-static void wait_once(void *data)
+/* 'e': an operation enters the group. 'l': it leaves. 'w': request the call. */
+static void take_steps(void *data)
 {
-	group_when_empty(&t.group, on_empty, NULL);
-	assert_int_equal(calls, 0); /* group_when_empty itself never makes the call */
-}
+	unsigned before = calls;
 
-static void test_empty(void **state)
-{
-	call(wait_once, NULL);
-	call(nothing, NULL);
-	assert_int_equal(calls, 1);
-}
-
-static void enter(void *data)
-{
-	group_enter(&t.group);
-}
-
-static void leave(void *data)
-{
-	group_leave(&t.group);
-}
-
-static void test_last_leaves(void **state)
-{
-	call(enter, NULL);
-	call(wait_once, NULL);
-	call(enter, NULL); /* until the call, more operations may enter */
-	call(leave, NULL);
-	call(nothing, NULL);
-	assert_int_equal(calls, 0);
-	call(leave, NULL);
-	call(nothing, NULL);
-	assert_int_equal(calls, 1);
-	call(enter, NULL);
-	call(leave, NULL);
-	call(nothing, NULL);
-	assert_int_equal(calls, 1); /* this time no call was requested */
+	for (const char *step = data; *step; step++) {
+		if (*step == 'e')
+			group_enter(&t.group);
+		else if (*step == 'l')
+			group_leave(&t.group);
+		else
+			group_when_empty(&t.group, on_empty, NULL);
+	}
+	assert_int_equal(calls, before); /* none of these functions makes the call itself */
 }
 
 /*
- * An operation that begins between the last leave and the call must delay the call, because FN may
- * free everything.
+ * The call is made once, when the last operation has left the group. An operation that begins
+ * between the last leave and the call must delay the call, because FN may free everything.
  */
-static void empty_and_enter(void *data)
+static void test_group(void **state)
 {
-	group_enter(&t.group);
-	wait_once(NULL);
-	group_leave(&t.group);
-	group_enter(&t.group);
-	group_leave(&t.group); /* the call is posted only once */
-	group_enter(&t.group);
-}
+	static const struct {
+		const char *steps; /* without a return to the loop */
+		unsigned calls;	   /* made afterwards, by all steps so far */
+	} rows[] = {
+		{"w", 1},      {"ew", 1}, {"e", 1},
+		{"l", 1},      {"l", 2},  {"el", 2}, /* this time no call was requested */
+		{"ewlele", 2}, {"l", 3},
+	};
 
-static void test_begun_meanwhile(void **state)
-{
-	call(empty_and_enter, NULL);
-	call(nothing, NULL);
-	assert_int_equal(calls, 0);
-	call(leave, NULL);
-	call(nothing, NULL);
-	assert_int_equal(calls, 1);
+	for (size_t i = 0; i < array_size(rows); i++) {
+		call(take_steps, (void *)(uintptr_t)rows[i].steps);
+		call(nothing, NULL);
+		assert_int_equal(calls, rows[i].calls);
+	}
 }
 
 int main(void)
 {
+#define TEST(t) cmocka_unit_test_setup_teardown(test_##t, begin, teardown)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_order, begin, teardown),
-		cmocka_unit_test_setup_teardown(test_hanging, begin, teardown),
-		cmocka_unit_test_setup_teardown(test_last, begin, teardown),
-		cmocka_unit_test_setup_teardown(test_empty, begin, teardown),
-		cmocka_unit_test_setup_teardown(test_last_leaves, begin, teardown),
-		cmocka_unit_test_setup_teardown(test_begun_meanwhile, begin, teardown),
+		TEST(order),
+		TEST(hanging),
+		TEST(last),
+		TEST(group),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

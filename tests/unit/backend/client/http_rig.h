@@ -11,8 +11,10 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdatomic.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "backend/base/file.h"
 #include "backend/client/http.h"
 
 #define MANY_MS 230000 /* a deadline that no test reaches */
@@ -23,8 +25,7 @@ extern char **environ;
 
 static struct {
 	pid_t pid;
-	int in;
-	FILE *out;
+	FILE *io; /* its standard input and output */
 	char line[512];
 } server;
 
@@ -110,22 +111,19 @@ static inline int server_start(void **state)
 	const char *const args[] = {"/usr/bin/python3",
 				    TEST_SOURCE "/tests/unit/backend/client/http_server.py", NULL};
 	posix_spawn_file_actions_t actions;
-	int in[2], out[2];
+	int pair[2];
 
-	assert_int_equal(pipe2(in, O_CLOEXEC), 0);
-	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, in[0], 0);
-	posix_spawn_file_actions_adddup2(&actions, out[1], 1);
+	posix_spawn_file_actions_adddup2(&actions, pair[1], 0);
+	posix_spawn_file_actions_adddup2(&actions, pair[1], 1);
 	assert_int_equal(posix_spawn(&server.pid, args[0], &actions, NULL,
 				     (char *const *)(uintptr_t)args, environ),
 			 0);
 	posix_spawn_file_actions_destroy(&actions);
-	close(in[0]);
-	close(out[1]);
-	server.in = in[1];
-	server.out = fdopen(out[0], "r");
-	assert_non_null(fgets(server.line, sizeof(server.line), server.out));
+	close(pair[1]);
+	server.io = fdopen(pair[0], "r");
+	assert_non_null(fgets(server.line, sizeof(server.line), server.io));
 	/* The first loop of a process opens descriptors that stay open. */
 	loop_new(&rig.loop);
 	assert_int_equal(loop_start(rig.loop), 0);
@@ -138,9 +136,8 @@ static inline int server_end(void **state)
 {
 	int status;
 
-	close(server.in); /* then the server ends, and removes its files */
+	(void)fclose(server.io); /* then the server ends, and removes its files */
 	assert_int_equal(waitpid(server.pid, &status, 0), server.pid);
-	(void)fclose(server.out);
 	return 0;
 }
 
@@ -159,16 +156,12 @@ static inline unsigned server_port(const char *name)
 static inline char *server_pem(const char *name)
 {
 	cleanup_free char *path = NULL;
-	FILE *f cleanup(base_fclose) = NULL;
-	char *text = calloc(1, 65536);
+	char *text;
+	size_t len;
 
-	assert_true(asprintf(&path, "%.*s/%s.pem", (int)strcspn(server.line, " "), server.line,
-			     name) > 0);
-	if (strchr(name, '.'))
-		path[strlen(path) - strlen(".pem")] = '\0';
-	f = fopen(path, "re");
-	assert_non_null(f);
-	assert_true(fread(text, 1, 65535, f) > 0);
+	assert_true(asprintf(&path, "%.*s/%s", (int)strcspn(server.line, " "), server.line, name) >
+		    0);
+	assert_int_equal(file_read(path, 65535, &text, &len), 0);
 	return text;
 }
 
@@ -193,51 +186,6 @@ static inline void rig_set(char **field, const char *value)
 	*field = strdup(value);
 }
 
-/*
- * Fill in the connection to server NAME, with everything that its CA verifies. Call rig_connect
- * afterwards to create the http.
- */
-static inline void rig_prepare(const char *name)
-{
-	struct spec_connection *c = &rig.connection;
-
-	memset(&credentials, 0, sizeof(credentials));
-	*c = (struct spec_connection){0};
-	rig_set(&c->context, "test");
-	(void)snprintf(rig.url, sizeof(rig.url), "http%s://localhost:%u",
-		       strcmp(name, "plain") == 0 ? "" : "s", server_port(name));
-	rig_set(&c->server, rig.url);
-	c->ca_pem = server_pem("ca");
-	rig_set(&c->tls_server_name, "");
-	rig_set(&c->proxy_url, "");
-	rig_set(&c->ca_file, "");
-	rig_set(&c->as, "");
-	rig_set(&c->as_uid, "");
-}
-
-static inline void rig_connect(void)
-{
-	cleanup_free char *text = NULL;
-
-	assert_int_equal(http_new(rig.loop, &rig.connection, NULL, &rig.http, &text), 0);
-	assert_null(text);
-}
-
-static inline void rig_connection_clear(void)
-{
-	struct spec_connection *c = &rig.connection;
-
-	free(c->context);
-	free(c->server);
-	free(c->ca_pem);
-	free(c->tls_server_name);
-	free(c->proxy_url);
-	free(c->ca_file);
-	free(c->as);
-	free(c->as_uid);
-	*c = (struct spec_connection){0};
-}
-
 static inline void rig_post(void *data)
 {
 	sem_post(data);
@@ -260,7 +208,43 @@ static inline void rig_disconnect(void)
 		sem_destroy(&done);
 		http_free(take_ptr(rig.http));
 	}
-	rig_connection_clear();
+	spec_connection_clear(&rig.connection);
+}
+
+/*
+ * Fill in the connection to server NAME, with everything that its CA verifies, in place of the
+ * previous one. Call rig_connect afterwards to create the http.
+ */
+static inline void rig_prepare(const char *name)
+{
+	rig_disconnect();
+	memset(&credentials, 0, sizeof(credentials));
+	(void)snprintf(rig.url, sizeof(rig.url), "http%s://localhost:%u",
+		       strcmp(name, "plain") == 0 ? "" : "s", server_port(name));
+	rig.connection = (struct spec_connection){
+		.context = strdup("test"),
+		.server = strdup(rig.url),
+		.ca_pem = server_pem("ca.pem"),
+		.ca_file = strdup(""),
+		.tls_server_name = strdup(""),
+		.proxy_url = strdup(""),
+		.as = strdup(""),
+		.as_uid = strdup(""),
+	};
+}
+
+static inline void rig_connect(void)
+{
+	cleanup_free char *text = NULL;
+
+	assert_int_equal(http_new(rig.loop, &rig.connection, NULL, &rig.http, &text), 0);
+	assert_null(text);
+}
+
+static inline void rig_begin(const char *name)
+{
+	rig_prepare(name);
+	rig_connect();
 }
 
 static inline int rig_setup(void **state)
@@ -408,40 +392,58 @@ static inline void rig_clear(struct rig_call *c)
 }
 
 /* Send C and wait until it ends. The caller clears it with rig_clear. */
-static inline struct rig_call *rig_ask_call(struct rig_call *c, const char *path)
+static inline void rig_ask_call(struct rig_call *c, const char *path)
 {
 	rig_send(c, path);
 	rig_wait(c);
-	return c;
 }
 
-/* Assert that a GET of PATH returns 200 and BODY. */
+/* Return the number that the reply to PATH contains: /seen?id=ID, /most, /mix. */
+static inline unsigned rig_number(const char *path)
+{
+	struct rig_call c cleanup(rig_clear) = {0};
+
+	rig_ask_call(&c, path);
+	assert_int_equal(c.status, 200);
+	return (unsigned)strtoul(c.body, NULL, 10);
+}
+
+/* Return how C has ended, as text: the error, the status, the body, and so on. */
+static inline const char *rig_result(const struct rig_call *c)
+{
+	static char text[256];
+	FILE *out = fmemopen(text, sizeof(text), "w");
+
+	if (c->err)
+		(void)fprintf(out, "%s, %d", strerror(-c->err), c->status);
+	else if (c->len > 30)
+		(void)fprintf(out, "%d (%zu bytes)", c->status, c->len);
+	else
+		(void)fprintf(out, "%d%s%s", c->status, c->len ? " " : "", c->body);
+	if (c->heads)
+		(void)fprintf(out, ", streamed %zu", atomic_load(&c->bytes));
+	(void)fprintf(out, "%s%s", c->sent ? ", sent" : "", c->again ? ", again" : "");
+	if (c->wait_ms)
+		(void)fprintf(out, ", wait %u ms", c->wait_ms);
+	(void)fclose(out);
+	return text;
+}
+
+/* Send C, and assert that its result is WANT. The caller clears C. */
+static inline void rig_check(struct rig_call *c, const char *path, const char *want)
+{
+	rig_ask_call(c, path);
+	assert_string_equal(rig_result(c), want);
+}
+
+/* Assert that a GET of PATH returns 200 and BODY, or any body if BODY is NULL. */
 static inline void rig_expect(const char *path, const char *body)
 {
 	struct rig_call c cleanup(rig_clear) = {0};
 
 	rig_ask_call(&c, path);
 	assert_string_equal(c.text, "");
-	assert_int_equal(c.err, 0);
 	assert_int_equal(c.status, 200);
 	if (body)
 		assert_string_equal(c.body, body);
-}
-
-/* The reply of /stats about ID. */
-struct rig_stats {
-	unsigned seen, connections, open, most;
-};
-
-static inline struct rig_stats rig_stats(const char *id)
-{
-	struct rig_call c cleanup(rig_clear) = {0};
-	struct rig_stats s;
-	char path[64];
-
-	(void)snprintf(path, sizeof(path), "/stats?id=%s", id);
-	rig_ask_call(&c, path);
-	assert_int_equal(sscanf(c.body, "%u %u %u %u", &s.seen, &s.connections, &s.open, &s.most),
-			 4);
-	return s;
 }

@@ -36,8 +36,6 @@ class Broken(Exception):
 
 class Stats:
     def __init__(self):
-        self.connections = 0
-        self.open = 0
         self.most = 0  # the most streams that were open at the same time on one connection
         self.seen = {}  # id -> number of requests
         self.release = asyncio.Event()
@@ -77,13 +75,14 @@ class Exchange:
         else:
             await self.reply(404, b"no such thing")
 
-    # Return the request as it was received.
+    # Return the host and the name in the client's certificate, then the rest of the request.
     async def do_echo(self):
-        text = json.dumps({"method": self.method, "target": self.target, "headers": self.headers,
-                           "body": self.body.decode(), "connection": self.connection.number,
-                           "peer": self.connection.peer})
-        body = text.encode()
-        if "gzip" in dict(self.headers).get("accept-encoding", ""):
+        headers = dict(self.headers)
+        host = headers.get("host") or headers[":authority"]
+        lines = [f"{host} {self.connection.peer}", f"{self.method} {self.target}"]
+        lines += [f"{k}: {v}" for k, v in sorted(self.headers) if k != "host" and k[0] != ":"]
+        body = "\n".join([*lines, "", self.body.decode()]).encode()
+        if "gzip" in headers.get("accept-encoding", ""):
             await self.reply(200, gzip.compress(body), [("content-encoding", "gzip")])
         else:
             await self.reply(200, body)
@@ -180,14 +179,17 @@ class Exchange:
     async def do_redirect(self):
         await self.reply(302, b"elsewhere", [("location", "/echo")])
 
-    # Return the number of earlier requests of ID, and the numbers of connections.
-    async def do_stats(self):
-        key = self.query.get("id", "")
+    # Return the number of earlier requests of ID.
+    async def do_seen(self):
+        key = self.query["id"]
         STATS.seen[key] -= 1
-        await self.reply(200, f"{STATS.seen[key]} {STATS.connections} {STATS.open} {STATS.most}".encode())
+        await self.reply(200, str(STATS.seen[key]).encode())
+
+    async def do_most(self):
+        await self.reply(200, str(STATS.most).encode())
 
     async def do_reset(self):
-        STATS.connections = STATS.most = 0
+        STATS.most = 0
         STATS.seen.clear()
         await self.reply(200)
 
@@ -196,9 +198,6 @@ class Connection:
     def __init__(self, reader, writer):
         self.reader, self.writer = reader, writer
         self.early = b""
-        STATS.connections += 1
-        STATS.open += 1
-        self.number = STATS.connections
         cert = writer.get_extra_info("peercert")
         self.peer = dict(x[0] for x in cert["subject"]).get("commonName", "") if cert else ""
 
@@ -213,7 +212,6 @@ class Connection:
         except (Broken, OSError, EOFError, asyncio.IncompleteReadError, ssl.SSLError):
             pass
         finally:
-            STATS.open -= 1
             self.writer.transport.abort()
 
 
@@ -224,10 +222,6 @@ class One:
         self.c = connection
         self.last = False
         self.chunked = False
-
-    @property
-    def number(self):
-        return self.c.number
 
     @property
     def peer(self):
@@ -287,7 +281,7 @@ class Two:
 
     def __init__(self, connection):
         self.c = connection
-        self.number, self.peer = connection.number, connection.peer
+        self.peer = connection.peer
         self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
         self.requests = {}
         self.tasks = {}

@@ -6,24 +6,24 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "backend/base/diag.h"
+#include "backend/base/file.h"
 #include "backend/base/process.h"
 #include "backend/client/credential.h"
 #include "backend/client/kubeconfig.h"
 #include "tests/unit/clock.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/scratch.h"
+#include "tests/unit/waiting.h"
 
-#define WAIT_S 60
+#define BEARER "Authorization: Bearer "
 #define V1     "client.authentication.k8s.io/v1"
 
 /* Copies of the times in credential.c. */
-#define ANSWER_MS  10000 /* how long an answer is used that has already expired */
+#define ANSWER_MS  10000 /* how long an answer that has expired is used */
 #define FAILED_MS  5000	 /* how long a failure is used as the answer */
 #define REFUSED_MS 5000	 /* the shortest time between two refusals that have an effect */
 
@@ -36,45 +36,29 @@ static struct spec_connection c;
 
 static void write_file(const char *name, mode_t mode, const char *text)
 {
-	char path[128];
-	FILE *out;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	out = fopen(path, "we");
-	assert_non_null(out);
-	fputs(text, out);
-	assert_int_equal(fclose(out), 0);
-	assert_int_equal(chmod(path, mode), 0);
+	assert_int_equal(file_write(".", name, text, strlen(text)), 0);
+	assert_int_equal(chmod(name, mode), 0);
 }
 
-static int count_lines(const char *name)
+static int size_of(const char *name)
 {
-	char path[128];
-	FILE *in;
-	int n = 0, byte;
+	struct stat st;
 
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	in = fopen(path, "re");
-	if (!in)
-		return 0;
-	while ((byte = getc(in)) != EOF)
-		n += byte == '\n';
-	fclose(in);
-	return n;
+	return stat(name, &st) < 0 ? 0 : (int)st.st_size;
 }
 
+/* Each test has its own working directory. */
 static int setup(void **state)
 {
 	strcpy(dir, "/tmp/kxfs-credential-XXXXXX");
 	assert_non_null(mkdtemp(dir));
-	return 0;
+	return chdir(dir);
 }
 
 /* Create credentials from the user fields TEXT. */
 static void begin(const char *text)
 {
 	cleanup_free char *config = NULL, *why = NULL;
-	char path[128];
 
 	assert_true(asprintf(&config,
 			     "current-context: k\ncontexts: [{name: k, context: {cluster: c, user: "
@@ -83,8 +67,7 @@ static void begin(const char *text)
 			     "- {name: u, user: {%s}}\n",
 			     text) > 0);
 	write_file("config", 0600, config);
-	snprintf(path, sizeof(path), "%s/config", dir);
-	assert_int_equal(kubeconfig_load(path, NULL, "", &c, &why), 0);
+	assert_int_equal(kubeconfig_load("config", NULL, "", &c, &why), 0);
 	loop_new(&loop);
 	assert_int_equal(loop_start(loop), 0);
 	assert_int_equal(credential_new(loop, &c, &cr, &why), 0);
@@ -108,12 +91,8 @@ static void end(void)
 
 static int teardown(void **state)
 {
-	char command[128];
-
 	end();
-	snprintf(command, sizeof(command), "rm -r %s", dir);
-	assert_int_equal(system(command), 0);
-	return 0;
+	return chdir("/") || scratch_remove(dir);
 }
 
 /* Several requests at the same time. */
@@ -168,12 +147,7 @@ static void begin_to_ask(struct ask *a)
 
 static void wait_for_answers(struct ask *a)
 {
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += WAIT_S;
-	while (sem_timedwait(&a->done, &until) < 0)
-		assert_int_equal(errno, EINTR);
+	sem_wait_or_fail(&a->done);
 	sem_destroy(&a->done);
 }
 
@@ -217,37 +191,41 @@ static void refuse_too_soon(struct ask *a, uint64_t since)
 	assert_true(!a->may_help || times_since(since, REFUSED_MS) > 1);
 }
 
+static void expect(const struct ask *a, const char *line)
+{
+	assert_string_equal(a->text, "");
+	assert_int_equal(a->err, 0);
+	assert_string_equal(a->line, line);
+}
+
+/* Wait for what a plugin does in the background. */
+#define wait_until(condition)                                                                      \
+	do {                                                                                       \
+		for (int i = 0; i < WAIT_S * 100 && !(condition); i++)                             \
+			usleep(10000);                                                             \
+		assert_true(condition);                                                            \
+	} while (0)
+
 /* --- fixed credentials --- */
 
 static void test_fixed(void **state)
 {
-	struct ask a;
+	static const char *const rows[][2] = {
+		{"token: abc", BEARER "abc"},
+		{"username: me, password: 'a:b'", "Authorization: Basic bWU6YTpi"},
+		{"", ""},
+	};
 
-	begin("token: abc");
-	a = ask(1);
-	assert_int_equal(a.err, 0);
-	assert_string_equal(a.line, "Authorization: Bearer abc");
-	refuse(&a);
-	assert_false(a.may_help);
-}
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct ask a;
 
-static void test_basic(void **state)
-{
-	struct ask a;
-
-	begin("username: me, password: 'a:b'");
-	a = ask(1);
-	assert_string_equal(a.line, "Authorization: Basic bWU6YTpi");
-}
-
-static void test_none(void **state)
-{
-	struct ask a;
-
-	begin("");
-	a = ask(2);
-	assert_int_equal(a.err, 0);
-	assert_string_equal(a.line, "");
+		begin(rows[i][0]);
+		a = ask(2);
+		expect(&a, rows[i][1]);
+		refuse(&a);
+		assert_false(a.may_help);
+		end();
+	}
 }
 
 /* --- files --- */
@@ -259,23 +237,18 @@ static void test_token_file(void **state)
 
 	write_file("real", 0600, "one\n");
 	begin("tokenFile: token, token: fixed");
-	{
-		char link[128];
-
-		snprintf(link, sizeof(link), "%s/token", dir);
-		assert_int_equal(symlink("real", link), 0);
-	}
+	assert_int_equal(symlink("real", "token"), 0);
 	a = ask(ASKERS);
-	assert_string_equal(a.line, "Authorization: Bearer one");
+	expect(&a, BEARER "one");
 	first = a.generation;
 	write_file("real", 0600, "two\n");
 	a = ask(1); /* the file was read just before */
-	assert_string_equal(a.line, "Authorization: Bearer one");
+	expect(&a, BEARER "one");
 	assert_int_equal(a.generation, first);
 	since = loop_now_ms();
 	refuse(&a);
 	assert_true(a.may_help);
-	assert_string_equal(a.line, "Authorization: Bearer two");
+	expect(&a, BEARER "two");
 	assert_true(a.generation > first);
 	/* A late refusal of the first token. There is already a newer one. */
 	a.generation = first;
@@ -283,6 +256,20 @@ static void test_token_file(void **state)
 	assert_true(a.may_help);
 	/* kxfs reads the file at most every 5 s. */
 	refuse_too_soon(&a, since);
+}
+
+/* A file that has no token does not replace the known token. */
+static void test_token_is_kept(void **state)
+{
+	struct ask a;
+
+	write_file("token", 0600, "one");
+	begin("tokenFile: token");
+	a = ask(1);
+	write_file("token", 0600, "half a token\n and more");
+	refuse(&a);
+	assert_true(a.may_help);
+	expect(&a, BEARER "one");
 }
 
 static void ask_two(void *data)
@@ -311,32 +298,8 @@ static void test_refused_together(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		wait_for_answers(&two[i]);
 		assert_true(two[i].may_help);
-		assert_string_equal(two[i].line, "Authorization: Bearer two");
+		expect(&two[i], BEARER "two");
 	}
-}
-
-static void test_token_is_kept(void **state)
-{
-	struct ask a;
-
-	write_file("token", 0600, "one");
-	begin("tokenFile: token");
-	a = ask(1);
-	write_file("token", 0600, "half a token\n and more");
-	refuse(&a);
-	assert_true(a.may_help);
-	assert_int_equal(a.err, 0);
-	assert_string_equal(a.line, "Authorization: Bearer one");
-}
-
-static void test_no_token(void **state)
-{
-	struct ask a;
-
-	begin("tokenFile: token");
-	a = ask(3);
-	assert_int_equal(a.err, -ENOENT);
-	assert_non_null(strstr(a.text, "/token of the kubeconfig: No such file"));
 }
 
 static void test_cert_files(void **state)
@@ -366,23 +329,28 @@ static void test_cert_files(void **state)
 	"echo '{\"kind\": \"ExecCredential\", \"apiVersion\": \"" V1 "\", \"status\": {" status    \
 	"}}'\n"
 
-/* Write a plugin that appends a line to a file of its directory at each run. */
+/* Write a plugin that appends a byte to the file "runs" at each run. */
 static void write_plugin(const char *body)
 {
 	char text[2048];
 
-	snprintf(text, sizeof(text), "#!/bin/sh\necho >>%s/runs\n%s", dir, body);
+	snprintf(text, sizeof(text), "#!/bin/sh\necho >>runs\n%s", body);
 	write_file("plugin", 0700, text);
+}
+
+static void begin_plugin(const char *body)
+{
+	write_plugin(body);
+	begin(EXEC);
 }
 
 static void test_plugin(void **state)
 {
 	cleanup_fd int ours = fcntl(STDIN_FILENO, F_DUPFD, 90); /* not close-on-exec */
 	struct ask a;
-	uint64_t since;
 
 	assert_int_equal(ours, 90);
-	write_plugin(
+	begin_plugin(
 		"read line && exit 3\n"
 		"[ $# = 2 ] && [ \"$1\" = 'a b' ] && [ \"$2\" = '$HOME' ] || exit 4\n"
 		"[ \"$PROFILE\" = 'x y' ] || exit 5\n"
@@ -391,71 +359,49 @@ static void test_plugin(void **state)
 		"[ -z \"$(ps -o tty= $$ | tr -d '? ')\" ] || exit 8\n"
 		"[ -e /proc/$$/fd/90 ] && exit 9\n"
 		"echo chatter >&2\nsleep 0.2\n" ANSWER("\"token\": \"t\""));
-	begin(EXEC);
 	setenv("PROFILE", "ours", 1);
-	a = ask(ASKERS);
-	assert_string_equal(a.text, "");
-	assert_int_equal(a.err, 0);
-	assert_string_equal(a.line, "Authorization: Bearer t");
-	assert_int_equal(count_lines("runs"), 1);
-	a = ask(ASKERS);
-	assert_int_equal(count_lines("runs"), 1);
-	since = loop_now_ms();
+	for (int i = 0; i < 2; i++) {
+		a = ask(ASKERS);
+		expect(&a, BEARER "t");
+		assert_int_equal(size_of("runs"), 1);
+	}
 	refuse(&a);
 	assert_true(a.may_help);
-	assert_int_equal(count_lines("runs"), 2);
-	refuse_too_soon(&a, since);
-	assert_in_range(count_lines("runs"), 2, 1 + times_since(since, REFUSED_MS));
+	assert_int_equal(size_of("runs"), 2);
 	unsetenv("PROFILE");
 }
 
-static void test_plugin_cert(void **state)
-{
-	struct ask a;
-
-	write_plugin(ANSWER("\"clientCertificateData\": \"-----BEGIN C\", \"clientKeyData\": "
-			    "\"-----BEGIN K\""));
-	begin(EXEC);
-	a = ask(1);
-	assert_string_equal(a.key, "-----BEGIN K");
-	assert_string_equal(a.line, "");
-}
-
+/* If a plugin returns a token that has already expired, kxfs uses it, and does not call it in a loop. */
 static void test_plugin_expired(void **state)
 {
-	struct ask a;
 	uint64_t since = loop_now_ms();
 
-	write_plugin(ANSWER("\"token\": \"old\", \"expirationTimestamp\": "
-			    "\"2020-01-01T00:00:00Z\""));
-	begin(EXEC);
+	begin_plugin(
+		ANSWER("\"token\": \"old\", \"expirationTimestamp\": \"2020-01-01T00:00:00Z\""));
 	for (int i = 0; i < 20; i++) {
-		a = ask(1);
-		assert_string_equal(a.line, "Authorization: Bearer old");
+		struct ask a = ask(1);
+
+		expect(&a, BEARER "old");
 	}
-	assert_in_range(count_lines("runs"), 1, times_since(since, ANSWER_MS));
+	assert_in_range(size_of("runs"), 1, times_since(since, ANSWER_MS));
 }
 
 /* kxfs renews a token shortly before it expires, so that the server never refuses it. */
 static void test_plugin_renewed(void **state)
 {
-	struct ask a;
+	static const unsigned passes[] = {0, 800, 170};
 
-	write_plugin("expires=$(date -u -d '+1000 seconds' +%Y-%m-%dT%H:%M:%SZ)\n" ANSWER(
+	begin_plugin("expires=$(date -u -d '+1000 seconds' +%Y-%m-%dT%H:%M:%SZ)\n" ANSWER(
 		"\"token\": \"t\", \"expirationTimestamp\": \"'$expires'\""));
-	begin(EXEC);
-	a = ask(1);
-	assert_string_equal(a.line, "Authorization: Bearer t");
-	clock_pass(loop, 800);
-	a = ask(1);
-	assert_string_equal(a.line, "Authorization: Bearer t");
-	assert_int_equal(count_lines("runs"), 1);
-	clock_pass(loop, 170);
-	a = ask(1);
-	assert_string_equal(a.line, "Authorization: Bearer t");
-	for (int i = 0; i < WAIT_S * 100 && count_lines("runs") < 2; i++)
-		usleep(10000);
-	assert_int_equal(count_lines("runs"), 2);
+	for (size_t i = 0; i < array_size(passes); i++) {
+		struct ask a;
+
+		assert_true(size_of("runs") <= 1);
+		clock_pass(loop, passes[i]);
+		a = ask(1);
+		expect(&a, BEARER "t");
+	}
+	wait_until(size_of("runs") == 2);
 }
 
 static void test_plugin_fails(void **state)
@@ -463,45 +409,32 @@ static void test_plugin_fails(void **state)
 	struct ask a;
 	uint64_t since = loop_now_ms();
 
-	write_plugin("echo 'please log in\a' >&2\nexit 7\n");
-	begin(EXEC);
+	begin_plugin("echo 'please log in\a' >&2\nexit 7\n");
 	a = ask(ASKERS);
 	assert_int_equal(a.err, -EACCES);
 	assert_non_null(strstr(a.text, "/plugin\" ended with exit code 7:\nplease log in"));
 	assert_null(strchr(a.text, '\a'));
 	a = ask(1); /* the failure is used as the answer for a while */
 	assert_int_equal(a.err, -EACCES);
-	assert_in_range(count_lines("runs"), 1, times_since(since, FAILED_MS));
-	/* The user has logged in by now. */
+	assert_in_range(size_of("runs"), 1, times_since(since, FAILED_MS));
+	/* The user has logged in by now, and waits. */
 	write_plugin(ANSWER("\"token\": \"t\""));
-	a.generation = 1;
+	a.hurry = true;
+	ask_all(&a);
+	expect(&a, BEARER "t");
+	/* After a refusal, the plugin runs again. */
+	write_plugin(ANSWER("\"token\": \"u\""));
+	a.hurry = false;
 	since = loop_now_ms();
 	refuse(&a);
-	assert_string_equal(a.line, "Authorization: Bearer t");
+	expect(&a, BEARER "u");
 	/* A second refusal comes too soon to run the plugin again, unless a user waits. */
-	write_plugin(ANSWER("\"token\": \"u\""));
+	write_plugin(ANSWER("\"token\": \"v\""));
 	refuse_too_soon(&a, since);
 	a.hurry = true;
 	refuse(&a);
 	assert_true(a.may_help);
-	assert_string_equal(a.line, "Authorization: Bearer u");
-}
-
-/* If a user waits, kxfs runs the plugin again, although it has just failed. */
-static void test_plugin_hurried(void **state)
-{
-	struct ask a;
-	uint64_t since = loop_now_ms();
-
-	write_plugin("exit 7\n");
-	begin(EXEC);
-	a = ask(1);
-	assert_int_equal(a.err, -EACCES);
-	write_plugin(ANSWER("\"token\": \"t\""));
-	assert_true(ask(1).err == -EACCES || times_since(since, FAILED_MS) > 1);
-	a.hurry = true;
-	ask_all(&a);
-	assert_string_equal(a.line, "Authorization: Bearer t");
+	expect(&a, BEARER "v");
 }
 
 static void let_go(void *data)
@@ -516,98 +449,75 @@ static void let_go(void *data)
 static void test_plugin_hurried_while_it_runs(void **state)
 {
 	struct ask first = {.n = 1}, second = {.n = 1, .hurry = true};
-	char text[1024];
 
-	snprintf(
-		text, sizeof(text),
-		"cd %s\n[ -e go ] || { echo >>waits; while [ ! -e go ]; do sleep 0.01; done; exit 7; }\n" ANSWER(
-			"\"token\": \"t\""),
-		dir);
-	write_plugin(text);
-	begin(EXEC);
+	begin_plugin(
+		"[ -e go ] || { echo >>waits; while [ ! -e go ]; do sleep 0.01; done; exit 7; }\n" ANSWER(
+			"\"token\": \"t\""));
 	begin_to_ask(&first);
-	while (count_lines("waits") < 1)
-		usleep(10000);
+	wait_until(size_of("waits") == 1);
 	begin_to_ask(&second);
 	loop_post(loop, let_go, NULL);
 	wait_for_answers(&first);
 	wait_for_answers(&second);
-	assert_int_equal(second.err, 0);
-	assert_string_equal(second.line, "Authorization: Bearer t");
-	assert_int_equal(count_lines("runs"), 2);
+	expect(&second, BEARER "t");
+	assert_int_equal(size_of("runs"), 2);
 }
 
-static void test_plugin_answers_badly(void **state)
+/* A failure to get a credential. The text names the reason, but nothing secret. */
+static void test_no_credential(void **state)
 {
-	static const char *const bad[][2] = {
-		{"echo s3cret\n", "is not an ExecCredential"},
-		{"true\n", "is not JSON"},
-		{"kill -9 $$\n", "was killed by signal 9"},
-		{"yes s3cret | head -c 2000000\n", "larger than 1 MiB"},
-		{"head -c 100000 /dev/zero | tr '\\0' w >&2\necho words >&2\nexit 1\n", "words"},
+	static const struct {
+		const char *user, *plugin; /* no plugin: it is not installed */
+		int err;
+		const char *says;
+	} rows[] = {
+		{"tokenFile: token", NULL, -ENOENT, "/token of the kubeconfig: No such file"},
+		{EXEC, NULL, -EACCES, "is not installed"},
+		{EXEC, NULL, -EACCES, "\nget it"},
+		{EXEC, "echo s3cret\n", -EACCES, "is not an ExecCredential"},
+		{EXEC, "true\n", -EACCES, "is not JSON"},
+		{EXEC, "kill -9 $$\n", -EACCES, "was killed by signal 9"},
+		{EXEC, "yes s3cret | head -c 2000000\n", -EACCES, "larger than 1 MiB"},
+		{EXEC, "head -c 100000 /dev/zero | tr '\\0' w >&2\necho words >&2\nexit 1\n",
+		 -EACCES, "words"},
 	};
-	struct ask a;
 
-	for (size_t i = 0; i < array_size(bad); i++) {
-		write_plugin(bad[i][0]);
-		begin(EXEC);
-		a = ask(1);
-		assert_int_equal(a.err, -EACCES);
-		if (!strstr(a.text, bad[i][1]) || strstr(a.text, "s3cret"))
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct ask a;
+
+		if (rows[i].plugin)
+			write_plugin(rows[i].plugin);
+		begin(rows[i].user);
+		a = ask(3);
+		assert_int_equal(a.err, rows[i].err);
+		if (!strstr(a.text, rows[i].says) || strstr(a.text, "s3cret"))
 			fail_msg("%s", a.text);
 		end();
 	}
 }
 
-static void test_plugin_missing(void **state)
+/* Return the id that the plugin has written into the file "pid". */
+static pid_t pid_of_child(void)
 {
-	struct ask a;
+	cleanup_free char *text = NULL;
+	size_t len;
 
-	begin(EXEC);
-	a = ask(2);
-	assert_int_equal(a.err, -EACCES);
-	assert_non_null(strstr(a.text, "is not installed"));
-	assert_non_null(strstr(a.text, "\nget it"));
-}
-
-/* Wait until the file NAME contains a process id, and return it. */
-static pid_t pid_of(const char *name)
-{
-	char path[128];
-	int pid = 0;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	for (int i = 0; i < WAIT_S * 100 && pid == 0; i++) {
-		FILE *in = fopen(path, "re");
-
-		if (in && fscanf(in, "%d", &pid) != 1)
-			pid = 0;
-		if (in)
-			fclose(in);
-		if (pid == 0)
-			usleep(10000);
-	}
-	assert_true(pid > 0);
-	return pid;
+	wait_until(size_of("pid") > 0);
+	assert_int_equal(file_read("pid", 100, &text, &len), 0);
+	return atoi(text);
 }
 
 /* kxfs does not wait for a child of the plugin that keeps the plugin's output open. */
 static void test_plugin_daemon(void **state)
 {
+	uint64_t begun = loop_now_ms();
 	struct ask a;
-	struct timespec begun, now;
-	char body[512];
 
-	snprintf(body, sizeof(body), "sleep 300 &\necho $! >%s/pid\n%s", dir,
-		 ANSWER("\"token\": \"t\""));
-	write_plugin(body);
-	begin(EXEC);
-	clock_gettime(CLOCK_MONOTONIC, &begun);
+	begin_plugin("sleep 300 &\necho $! >pid\n" ANSWER("\"token\": \"t\""));
 	a = ask(1);
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	assert_string_equal(a.line, "Authorization: Bearer t");
-	assert_true(now.tv_sec - begun.tv_sec < 30);
-	kill(pid_of("pid"), SIGKILL);
+	expect(&a, BEARER "t");
+	assert_true(loop_now_ms() - begun < 30000);
+	kill(pid_of_child(), SIGKILL);
 }
 
 static void count_answer(void *data, int err, const struct credential_parts *view, const char *text)
@@ -627,35 +537,24 @@ static void ask_and_leave(void *data)
 	assert_true(credential_get(cr, count_answer, data) != 0);
 }
 
+/* If the container's init does not reap a process that was killed, it remains as a zombie. */
+static bool is_dead(pid_t pid)
+{
+	struct process_stat stat;
+
+	return process_stat(pid, &stat) == -ESRCH || stat.remains;
+}
+
 /* Stopping kills the whole process group of the plugin, and calls no callback. */
 static void test_stop(void **state)
 {
-	char body[256];
 	pid_t pid;
 
-	snprintf(body, sizeof(body), "sleep 300 &\necho $! >%s/pid\nwait\n", dir);
-	write_plugin(body);
-	begin(EXEC);
+	begin_plugin("sleep 300 &\necho $! >pid\nwait\n");
 	loop_post(loop, ask_and_leave, &not_called);
-	pid = pid_of("pid");
+	pid = pid_of_child();
 	loop_post(loop, stop_cr, cr);
-	for (int i = 0; i < WAIT_S * 100 && kill(pid, 0) == 0; i++)
-		usleep(10000);
-	/*
-	 * The plugin was killed. If the container's init does not reap it, it remains as a zombie.
-	 */
-	{
-		char path[64], word = 'Z';
-		FILE *in;
-
-		snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-		in = fopen(path, "re");
-		if (in && fscanf(in, "%*d %*s %c", &word) != 1)
-			word = 'Z';
-		if (in)
-			fclose(in);
-		assert_int_equal(word, 'Z');
-	}
+	wait_until(is_dead(pid));
 	assert_int_equal(not_called, 0);
 }
 
@@ -669,90 +568,63 @@ static void test_stop_at_once(void **state)
 		loop_post(loop, stop_cr, cr);
 		end();
 	}
-	for (int i = 0; i < WAIT_S * 100 && waitpid(-1, NULL, WNOHANG) >= 0; i++)
-		usleep(10000);
-	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	wait_until(waitpid(-1, NULL, WNOHANG) < 0);
 	assert_int_equal(not_called, 0);
 }
 
 /* --- finding kubeconfig files --- */
 
-#define MINI(name)                                                                                 \
-	"current-context: " name "\ncontexts: [{name: " name ", context: {cluster: c}}]\n"         \
-	"clusters: [{name: c, cluster: {server: 'https://" name "'}}]\n"
-
-static void load(const char *option, const char *context, int want, const char *says)
-{
-	struct spec_connection found;
-	cleanup_free char *text = NULL;
-
-	assert_int_equal(kubeconfig_load(option, NULL, context, &found, &text), want);
-	if (want == 0)
-		assert_string_equal(found.server, says);
-	else if (!text || !strstr(text, says))
-		fail_msg("\"%s\" is not in: %s", says, text ? text : "(null)");
-	spec_connection_clear(&found);
-}
-
+/* What is wrong with the files. tests/replay/test_volcano_connect.py uses those that are right. */
 static void test_kubeconfig_files(void **state)
 {
-	char text[256], path[128];
+	static const struct {
+		const char *list, *option; /* LIST is $KUBECONFIG */
+		int err;
+		const char *says;
+	} rows[] = {
+		{"", NULL, -ENOENT, "there is no kubeconfig: "},
+		{"nope:no", NULL, -ENOENT, "none of the files in KUBECONFIG"},
+		{"", "nope", -ENOENT, "nope: No such file"},
+		{".", NULL, -EINVAL, "not a regular file"},
+		{"bad", NULL, -EINVAL, "/bad:2:3: "},
+	};
 
 	unsetenv("KUBERNETES_SERVICE_HOST");
-	unsetenv("KUBECONFIG");
 	setenv("HOME", dir, 1);
-	load(NULL, "", -ENOENT, "there is no kubeconfig: ");
-	snprintf(path, sizeof(path), "%s/.kube", dir);
-	assert_int_equal(mkdir(path, 0700), 0);
-	write_file(".kube/config", 0600, MINI("home"));
-	write_file("one", 0600, "contexts:\n- {name: a, context: {cluster: c}}\n");
-	write_file("two", 0600, MINI("two"));
 	write_file("bad", 0600, "clusters:\n- 1\n");
-	load("", "", 0, "https://home");
-	snprintf(path, sizeof(path), "%s/two", dir);
-	load(path, "", 0, "https://two");
-	load(path, "tow", -EINVAL, "did you mean \"two\"");
-	snprintf(text, sizeof(text), "%s/nope::%s/one:%s/two", dir, dir, dir);
-	setenv("KUBECONFIG", text, 1);
-	load(NULL, "", 0, "https://two");
-	load(NULL, "a", 0, "https://two");
-	snprintf(text, sizeof(text), "%s/nope:%s/no", dir, dir);
-	setenv("KUBECONFIG", text, 1);
-	load(NULL, "", -ENOENT, "none of the files in KUBECONFIG");
-	snprintf(text, sizeof(text), "%s/bad", dir);
-	setenv("KUBECONFIG", text, 1);
-	load(NULL, "", -EINVAL, "/bad:2:3: ");
-	setenv("KUBECONFIG", dir, 1);
-	load(NULL, "", -EINVAL, "not a regular file");
-	snprintf(path, sizeof(path), "%s/nope", dir);
-	load(path, "", -ENOENT, "/nope: No such file");
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct spec_connection found;
+		cleanup_free char *text = NULL;
+
+		setenv("KUBECONFIG", rows[i].list, 1);
+		assert_int_equal(kubeconfig_load(rows[i].option, NULL, "", &found, &text),
+				 rows[i].err);
+		if (!strstr(text, rows[i].says))
+			fail_msg("\"%s\" is not in: %s", rows[i].says, text);
+		spec_connection_clear(&found);
+	}
 	unsetenv("KUBECONFIG");
 }
 
 int main(int argc, char **argv)
 {
+#define TEST(t) cmocka_unit_test_setup_teardown(test_##t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_fixed, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_basic, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_none, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_token_file, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_refused_together, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_token_is_kept, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_no_token, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_cert_files, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_plugin, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_plugin_cert, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_plugin_expired, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_plugin_renewed, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_plugin_fails, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_plugin_hurried, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_plugin_hurried_while_it_runs, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_plugin_answers_badly, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_plugin_missing, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_plugin_daemon, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_stop, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_stop_at_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_kubeconfig_files, setup, teardown),
+		TEST(fixed),
+		TEST(token_file),
+		TEST(token_is_kept),
+		TEST(refused_together),
+		TEST(cert_files),
+		TEST(plugin),
+		TEST(plugin_expired),
+		TEST(plugin_renewed),
+		TEST(plugin_fails),
+		TEST(plugin_hurried_while_it_runs),
+		TEST(plugin_daemon),
+		TEST(no_credential),
+		TEST(stop),
+		TEST(stop_at_once),
+		TEST(kubeconfig_files),
 	};
 
 	spawn_between(argv);

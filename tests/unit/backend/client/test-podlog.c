@@ -10,6 +10,8 @@
 #include "backend/client/podlog.h"
 
 #define T(second) "2026-11-21T09:08:" second ".000000000Z "
+#define ONE	  T("40") "one\n"
+#define TWO	  T("41") "two\n"
 #define STARTED	  INT64_C(1795252120000000000) /* 2026-11-21T09:08:40Z */
 #define WHICH_POD "/api/v1/namespaces/ns/pods?fieldSelector=metadata.name%3Dpod"
 #define RUNNING	  "{\"running\":{}}"
@@ -73,24 +75,21 @@ static void on_done(void *data, const struct podlog_result *result)
 	snprintf(rig.text, sizeof(rig.text), "%s", result->text);
 }
 
-static int setup(void **state)
-{
-	memset(&rig, 0, sizeof(rig));
-	memset(&fake, 0, sizeof(fake));
-	fake.now = 1000;
-	return 0;
-}
-
 static int teardown(void **state)
 {
-	podlog_stop(rig.p);
+	podlog_stop(take_ptr(rig.p));
 	assert_null(fake.requests);
 	assert_null(fake.timers);
 	return 0;
 }
 
+/* Start a request in place of the previous one. */
 static void begin(struct podlog_config config)
 {
+	teardown(NULL);
+	memset(&rig, 0, sizeof(rig));
+	memset(&fake, 0, sizeof(fake));
+	fake.now = 1000;
 	config.namespace = "ns";
 	config.pod = config.pod ? config.pod : "pod";
 	config.container = "main";
@@ -121,292 +120,227 @@ static struct spec_logline_known known(const char *text, int64_t ns, uint64_t fr
 	return k;
 }
 
+/* The server accepts the request. */
+static struct http_request *accept_stream(void)
+{
+	struct http_request *stream = fake.requests;
+
+	stream->call.head(stream->call.data, 200);
+	return stream;
+}
+
+static void comes(struct http_request *stream, const char *text)
+{
+	assert_int_equal(stream->call.bytes(stream->call.data, text, strlen(text)), 0);
+}
+
 static void holds(const char *text)
 {
 	rig.got[rig.n] = '\0';
 	assert_string_equal(rig.got, text);
 }
 
-static void is_over(enum podlog_outcome outcome, bool more)
+static void is_over(enum podlog_outcome outcome)
 {
 	assert_int_equal(rig.done, 1);
 	assert_int_equal(rig.result.outcome, outcome);
-	assert_int_equal(rig.result.more, more);
+	assert_int_equal(rig.result.more, rig.n > 0);
 	assert_null(fake.requests);
 }
 
 static void test_path(void **state)
 {
+#define LOG(pod) "/api/v1/namespaces/ns/pods/" pod "/log?container=main&timestamps=true"
 	begin((struct podlog_config){.follow = true});
-	assert_string_equal(
-		fake.requests->path,
-		"/api/v1/namespaces/ns/pods/pod/log?container=main&timestamps=true&follow=true");
-	podlog_stop(take_ptr(rig.p));
-	assert_null(fake.requests);
+	assert_string_equal(fake.requests->path, LOG("pod") "&follow=true");
 	begin((struct podlog_config){.previous = true, .known = known("one\n", STARTED + 1, 100)});
-	assert_string_equal(
-		fake.requests->path,
-		"/api/v1/namespaces/ns/pods/pod/log?container=main&timestamps=true&previous=true&"
-		"sinceTime=2026-11-21T09:08:40Z");
-}
-
-/* A pod name that contains "../" does not lead to another path. */
-static void test_path_of_a_bad_name(void **state)
-{
+	assert_string_equal(fake.requests->path,
+			    LOG("pod") "&previous=true&sinceTime=2026-11-21T09:08:40Z");
+	/* A pod name that contains "../" does not lead to another path. */
 	begin((struct podlog_config){.pod = "../x?y"});
-	assert_string_equal(
-		fake.requests->path,
-		"/api/v1/namespaces/ns/pods/..%2Fx%3Fy/log?container=main&timestamps=true");
+	assert_string_equal(fake.requests->path, LOG("..%2Fx%3Fy"));
 }
 
 /* Until podlog knows which run the stream belongs to, it buffers a limited number of bytes. */
 static void test_held(void **state)
 {
-	static char bytes[4096];
+	struct http_request *stream;
+	char bytes[4097] = "";
 
-	for (size_t i = 0; i < sizeof(bytes); i++)
+	for (size_t i = 0; i < sizeof(bytes) - 1; i++)
 		bytes[i] = i % 64 == 63 ? '\n' : 'x';
 	begin((struct podlog_config){.follow = true});
-	fake.requests->call.head(fake.requests->call.data, 200);
-	for (int i = 0; i < (256 << 10) / (int)sizeof(bytes); i++)
-		assert_int_equal(fake_find("/log?")->call.bytes(fake_find("/log?")->call.data,
-								bytes, sizeof(bytes)),
-				 0);
-	assert_int_equal(fake_find("/log?")->call.bytes(fake_find("/log?")->call.data, bytes, 1),
-			 -EAGAIN);
+	stream = accept_stream();
+	for (int i = 0; i < (256 << 10) / 4096; i++)
+		comes(stream, bytes);
+	assert_int_equal(stream->call.bytes(stream->call.data, bytes, 1), -EAGAIN);
 }
 
 static void test_all(void **state)
 {
+	struct http_request *stream;
+
 	begin((struct podlog_config){.follow = true});
 	assert_false(podlog_has_begun(rig.p));
+	assert_true(podlog_is_unsure(rig.p));
+	assert_false(podlog_is_asking(rig.p));
 	assert_int_equal(rig.begun, 0);
-	fake.requests->call.head(fake.requests->call.data, 200);
-	fake_answer(fake_find(WHICH_POD), 200, THIS_POD);
+	stream = accept_stream();
 	assert_true(podlog_has_begun(rig.p));
+	assert_true(podlog_is_asking(rig.p));
 	assert_int_equal(rig.begun, 1);
-	assert_int_equal(fake.requests->call.bytes(fake.requests->call.data, T("40") "one\n",
-						   strlen(T("40") "one\n")),
-			 0);
+	comes(stream, ONE);
+	holds("");
+	fake_answer(fake_find(WHICH_POD), 200, THIS_POD);
+	assert_false(podlog_is_unsure(rig.p));
 	holds("one\n");
 	assert_int_equal(rig.ns, STARTED);
 	assert_int_equal(rig.pauses, 1);
-	assert_int_equal(podlog_came(rig.p), strlen(T("40") "one\n"));
+	comes(stream, TWO);
+	holds("one\ntwo\n");
+	assert_int_equal(podlog_came(rig.p), strlen(ONE TWO));
 	fake.now += 3000;
-	fake_end(fake.requests, &(struct http_reply){.status = 200});
-	is_over(PODLOG_ALL, true);
+	fake_end(stream, &(struct http_reply){.status = 200});
+	is_over(PODLOG_ALL);
 	assert_true(rig.result.begun);
 	assert_int_equal(rig.result.open_ms, 3000);
 }
 
-/* The stream repeats the known lines. podlog does not pass them on. */
-static void test_known(void **state)
-{
-	begin((struct podlog_config){.known = known("one\n", STARTED, 0)});
-	fake_answer(fake.requests, 200, T("40") "one\n" T("41") "two\n");
-	is_over(PODLOG_ALL, true);
-	holds("two\n");
-	setup(state);
-	begin((struct podlog_config){.known = known("one\ntwo\n", STARTED, 0)});
-	fake_answer(fake.requests, 200, T("40") "one\n");
-	is_over(PODLOG_LESS, false);
-}
+/* --- outcomes --- */
 
-/* The stream lacks the known lines. */
-static void test_other(void **state)
-{
-	begin((struct podlog_config){.known = known("one\n", STARTED, 0)});
-	fake_answer(fake.requests, 200, T("41") "two\n");
-	is_over(PODLOG_OTHER, false);
-	assert_int_equal(rig.gaps, 0);
-	holds("");
-	/* The stream ends before it has repeated any known line. */
-	setup(state);
-	begin((struct podlog_config){.known = known("one\n", STARTED, 0)});
-	fake_answer(fake.requests, 200, "");
-	is_over(PODLOG_OTHER, false);
-	holds("");
-}
+static const char *const outcomes[] = {
+#define NAME(outcome) [PODLOG_##outcome] = #outcome
+	NAME(ALL),     NAME(LESS),    NAME(OTHER),     NAME(AGAIN),    NAME(MESSAGE),
+	NAME(BROKEN),  NAME(NO_RUN),  NAME(NEVER_RAN), NAME(GONE),     NAME(CUT),
+	NAME(REFUSED), NAME(NOT_YET), NAME(NEXT_RUN),  NAME(WHICH_RUN)};
 
-static void begin_force(void)
-{
-	begin((struct podlog_config){.force = true, .known = known("one\n", STARTED, 0)});
-	fake_answer(fake.requests, 200, T("41") "two\n");
-	assert_int_equal(rig.done, 0);
-	holds("");
-	assert_non_null(fake.requests);
-	assert_string_equal(fake.requests->path, WHICH_POD);
-}
+struct exchange {
+	struct podlog_config config;
+	const char *known; /* the known end of the log, or NULL */
+	int64_t ns;	   /* the time of its first line */
+	int status;	   /* the reply to the request for the log; a failure has Retry-After: 7 */
+	const char *log;
+	/* The reply about the pod; NULL: kxfs does not ask. FAILS: 403, with Retry-After: 9. */
+	const char *pod;
+};
+
+static const char FAILS[] = "";
 
 /*
- * With FORCE, podlog accepts newer lines after a gap, once the server has confirmed that they are
- * of this pod.
+ * Return the result of a request: the outcome, whether there was a gap, the pause that the server
+ * asked for, and the output.
  */
-static void test_force(void **state)
+static const char *result_of(const struct exchange *x)
 {
-	begin_force();
-	fake_answer(fake.requests, 200, THIS_POD);
-	is_over(PODLOG_ALL, true);
-	assert_int_equal(rig.gaps, 1);
-	holds("two\n");
-}
+	static char text[64 + sizeof(rig.got)];
+	struct podlog_config config = x->config;
 
-/* Another pod has this name, or no pod has. podlog accepts none of the lines. */
-static void test_force_of_other(void **state)
-{
-	static const char *const lists[] = {OTHER_POD, "{\"items\":[]}"};
-
-	for (size_t i = 0; i < array_size(lists); i++) {
-		setup(state);
-		begin_force();
-		fake_answer(fake.requests, 200, lists[i]);
-		is_over(PODLOG_GONE, false);
-		assert_string_equal(rig.text, "the pod is gone");
-		assert_int_equal(rig.gaps, 0);
+	if (x->known)
+		config.known = known(x->known, x->ns, 0);
+	begin(config);
+	if (x->status / 100 == 2)
+		fake_answer(fake.requests, x->status, x->log);
+	else
+		fake_end(fake.requests,
+			 &(struct http_reply){.status = x->status, .body = x->log, .wait_ms = 7});
+	if (x->pod) {
+		/* Nothing is passed on before the server has confirmed the run. */
+		assert_int_equal(rig.done, 0);
 		holds("");
-	}
-}
-
-/*
- * The server fails to reply, or its reply does not show which pod the lines are of. podlog ends, so
- * that its owner can retry later.
- */
-static void test_force_without_answer(void **state)
-{
-	static const char *const lists[] = {
-		"{\"items\":3}",
-		"{\"items\":[{\"metadata\":{\"uid\":\"uid-1\"}}]}",
-		POD("uid-1", "\"0\"", RUNNING),
-		NULL,
-	};
-
-	for (size_t i = 0; i < array_size(lists); i++) {
-		setup(state);
-		begin_force();
-		if (lists[i])
-			fake_answer(fake.requests, 200, lists[i]);
-		else
+		assert_string_equal(fake.requests->path, WHICH_POD);
+		if (x->pod == FAILS)
 			fake_end(fake.requests, &(struct http_reply){.status = 403, .wait_ms = 9});
-		is_over(PODLOG_WHICH_RUN, false);
-		assert_true(*rig.text);
-		assert_int_equal(rig.result.wait_ms, lists[i] ? 0 : 9);
-		holds("");
+		else
+			fake_answer(fake.requests, 200, x->pod);
 	}
+	is_over(rig.result.outcome);
+	assert_int_equal(rig.result.wait_ms, x->pod == FAILS ? 9 : x->status >= 400 ? 7 : 0);
+	rig.got[rig.n] = '\0';
+	snprintf(text, sizeof(text), "%s%s%s%s%s", outcomes[rig.result.outcome],
+		 rig.gaps ? ", gap" : "", rig.result.wait_ms ? ", wait" : "", rig.n ? ": " : "",
+		 rig.got);
+	return text;
 }
 
-/* If the kubelet has no log, it returns a message without a timestamp. */
-static void test_message(void **state)
+static void test_outcomes(void **state)
 {
-	begin((struct podlog_config){.known = known("one\n", STARTED, 0)});
-	fake_answer(fake.requests, 200, "unable to retrieve container logs");
-	is_over(PODLOG_MESSAGE, false);
-	assert_string_equal(rig.text, "unable to retrieve container logs");
-}
-
-/*
- * The kubelet fails to read the rest of a log, and returns a message after the output. A stream that
- * follows the log may have a message at its end because the container was removed meanwhile.
- */
-static void test_message_after_output(void **state)
-{
-	static const char body[] =
-		T("40") "one\n" T("41") "two\n"
-					"failed to read log file: input/output error";
-
-	begin((struct podlog_config){.known = known("one\n", STARTED, 0)});
-	fake_answer(fake.requests, 200, body);
-	is_over(PODLOG_MESSAGE, true);
-	assert_string_equal(rig.text, "failed to read log file: input/output error");
-	holds("two\n");
-	setup(state);
-	begin((struct podlog_config){.follow = true, .known = known("one\n", STARTED, 0)});
-	fake_answer(fake.requests, 200, body);
-	is_over(PODLOG_ALL, true);
-	holds("two\n");
-}
-
-static const char no_pod[] = "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"code\":404,"
-			     "\"message\":\"pods \\\"pod\\\" not found\","
-			     "\"details\":{\"name\":\"pod\",\"kind\":\"pods\"}}";
-
-static void test_refused(void **state)
-{
+#define KNOWN(text) .known = text, .ns = STARTED
+#define FORCE(pod)                                                                                 \
+	{                                                                                          \
+		{.force = true}, KNOWN("one\n"), 200, TWO, pod                                     \
+	}
+#define UNTIMED(pod)                                                                               \
+	{                                                                                          \
+		{.restart = 1, .previous = true}, "on", 0, 200, ONE, pod                           \
+	}
+#define NO_POD                                                                                     \
+	"{\"kind\":\"Status\",\"reason\":\"NotFound\",\"code\":404,"                               \
+	"\"message\":\"pods \\\"pod\\\" not found\","                                              \
+	"\"details\":{\"name\":\"pod\",\"kind\":\"pods\"}}"
+#define NO_LOG	 "unable to retrieve container logs"
+#define IO_ERROR "failed to read log file: input/output error"
+#define TORN	 ONE TWO IO_ERROR
 	static const struct {
-		int status;
-		const char *body;
-		enum podlog_outcome outcome;
-	} cases[] = {
-		{204, "", PODLOG_NEVER_RAN}, {400, "{}", PODLOG_NO_RUN},
-		{404, no_pod, PODLOG_GONE},  {404, "{}", PODLOG_REFUSED},
-		{403, "{}", PODLOG_REFUSED}, {429, "{}", PODLOG_REFUSED},
-		{500, "{}", PODLOG_REFUSED},
+		struct exchange x;
+		const char *result;
+		const char *says; /* part of the text; NULL: there is no text */
+	} rows[] = {
+		/* The stream repeats the known lines. podlog does not pass them on. */
+		{{KNOWN("one\n"), .status = 200, .log = ONE TWO}, "ALL: two\n", NULL},
+		{{KNOWN("one\ntwo\n"), .status = 200, .log = ONE}, "LESS", NULL},
+		/* The stream lacks the known lines, or ends before it has repeated any. */
+		{{KNOWN("one\n"), .status = 200, .log = TWO}, "OTHER", NULL},
+		{{KNOWN("one\n"), .status = 200, .log = ""}, "OTHER", NULL},
+
+		/*
+		 * With FORCE, podlog accepts newer lines after a gap, once the server has confirmed
+		 * that they are of this pod. Here another pod has this name, or no pod has, or the
+		 * reply does not show which pod the lines are of.
+		 */
+		{FORCE(THIS_POD), "ALL, gap: two\n", NULL},
+		{FORCE(OTHER_POD), "GONE", "the pod is gone"},
+		{FORCE("{\"items\":[]}"), "GONE", "the pod is gone"},
+		{FORCE("{\"items\":3}"), "WHICH_RUN", ""},
+		{FORCE("{\"items\":[{\"metadata\":{\"uid\":\"uid-1\"}}]}"), "WHICH_RUN", ""},
+		{FORCE(POD("uid-1", "\"0\"", RUNNING)), "WHICH_RUN", ""},
+		{FORCE(FAILS), "WHICH_RUN, wait", ""},
+
+		/* A stream without known lines ends before the server has confirmed the run. */
+		{{{.follow = true}, NULL, 0, 200, ONE, THIS_POD}, "ALL: one\n", NULL},
+		{{{.follow = true}, NULL, 0, 200, ONE, FAILS}, "WHICH_RUN, wait", ""},
+		/*
+		 * After a crash, only a few bytes of the log are known, without a timestamp.
+		 * Another run may start with the same bytes.
+		 */
+		{UNTIMED(POD("uid-1", "2", RUNNING)), "ALL: e\n", NULL},
+		{UNTIMED(POD("uid-1", "3", RUNNING)), "GONE", "restarted again"},
+
+		/* If the kubelet has no log, it returns a message without a timestamp. */
+		{{KNOWN("one\n"), .status = 200, .log = NO_LOG}, "MESSAGE", NO_LOG},
+		/*
+		 * The kubelet fails to read the rest of a log. A stream that follows the log may
+		 * have a message at its end because the container was removed meanwhile.
+		 */
+		{{KNOWN("one\n"), .status = 200, .log = TORN}, "MESSAGE: two\n", IO_ERROR},
+		{{{.follow = true}, KNOWN("one\n"), 200, TORN, NULL}, "ALL: two\n", NULL},
+
+		{{.status = 204, .log = ""}, "NEVER_RAN", "never ran"},
+		{{.status = 400, .log = "{}"}, "NO_RUN, wait", ""},
+		{{.status = 404, .log = NO_POD}, "GONE, wait", ""},
+		{{.status = 404, .log = "{}"}, "REFUSED, wait", ""},
+		{{.status = 403, .log = "{}"}, "REFUSED, wait", ""},
+		{{.status = 429, .log = "{}"}, "REFUSED, wait", ""},
+		{{.status = 500, .log = "{}"}, "REFUSED, wait", ""},
 	};
 
-	for (size_t i = 0; i < array_size(cases); i++) {
-		setup(state);
-		begin((struct podlog_config){0});
-		fake_end(fake.requests, &(struct http_reply){.status = cases[i].status,
-							     .body = cases[i].body,
-							     .wait_ms = 7});
-		is_over(cases[i].outcome, false);
-		assert_true(*rig.text);
-		assert_int_equal(rig.result.wait_ms, cases[i].status == 204 ? 0 : 7);
+	for (size_t i = 0; i < array_size(rows); i++) {
+		const char *says = rows[i].says;
+
+		assert_string_equal(result_of(&rows[i].x), rows[i].result);
+		assert_int_equal(*rig.text != '\0', says != NULL);
+		if (says && !strstr(rig.text, says))
+			fail_msg("row %zu: %s", i, rig.text);
 	}
-}
-
-static void test_broken(void **state)
-{
-	for (int i = 0; i < 5; i++) {
-		static const enum podlog_outcome outcomes[] = {PODLOG_BROKEN, PODLOG_CUT,
-							       PODLOG_BROKEN, PODLOG_SILENT,
-							       PODLOG_BROKEN};
-
-		setup(state);
-		begin((struct podlog_config){.follow = i > 1});
-		if (i % 2 || i == 4)
-			fake.requests->call.head(fake.requests->call.data, 200);
-		fake_break(fake.requests, i < 2 ? -EIO : i < 4 ? -ETIMEDOUT : -EHOSTUNREACH, true);
-		if (fake.requests)
-			fake_answer(fake_find(WHICH_POD), 200, THIS_POD);
-		is_over(outcomes[i], false);
-		assert_string_equal(rig.text, "it broke");
-	}
-}
-
-/* The owner accepts no more output for now. */
-static void test_slow(void **state)
-{
-	begin((struct podlog_config){0});
-	rig.refuse = -ENOBUFS;
-	fake_answer(fake.requests, 200, T("40") "one\n");
-	fake_answer(fake_find(WHICH_POD), 200, THIS_POD);
-	is_over(PODLOG_SLOW, false);
-}
-
-/* --- which run a stream belongs to --- */
-
-/* Start to follow the first run, without any known lines. */
-static void begin_unsure(void)
-{
-	begin((struct podlog_config){.follow = true});
-	assert_true(podlog_is_unsure(rig.p));
-	assert_false(podlog_is_asking(rig.p));
-	fake.requests->call.head(fake.requests->call.data, 200);
-	assert_true(podlog_is_asking(rig.p));
-	assert_int_equal(fake.requests->call.bytes(fake.requests->call.data, T("40") "one\n",
-						   strlen(T("40") "one\n")),
-			 0);
-	holds("");
-}
-
-static void test_this_run(void **state)
-{
-	begin_unsure();
-	fake_answer(fake_find(WHICH_POD), 200, THIS_POD);
-	assert_false(podlog_is_unsure(rig.p));
-	holds("one\n");
-	fake_end(fake.requests, &(struct http_reply){.status = 200});
-	is_over(PODLOG_ALL, true);
 }
 
 /*
@@ -417,85 +351,66 @@ static void test_which_run(void **state)
 {
 #define WAITING "{\"waiting\":{\"reason\":\"CrashLoopBackOff\"}}"
 	static const struct {
-		const char *list; /* the reply about the pod; run 1 is followed */
-		enum podlog_outcome newest, previous;
-	} cases[] = {
-		{POD("uid-1", "0", RUNNING), PODLOG_WHICH_RUN, PODLOG_WHICH_RUN},
-		{POD("uid-1", "1", RUNNING), PODLOG_ALL, PODLOG_NOT_YET},
-		{POD("uid-1", "1", WAITING), PODLOG_ALL, PODLOG_ALL},
-		{POD("uid-1", "2", RUNNING), PODLOG_NEXT_RUN, PODLOG_ALL},
-		{POD("uid-1", "2", WAITING), PODLOG_GONE, PODLOG_GONE},
-		{POD("uid-1", "3", RUNNING), PODLOG_GONE, PODLOG_GONE},
-		{POD("uid-2", "1", RUNNING), PODLOG_GONE, PODLOG_GONE},
+		const char *list;	       /* the reply about the pod; run 1 is requested */
+		const char *newest, *previous; /* the outcome without and with PREVIOUS */
+	} rows[] = {
+		{POD("uid-1", "0", RUNNING), "WHICH_RUN", "WHICH_RUN"},
+		{POD("uid-1", "1", RUNNING), "ALL", "NOT_YET"},
+		{POD("uid-1", "1", WAITING), "ALL", "ALL"},
+		{POD("uid-1", "2", RUNNING), "NEXT_RUN", "ALL"},
+		{POD("uid-1", "2", WAITING), "GONE", "GONE"},
+		{POD("uid-1", "3", RUNNING), "GONE", "GONE"},
+		{POD("uid-2", "1", RUNNING), "GONE", "GONE"},
 	};
 
-	for (size_t i = 0; i < 4 * array_size(cases); i++) {
+	for (size_t i = 0; i < 4 * array_size(rows); i++) {
 		bool previous = i & 1, force = i & 2;
-		enum podlog_outcome outcome =
-			previous ? cases[i / 4].previous : cases[i / 4].newest;
-		bool taken = outcome == PODLOG_ALL;
+		struct podlog_config config = {.restart = 1, .previous = previous, .force = force};
+		struct exchange x = {config, NULL, 0, 200, ONE, rows[i / 4].list};
+		const char *want = previous ? rows[i / 4].previous : rows[i / 4].newest;
 
-		setup(state);
-		if (force)
-			begin((struct podlog_config){.restart = 1,
-						     .previous = previous,
-						     .force = true,
-						     .known = known("zero\n", STARTED - 1, 0)});
-		else
-			begin((struct podlog_config){.restart = 1, .previous = previous});
-		fake_answer(fake.requests, 200, T("40") "one\n");
-		fake_answer(fake_find(WHICH_POD), 200, cases[i / 4].list);
-		is_over(outcome, taken);
-		assert_int_equal(rig.gaps, taken && force);
-		holds(taken ? "one\n" : "");
+		if (force) {
+			x.known = "zero\n";
+			x.ns = STARTED - 1;
+		}
+		if (streq(want, "ALL"))
+			want = force ? "ALL, gap: one\n" : "ALL: one\n";
+		assert_string_equal(result_of(&x), want);
 	}
 }
 
-/*
- * After a crash, only a few bytes of the log are known, without a timestamp. Another run may start
- * with the same bytes.
- */
-static void test_known_without_time(void **state)
+static void test_broken(void **state)
 {
 	static const struct {
-		const char *list;
+		bool follow, begun;
+		int err;
 		enum podlog_outcome outcome;
-		const char *holds;
-	} cases[] = {
-		{POD("uid-1", "2", RUNNING), PODLOG_ALL, "e\n"},
-		{POD("uid-1", "3", RUNNING), PODLOG_GONE, ""},
+	} rows[] = {
+		{false, false, -EIO, PODLOG_BROKEN},	    {false, true, -EIO, PODLOG_CUT},
+		{true, false, -ETIMEDOUT, PODLOG_BROKEN},   {true, true, -ETIMEDOUT, PODLOG_SILENT},
+		{true, true, -EHOSTUNREACH, PODLOG_BROKEN},
 	};
 
-	for (size_t i = 0; i < array_size(cases); i++) {
-		setup(state);
-		begin((struct podlog_config){.restart = 1,
-					     .previous = true,
-					     .known = known("on", 0, 0)});
-		fake_answer(fake.requests, 200, T("40") "one\n");
-		fake_answer(fake_find(WHICH_POD), 200, cases[i].list);
-		is_over(cases[i].outcome, *cases[i].holds);
-		holds(cases[i].holds);
+	for (size_t i = 0; i < array_size(rows); i++) {
+		begin((struct podlog_config){.follow = rows[i].follow});
+		if (rows[i].begun)
+			accept_stream();
+		fake_break(fake.requests, rows[i].err, true);
+		if (rows[i].begun)
+			fake_answer(fake_find(WHICH_POD), 200, THIS_POD);
+		is_over(rows[i].outcome);
+		assert_string_equal(rig.text, "it broke");
 	}
 }
 
-static void test_no_answer(void **state)
+/* The owner accepts no more output for now. */
+static void test_slow(void **state)
 {
-	begin_unsure();
-	fake_end(fake_find(WHICH_POD), &(struct http_reply){.status = 500, .wait_ms = 9});
-	is_over(PODLOG_WHICH_RUN, false);
-	assert_int_equal(rig.result.wait_ms, 9);
-	holds("");
-}
-
-/* The stream ends before the server has answered. */
-static void test_ended_unsure(void **state)
-{
-	begin_unsure();
-	fake_end(fake.requests, &(struct http_reply){.status = 200});
-	assert_int_equal(rig.done, 0);
+	begin((struct podlog_config){0});
+	rig.refuse = -ENOBUFS;
+	fake_answer(fake.requests, 200, ONE);
 	fake_answer(fake_find(WHICH_POD), 200, THIS_POD);
-	is_over(PODLOG_ALL, true);
-	holds("one\n");
+	is_over(PODLOG_SLOW);
 }
 
 /* --- streams that the kubelet has lost --- */
@@ -503,19 +418,27 @@ static void test_ended_unsure(void **state)
 /* Start the stream of a log of SIZE bytes that ends with "one". The stream repeats that line. */
 static struct http_request *begin_long(unsigned lost, uint64_t size)
 {
+	struct http_request *stream;
+
 	begin((struct podlog_config){.follow = true,
 				     .lost = lost,
 				     .known = known("one\n", STARTED, size - 4)});
-	fake.requests->call.head(fake.requests->call.data, 200);
-	assert_int_equal(fake.requests->call.bytes(fake.requests->call.data, T("40") "one\n",
-						   strlen(T("40") "one\n")),
-			 0);
-	return fake.requests;
+	stream = accept_stream();
+	comes(stream, ONE);
+	return stream;
 }
 
-static void comes(struct http_request *stream, const char *text)
+/* Answer podlog's request for the kubelet's last line. */
+static void last_line(const char *line)
 {
-	assert_int_equal(stream->call.bytes(stream->call.data, text, strlen(text)), 0);
+	fake_answer(fake_find(LAST_LINE), 200, line);
+}
+
+/* Let time pass until podlog requests the kubelet's last line. */
+static void wait_for_doubt(void)
+{
+	while (!fake_find(LAST_LINE))
+		assert_true(fake_wait(1000000));
 }
 
 /*
@@ -528,8 +451,8 @@ static void test_silent(void **state)
 	struct http_request *stream = begin_long(0, 1 << 20);
 
 	fake_pass(5000);
-	fake_answer(fake_find(LAST_LINE), 200, T("40") "one\n");
-	comes(stream, T("41") "two\n");
+	last_line(ONE);
+	comes(stream, TWO);
 	fake_pass(1000000);
 	assert_null(fake_find(LAST_LINE));
 	memcpy(much, T("42"), strlen(T("42")));
@@ -539,22 +462,11 @@ static void test_silent(void **state)
 	comes(stream, much);
 	comes(stream, "\n" T("43") "last\n");
 	fake_pass(5000);
-	fake_answer(fake_find(LAST_LINE), 200, T("43") "last\n");
+	last_line(T("43") "last\n");
 	fake_pass(1000000);
 	assert_ptr_equal(fake.requests, stream);
 	assert_null(stream->next);
 	assert_int_equal(rig.done, 0);
-}
-
-/* The kubelet has a newer line that the stream does not deliver. */
-static void test_lost(void **state)
-{
-	begin_long(0, 1 << 20);
-	fake_pass(5000);
-	fake_answer(fake_find(LAST_LINE), 200, T("41") "two\n");
-	assert_int_equal(rig.done, 0);
-	fake_pass(5000);
-	is_over(PODLOG_SILENT, false);
 }
 
 /*
@@ -566,13 +478,13 @@ static void test_late(void **state)
 	struct http_request *stream = begin_long(0, 1 << 20);
 
 	fake_pass(5000);
-	comes(stream, T("41") "two\n");
-	fake_answer(fake_find(LAST_LINE), 200, T("42") "three\n");
+	comes(stream, TWO);
+	last_line(T("42") "three\n");
 	fake_pass(5000);
-	fake_answer(fake_find(LAST_LINE), 200, T("42") "three\n");
+	last_line(T("42") "three\n");
 	comes(stream, T("42") "three\n");
 	fake_pass(10000);
-	fake_answer(fake_find(LAST_LINE), 200, T("42") "three\n");
+	last_line(T("42") "three\n");
 	fake_pass(1000000);
 	assert_null(stream->next);
 	holds("two\nthree\n");
@@ -588,46 +500,46 @@ static void test_no_last_line(void **state)
 	unsigned n = 0;
 
 	for (uint64_t begin = fake.now; fake.now < begin + 3600000; n++) {
-		while (!fake_find(LAST_LINE))
-			assert_true(fake_wait(1000000));
+		wait_for_doubt();
 		if (n % 3 == 0)
-			fake_answer(fake_find(LAST_LINE), 200, "");
+			last_line("");
 		else if (n % 3 == 1)
-			fake_answer(fake_find(LAST_LINE), 500, T("41") "two\n");
+			fake_answer(fake_find(LAST_LINE), 500, TWO);
 		else
 			fake_break(fake_find(LAST_LINE), -EIO, true);
 		assert_ptr_equal(fake.requests, stream);
 	}
 	assert_in_range(n, 10, 20);
-	while (!fake_find(LAST_LINE))
-		assert_true(fake_wait(1000000));
-	fake_answer(fake_find(LAST_LINE), 200, T("41") "two\n");
+	wait_for_doubt();
+	last_line(TWO);
 	fake_pass(1000000);
-	is_over(PODLOG_SILENT, false);
+	is_over(PODLOG_SILENT);
 }
 
 /*
  * podlog does not check in these cases: the log is too small to be rotated; the request is not a
- * stream; or the owner has paused the stream.
+ * stream; or the owner has paused the stream. After the pause, the kubelet has a newer line that the
+ * stream does not deliver.
  */
 static void test_no_doubt(void **state)
 {
 	begin_long(0, 1 << 10);
 	fake_pass(1000000);
 	assert_null(fake.requests->next);
-	podlog_stop(take_ptr(rig.p));
 	begin((struct podlog_config){.known = known("one\n", STARTED, 1 << 20)});
-	fake.requests->call.head(fake.requests->call.data, 200);
+	accept_stream();
 	fake_pass(1000000);
 	assert_null(fake.requests->next);
-	podlog_stop(take_ptr(rig.p));
 	begin_long(0, 1 << 20);
 	assert_true(podlog_pause(rig.p));
 	fake_pass(100000);
 	assert_null(fake.requests->next);
 	podlog_resume(rig.p);
-	fake_pass(10000);
-	assert_non_null(fake_find(LAST_LINE));
+	fake_pass(5000);
+	last_line(TWO);
+	assert_int_equal(rig.done, 0);
+	fake_pass(5000);
+	is_over(PODLOG_SILENT);
 }
 
 /* After streams were wrongly considered lost, podlog waits longer before the next check. */
@@ -638,11 +550,9 @@ static void test_lost_in_vain(void **state)
 	for (unsigned lost = 0; lost < 12; lost++) {
 		uint64_t begin;
 
-		setup(state);
-		begin = fake.now;
 		begin_long(lost, 1 << 20);
-		while (!fake_find(LAST_LINE))
-			assert_true(fake_wait(1000000));
+		begin = fake.now;
+		wait_for_doubt();
 		/*
 		 * The first pause is about 2 s, and doubles after each wrong check. It varies by a
 		 * quarter, so the first doubling may not be visible.
@@ -651,38 +561,16 @@ static void test_lost_in_vain(void **state)
 			assert_true(fake.now - begin >= before);
 		assert_in_range(fake.now - begin, 1000, 1200000);
 		before = fake.now - begin;
-		podlog_stop(take_ptr(rig.p));
 	}
 }
 
 int main(void)
 {
+#define TEST(t) cmocka_unit_test_teardown(test_##t, teardown)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_path, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_path_of_a_bad_name, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_held, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_all, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_known, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_other, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_force, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_force_of_other, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_force_without_answer, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_message, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_message_after_output, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_broken, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_slow, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_this_run, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_which_run, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_known_without_time, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_no_answer, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_ended_unsure, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_silent, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_lost, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_late, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_no_last_line, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_no_doubt, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_lost_in_vain, setup, teardown),
+		TEST(path),	 TEST(held),	     TEST(all),	     TEST(outcomes),
+		TEST(which_run), TEST(broken),	     TEST(slow),     TEST(silent),
+		TEST(late),	 TEST(no_last_line), TEST(no_doubt), TEST(lost_in_vain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

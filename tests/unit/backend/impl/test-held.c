@@ -14,7 +14,6 @@
 #include "tests/unit/noted.h"
 #include "backend/impl/impl.h"
 #include "tests/unit/backend/base/loop_rig.h"
-#include "tests/unit/backend/jobs/assert_file.h"
 #include "tests/unit/scratch.h"
 
 #include "backend/base/diag.h"
@@ -35,34 +34,8 @@ static struct backend_request *late[16];
 static atomic_bool is_late;
 static char submissions[64]; /* submission UUID of the last launch */
 static uint64_t seed;	     /* random seed of the last launch's name */
-static int begin_err;	     /* result of the start */
 
 /* --- the disk --- */
-
-static const char
-	/*
-	 * Which file of STATE/jobs can't be opened. "": its directory can't be listed. NULL:
-	 * everything works.
-	 */
-	*_Atomic broken;
-
-int openat(int at, const char *path, int flags, ...)
-{
-	const char *in = strstr(path, "/jobs"), *what = broken;
-	va_list ap;
-	mode_t mode;
-
-	va_start(ap, flags);
-	mode = flags & O_CREAT ? va_arg(ap, mode_t) : 0;
-	va_end(ap);
-	if (in && what && (*what ? strstr(in, what) != NULL : streq(in, "/jobs"))) {
-		if (!*what)
-			broken = NULL;
-		errno = EIO;
-		return -1;
-	}
-	return (int)syscall(SYS_openat, at, path, flags | O_LARGEFILE, mode);
-}
 
 static atomic_int bad_syncs;	/* how many further syncs of the directory STATE/jobs fail */
 static atomic_bool hangs, hung; /* syncs do not return while HANGS is true; HUNG: one is waiting */
@@ -121,11 +94,8 @@ static void fake_submit(struct backend *backend, struct backend_request *rq)
 {
 	cleanup_free char *id = id_of(rq);
 
-	note("launch %s%s", id, rq->held ? "" : " at once");
-	if (rq->held)
-		assert_string_equal(rq->backend, "fake"); /* the dry run returned this */
-	else
-		assert_null(rq->backend);
+	note("launch %s", id);
+	assert_string_equal(rq->backend, "fake"); /* the dry run returned this */
 	snprintf(submissions, sizeof(submissions), "%s", rq->submission);
 	is_again = rq->again;
 	seed = rq->seed[0];
@@ -141,10 +111,7 @@ static void fake_dry_run(struct backend *backend, struct backend_request *rq)
 
 	assert_null(rq->backend);
 	seed = rq->seed[0];
-	if (strstr(rq->text, "impossible"))
-		backend_answer(rq, -EINVAL, NULL, "it is impossible");
-	else
-		backend_reply(rq, &(struct backend_result){0, "", id, "manifest\n", "fake", ""});
+	backend_reply(rq, &(struct backend_result){0, "", id, "manifest\n", "fake", ""});
 }
 
 static void fake_cancel(struct backend *backend, struct backend_request *rq)
@@ -152,12 +119,6 @@ static void fake_cancel(struct backend *backend, struct backend_request *rq)
 	note("cancel %s", rq->uid);
 	if (streq(rq->id, "x-1"))
 		store_remove(store, rq->uid);
-	backend_answer(rq, 0, NULL, NULL);
-}
-
-static void fake_control(struct backend *backend, struct backend_request *rq)
-{
-	note("control %s", rq->uid);
 	backend_answer(rq, 0, NULL, NULL);
 }
 
@@ -170,7 +131,6 @@ static const struct backend_ops ops = {
 	.request[BACKEND_SUBMIT] = fake_submit,
 	.request[BACKEND_DRY_RUN] = fake_dry_run,
 	.request[BACKEND_CANCEL] = fake_cancel,
-	.request[BACKEND_CONTROL] = fake_control,
 	.is_whole = fake_is_whole,
 };
 
@@ -184,15 +144,26 @@ static void on_job(void *data, const struct spec_job *old, const struct spec_job
 
 static void on_records(void *done, int err, const char *text)
 {
-	begin_err = err;
-	if (text)
+	if (err) {
 		note("%s", text);
-	if (err)
 		post_sem(done);
-	else
+	} else {
 		held_begin(b.held, post_sem, done);
+	}
 }
 
+/* Call FN(sem) on the loop, and wait until it has posted the semaphore. */
+static void call_and_wait(loop_fn fn)
+{
+	sem_t done;
+
+	sem_init(&done, 0, 0);
+	call(fn, &done);
+	sem_wait_or_fail(&done);
+	sem_destroy(&done);
+}
+
+/* Create the records and the held jobs, and load them. */
 static void begin(void *done)
 {
 	b.records = records_new(b.loop, base, b.config.passive);
@@ -221,39 +192,21 @@ static void stop(void *done)
 	held_stop(b.held, on_held_stopped, done);
 }
 
-/* Start kxfs. It shows what it finds, and launches nothing yet. */
+/* Start kxfs. No job is listed yet. It shows what it finds, and launches nothing yet. */
 static void begin_run(void)
 {
-	sem_t done;
-
-	sem_init(&done, 0, 0);
+	store = b.store = store_new(&(struct store_events){.changed = on_job});
 	b.up = true;
-	call(begin, &done);
-	sem_wait_or_fail(&done);
-	sem_destroy(&done);
+	call_and_wait(begin);
 }
 
 static void end_run(void)
 {
-	sem_t done;
-
-	sem_init(&done, 0, 0);
-	call(stop, &done);
-	sem_wait_or_fail(&done);
-	sem_destroy(&done);
+	call_and_wait(stop);
 	held_free(take_ptr(b.held));
 	records_free(take_ptr(b.records));
-}
-
-static void free_store(void *data)
-{
-	store_free(store);
-	store = b.store = NULL;
-}
-
-static void new_store(void *data)
-{
-	store = b.store = store_new(&(struct store_events){.changed = on_job});
+	store_free(take_ptr(store));
+	b.store = NULL;
 }
 
 static int setup_held(void **state)
@@ -266,14 +219,12 @@ static int setup_held(void **state)
 	unseen = is_late = false;
 	refuse = 0;
 	n_late = 0;
-	broken = NULL;
 	bad_syncs = 0;
 	forget_noted();
 	atomic_store(&clock_ahead, 0);
 	atomic_store(&clock_set, 0);
 	setup_started(state);
 	b.loop = loop;
-	new_store(NULL);
 	begin_run();
 	call(take_charge, NULL);
 	return 0;
@@ -284,7 +235,6 @@ static int teardown_held(void **state)
 	if (b.held)
 		end_run();
 	teardown(state);
-	free_store(NULL);
 	return scratch_remove(base);
 }
 
@@ -302,12 +252,7 @@ static void ask_pool(void *done)
 static void settle(void)
 {
 	for (int i = 0; i < 20; i++) {
-		sem_t done;
-
-		sem_init(&done, 0, 0);
-		call(ask_pool, &done);
-		sem_wait_or_fail(&done);
-		sem_destroy(&done);
+		call_and_wait(ask_pool);
 		usleep(200); /* another thread of the pool may be writing a file */
 	}
 }
@@ -411,18 +356,28 @@ static void submit(const char *name, const char *args, const char *said)
 	expect(said);
 }
 
-static void control(const char *name, enum spec_action action)
+/* Hold NAME until ARGS allow its launch. */
+static void hold(const char *name, const char *args)
+{
+	cleanup_free char *said = text_print("submit 0 %s-1", name);
+
+	submit(name, args, said);
+}
+
+static void release(const char *name, const char *said)
 {
 	cleanup_free char *id = text_print("%s-1", name);
 
-	backend_control(&b, id, uuid_of(name), action, NULL, on_control, uuid_of(name));
+	backend_control(&b, id, uuid_of(name), SPEC_RELEASE, NULL, on_control, uuid_of(name));
+	expect(said);
 }
 
-static void cancel(const char *name)
+static void cancel(const char *name, const char *said)
 {
 	cleanup_free char *id = text_print("%s-1", name);
 
 	backend_cancel(&b, id, uuid_of(name), on_cancel, NULL);
+	expect(said);
 }
 
 struct seen {
@@ -444,11 +399,6 @@ static void see(void *data)
 static void job_is(const char *id, const char *submission, enum spec_state state)
 {
 	call(see, &(struct seen){id, state, submission});
-}
-
-static void forget_x(void *data)
-{
-	store_remove(store, "uid-x-1");
 }
 
 /* Return the number of records in STATE/jobs. */
@@ -501,6 +451,14 @@ static void assert_shown(const char *id, enum spec_state state, const char *reas
 	assert_true(is_shown(id, state, reason));
 }
 
+/* Begin to launch a-1. The launch waits in LATE for its answer. */
+static void launch_late(void)
+{
+	is_late = true;
+	hold("a", "hold: true");
+	release("a", "control 0, launch a-1");
+}
+
 static bool store_has(const char *id)
 {
 	const struct spec_job *job cleanup_job = store_get(store, BACKEND_JOBS, id);
@@ -508,86 +466,91 @@ static bool store_has(const char *id)
 	return job;
 }
 
-/* Restart kxfs. No job is listed yet. */
 static void restart(void)
 {
 	end_run();
-	free_store(NULL);
-	new_store(NULL);
 	begin_run();
+}
+
+static void restart_in_charge(void)
+{
+	restart();
+	call(take_charge, NULL);
 }
 
 /* --- tests --- */
 
+/* The launch has the name and the UUID that the submitter was told. */
 static void test_release(void **state)
 {
 	uint64_t shown;
 
-	submit("a", "queue: q", "launch a-1 at once, submit 0 a-1");
-	submit("b", "hold: true", "submit 0 b-1");
+	hold("a", "hold: true");
 	shown = seed;
-	assert_shown("b-1", SPEC_PENDING, "Held");
-	assert_int_equal(n_records(), 1);
+	submit("a", "hold: true", "submit 17"); /* the name is taken */
 	pass(10);
-	control("b", SPEC_SUSPEND);
-	expect("control 22");
-	control("b", SPEC_RELEASE);
-	expect("control 0, launch b-1");
-	/* The launch has the UUID that was returned to the user. */
-	assert_string_equal(submissions, uuid_of("b"));
+	expect_now("");
+	release("a", "control 0, launch a-1");
+	assert_string_equal(submissions, uuid_of("a"));
 	assert_true(seed == shown);
 	pass(6);
 	expect_live(1);
 	/* Now it is a job like any other, even for a user who has read its files before. */
-	cancel("b");
-	expect("cancel uid-b-1, cancel 0");
+	cancel("a", "cancel uid-a-1, cancel 0");
 }
 
-static void test_refused(void **state)
+/* NAME.job shows neither a job that the user removed, nor an older one instead. */
+static void test_removed_link(void **state)
 {
-	submit("a", "hold: true, x: impossible", "submit 22");
-	submit("b", "'after': [ok:nobody]", "submit 22");
-	submit("c", "hold: true", "submit 0 c-1");
-	submit("c", "hold: true", "submit 17");
-	assert_int_equal(n_records(), 1);
-}
+	struct backend_file found;
 
-static void test_removed(void **state)
-{
-	submit("a", "hold: true", "submit 0 a-1");
-	cancel("a");
-	expect("cancel 0");
-	assert_int_equal(n_records(), 0);
-	assert_null(store_get(store, BACKEND_JOBS, "a-1"));
-	restart();
-	assert_null(store_get(store, BACKEND_JOBS, "a-1"));
+	hold("b", "hold: true");
+	hold("a", "hold: true");
+	cancel("a", "cancel 0");
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(job_files_find(records_files(b.records), "a.yaml", &found),
+				 -ENOENT);
+		restart();
+	}
 }
 
 /* The disk refuses to remove the job's record. The job remains held, and can be removed later. */
 static void test_removed_unsynced(void **state)
 {
-	submit("a", "hold: true", "submit 0 a-1");
+	hold("a", "hold: true");
 	bad_syncs = 1;
-	cancel("a");
-	expect("cancel 5");
+	cancel("a", "cancel 5");
 	assert_shown("a-1", SPEC_PENDING, "Held");
 	pass(5);
-	restart();
+	restart_in_charge();
 	assert_shown("a-1", SPEC_PENDING, "Held");
-	call(take_charge, NULL);
-	cancel("a");
-	expect("cancel 0");
+	cancel("a", "cancel 0");
 	assert_false(store_has("a-1"));
 	expect_records(0);
 }
 
-/* The disk refuses to remove the record of a job that was never launched. It stays in history/. */
-static void test_forget_refused(void **state)
+/* A release is accepted once it is on disk, and refused if it can't be written. */
+static void test_release_not_recorded(void **state)
+{
+	hold("a", "hold: true");
+	bad_syncs = 1;
+	release("a", "control 5");
+	assert_shown("a-1", SPEC_PENDING, "Held");
+	pass(10);
+	expect_now("");
+	release("a", "control 0, launch a-1");
+}
+
+/*
+ * A job that was never launched stays in the history as long as others do. It also stays if the
+ * disk refuses to remove its record.
+ */
+static void test_never_launched(void **state)
 {
 	cleanup_free char *aside = text_print("%s/aside", base), *path = NULL;
 
 	job_is("y-1", NULL, SPEC_FAILED);
-	submit("b", "'after': [ok:y-1]", "submit 0 b-1");
+	hold("b", "'after': [ok:y-1]");
 	assert_shown("b-1", SPEC_CANCELLED, "DependencyNeverSatisfied");
 	pass(10);
 	path = text_print("%s/jobs/%s", base, uuid_of("b"));
@@ -595,65 +558,12 @@ static void test_forget_refused(void **state)
 	assert_int_equal(mkdir(path, 0700), 0);
 	backend_forget(&b, "b-1", uuid_of("b"), on_cancel, NULL);
 	expect("cancel 21");
-	assert_shown("b-1", SPEC_CANCELLED, "DependencyNeverSatisfied");
 	assert_int_equal(rmdir(path), 0);
 	assert_int_equal(rename(aside, path), 0);
-	backend_forget(&b, "b-1", uuid_of("b"), on_cancel, NULL);
-	expect("cancel 0");
-	expect_records(0);
-}
-
-/* A release is accepted once it is on disk, and refused if it can't be written. */
-static void test_release_not_recorded(void **state)
-{
-	cleanup_free char *aside = text_print("%s/aside", base), *path = NULL;
-
-	submit("a", "hold: true", "submit 0 a-1");
-	path = text_print("%s/jobs/%s", base, uuid_of("a"));
-	assert_int_equal(rename(path, aside), 0);
-	control("a", SPEC_RELEASE);
-	expect("control 2");
-	assert_shown("a-1", SPEC_PENDING, "Held");
-	pass(10);
-	expect_now("");
-	assert_int_equal(rename(aside, path), 0);
-	control("a", SPEC_RELEASE);
-	expect("control 0, launch a-1");
-}
-
-static void test_begin(void **state)
-{
-	submit("a", "begin: +1h", "submit 0 a-1");
-	pass(10);
-	clock_pass(loop, 3580);
-	pass(3);
-	expect_now("");
-	assert_shown("a-1", SPEC_PENDING, "BeginTime");
-	pass(8);
-	expect("launch a-1");
-}
-
-static void test_after(void **state)
-{
-	job_is("x-1", NULL, SPEC_RUNNING);
-	job_is("y-1", NULL, SPEC_RUNNING);
-	submit("a", "'after': [ok:x-1, any:y-1]", "submit 0 a-1");
-	submit("b", "'after': [ok:y-1]", "submit 0 b-1");
-	assert_shown("a-1", SPEC_PENDING, "Dependency");
-	job_is("x-1", NULL, SPEC_SUCCEEDED);
-	pass(10);
-	expect_now("");
-	job_is("y-1", NULL, SPEC_FAILED);
-	expect("launch a-1");
-	pass(1);
+	pass(HISTORY_S - 30);
 	assert_shown("b-1", SPEC_CANCELLED, "DependencyNeverSatisfied");
-	/* The job stays in the history as long as others do. */
-	expect_records(2);
-	pass(HISTORY_S - 20);
-	assert_int_equal(n_records(), 2);
 	pass(40);
-	expect_records(1);
-	expect_live(1);
+	expect_records(0);
 	expect_now("");
 }
 
@@ -661,22 +571,13 @@ static void test_after(void **state)
 static void test_after_gone(void **state)
 {
 	job_is("x-1", NULL, SPEC_RUNNING);
-	submit("a", "'after': [any:x-1]", "submit 0 a-1");
+	hold("a", "'after': [any:x-1]");
 	whole = false;
-	restart();
-	call(take_charge, NULL);
+	restart_in_charge();
 	pass(20);
 	expect_now("");
 	whole = true;
 	pass(6);
-	expect("launch a-1");
-}
-
-static void test_after_removed(void **state)
-{
-	job_is("x-1", NULL, SPEC_RUNNING);
-	submit("a", "'after': [any:x-1]", "submit 0 a-1");
-	call(forget_x, NULL);
 	expect("launch a-1");
 }
 
@@ -686,22 +587,27 @@ static void test_after_removed(void **state)
  */
 static void test_removal_waits(void **state)
 {
-	for (int sick = 1; sick >= 0; sick--) {
+	static const struct {
+		const char *name;
+		int bad_syncs;
+		const char *said;
+	} cases[] = {
+		{"a", 1000, "cancel uid-x-1, cancel 110"},
+		{"b", 0, "cancel uid-x-1, cancel 0"},
+	};
+
+	for (size_t i = 0; i < array_size(cases); i++) {
 		job_is("x-1", NULL, SPEC_RUNNING);
-		submit(sick ? "a" : "b", "hold: true, 'after': [any:x-1]",
-		       sick ? "submit 0 a-1" : "submit 0 b-1");
-		bad_syncs = sick ? 1000 : 0;
+		hold(cases[i].name, "hold: true, 'after': [any:x-1]");
+		bad_syncs = cases[i].bad_syncs;
 		backend_cancel(&b, "x-1", "uid-x-1", on_cancel, NULL);
-		expect(sick ? "cancel uid-x-1, cancel 110" : "cancel uid-x-1, cancel 0");
+		expect(cases[i].said);
 		bad_syncs = 0;
 		pass(60);
 	}
-	restart();
-	call(take_charge, NULL);
-	control("a", SPEC_RELEASE);
-	expect("control 0, launch a-1");
-	control("b", SPEC_RELEASE);
-	expect("control 0, launch b-1");
+	restart_in_charge();
+	release("a", "control 0, launch a-1");
+	release("b", "control 0, launch b-1");
 }
 
 /*
@@ -712,7 +618,7 @@ static void test_decided_while_written(void **state)
 {
 	job_is("x-1", NULL, SPEC_RUNNING);
 	job_is("y-1", NULL, SPEC_RUNNING);
-	submit("a", "'after': [ok:x-1, ok:y-1]", "submit 0 a-1");
+	hold("a", "'after': [ok:x-1, ok:y-1]");
 	hangs = true;
 	hung = false;
 	job_is("x-1", NULL, SPEC_FAILED);
@@ -741,70 +647,11 @@ static void test_unsure(void **state)
 	assert_int_equal(n_records(), 0);
 }
 
-/*
- * Assert that a start fails if the disk can't read the held jobs, and that the message names the
- * file. The next start must find the jobs.
- */
-static void expect_start_fails(const char *what, const char *said)
-{
-	broken = what;
-	restart();
-	assert_int_not_equal(begin_err, 0);
-	assert_false(store_has("a-1"));
-	expect(said);
-	broken = NULL;
-	restart();
-	assert_int_equal(begin_err, 0);
-	assert_shown("a-1", SPEC_PENDING, "Held");
-	call(take_charge, NULL);
-	control("a", SPEC_RELEASE);
-	expect("control 0, launch a-1");
-}
-
-static void test_unlisted(void **state)
-{
-	cleanup_free char *said = text_print("%s/jobs can't be used: Input/output error", base);
-
-	submit("a", "hold: true", "submit 0 a-1");
-	expect_start_fails("", said);
-}
-
-static void test_unread(void **state)
-{
-	cleanup_free char *path = NULL, *said = NULL;
-
-	submit("a", "hold: true", "submit 0 a-1");
-	path = text_print("%s/jobs/%s", base, uuid_of("a"));
-	said = text_print(
-		"%s can't be read: Input/output error; to start without that job, move %s elsewhere",
-		path, path);
-	expect_start_fails(uuid_of("a"), said);
-}
-
-/* No flipped bit in a record changes what happens to its job. */
-static void test_flipped_bit(void **state)
-{
-	cleanup_free char *flip = NULL, *aside = NULL;
-
-	submit("a", "hold: true", "submit 0 a-1");
-	flip = text_print("sed -i '2s/\"hold\":true/\"hold\":null/' %s/jobs/%s", base,
-			  uuid_of("a"));
-	aside = text_print("%s/aside/%s.record", base, uuid_of("a"));
-	assert_int_equal(system(flip), 0); /* NOLINT(cert-env33-c) */
-	restart();
-	assert_int_equal(begin_err, 0);
-	call(take_charge, NULL);
-	pass(10);
-	expect_now("");
-	expect_records(0);
-	assert_int_equal(access(aside, F_OK), 0);
-}
-
 /* kxfs retries a refused launch after growing pauses. */
 static void test_back_off(void **state)
 {
 	refuse = -EIO;
-	submit("a", "begin: +5s", "submit 0 a-1");
+	hold("a", "begin: +5s");
 	pass(4);
 	expect("launch a-1");
 	/* The delay shows immediately, not only after the next attempt. */
@@ -821,25 +668,10 @@ static void test_back_off(void **state)
 	expect("launch a-1");
 }
 
-static void test_refused_for_good(void **state)
-{
-	submit("a", "begin: +5s", "submit 0 a-1");
-	refuse = -EINVAL;
-	pass(5);
-	expect("launch a-1");
-	assert_shown("a-1", SPEC_FAILED, "LaunchFailed");
-	refuse = 0;
-	pass(70);
-	expect_now("");
-}
-
 /* The launch is refused, but the job appears. So it was launched. */
 static void test_seen_though_refused(void **state)
 {
-	is_late = true;
-	submit("a", "hold: true", "submit 0 a-1");
-	control("a", SPEC_RELEASE);
-	expect("control 0, launch a-1");
+	launch_late();
 	job_is("a-1", uuid_of("a"), SPEC_RUNNING);
 	refuse = -EIO;
 	call(answer_launch, late[0]);
@@ -848,32 +680,11 @@ static void test_seen_though_refused(void **state)
 	expect_live(1);
 }
 
-/*
- * Requests about a job wait while the job is being launched. Then they apply to the launched job.
- */
-static void test_requests_wait(void **state)
-{
-	is_late = true;
-	submit("a", "hold: true", "submit 0 a-1");
-	control("a", SPEC_RELEASE);
-	expect("control 0, launch a-1");
-	cancel("a");
-	pass(2);
-	expect_now("");
-	call(answer_launch, late[0]);
-	pass(6);
-	expect("cancel uid-a-1, cancel 0");
-}
-
 /* When kxfs ends, waiting requests are answered with an error. */
 static void test_end(void **state)
 {
-	is_late = true;
-	submit("a", "hold: true", "submit 0 a-1");
-	control("a", SPEC_RELEASE);
-	expect("control 0, launch a-1");
-	cancel("a");
-	call(nothing, NULL);
+	launch_late();
+	cancel("a", "");
 	refuse = -ENOTCONN;
 	call(go_down, NULL);
 	call(answer_launch, late[0]);
@@ -889,12 +700,10 @@ static void test_end(void **state)
  */
 static void test_restart(void **state)
 {
-	submit("a", "begin: +1h", "submit 0 a-1");
-	submit("b", "begin: +1h", "submit 0 b-1");
+	hold("a", "begin: +1h");
+	hold("b", "begin: +1h");
 	end_run();
 	clock_pass(loop, 3600);
-	free_store(NULL);
-	new_store(NULL);
 	begin_run();
 	pass(10);
 	expect_now("");
@@ -909,7 +718,7 @@ static void test_restart(void **state)
 	expect_live(2);
 }
 
-static void go_unclear(void *data)
+static void answer_lost(void *data)
 {
 	backend_answer(late[0], -EINPROGRESS, NULL, "the reply was lost");
 }
@@ -920,26 +729,19 @@ static void go_unclear(void *data)
  */
 static void test_not_known(void **state)
 {
-	is_late = true;
-	submit("a", "hold: true", "submit 0 a-1");
-	control("a", SPEC_RELEASE);
-	expect("control 0, launch a-1");
-	call(go_unclear, NULL);
+	launch_late();
+	call(answer_lost, NULL);
 	assert_shown("a-1", SPEC_SUBMITTED, "Submitting");
-	cancel("a");
-	expect("cancel 11");
-	restart();
-	call(take_charge, NULL);
+	cancel("a", "cancel 11");
+	restart_in_charge();
 	assert_shown("a-1", SPEC_SUBMITTED, "Submitting");
-	control("a", SPEC_RELEASE);
-	expect("control 22");
+	release("a", "control 22");
 	clock_pass(loop, 610);
 	pass(10);
 	expect_now("");
 	assert_shown("a-1", SPEC_SUBMITTED, "LaunchUnknown");
 	is_late = false;
-	control("a", SPEC_RELEASE);
-	expect("control 0, launch a-1");
+	release("a", "control 0, launch a-1");
 	assert_true(is_again);
 	pass(6);
 	expect_live(1);
@@ -999,8 +801,7 @@ static void test_sent(void **state)
 	expect_records(1);
 	call(show_sent, NULL);
 	assert_shown("s-1", SPEC_SUBMITTED, "Submitting");
-	cancel("s");
-	expect("cancel 11");
+	cancel("s", "cancel 11");
 	/* It was refused, and the user was notified. */
 	given = (struct held_answer){.err = -EPERM, .heard = true};
 	call(answer_sent, NULL);
@@ -1016,79 +817,6 @@ static void test_sent(void **state)
 	assert_shown("s-1", SPEC_FAILED, "LaunchFailed");
 }
 
-/*
- * kxfs was killed while sending a submission. It does not send it again. If the server does not
- * have the job, it never becomes one.
- */
-static void test_sent_killed(void **state)
-{
-	call(make_sent, NULL);
-	expect_records(1);
-	restart();
-	call(take_charge, NULL);
-	assert_shown("s-1", SPEC_SUBMITTED, "Submitting");
-	clock_pass(loop, 610);
-	pass(10);
-	assert_shown("s-1", SPEC_CANCELLED, "NotLaunched");
-	expect_now("");
-	/* The server has the job after all. */
-	job_is("s-1", "uuid-s", SPEC_RUNNING);
-	assert_true(store_has("s-1"));
-}
-
-/* It is unknown whether a job was launched. Then the job appears, so it was. */
-static void test_known_late(void **state)
-{
-	is_late = true;
-	submit("a", "hold: true", "submit 0 a-1");
-	control("a", SPEC_RELEASE);
-	expect("control 0, launch a-1");
-	call(go_unclear, NULL);
-	restart();
-	call(take_charge, NULL);
-	job_is("a-1", uuid_of("a"), SPEC_RUNNING);
-	pass(10);
-	expect_now("");
-	expect_live(1);
-}
-
-/* Assert that NAME.job of a.yaml shows ID in PLACE, or nothing if ID is NULL. */
-static void assert_link(const char *id, enum backend_place place)
-{
-	assert_file(records_files(b.records), "a.yaml", id, place);
-}
-
-/*
- * NAME.job shows a held job, and a job that was never launched. It does so after a restart too. It
- * does not show a job that the user removed.
- */
-static void test_link(void **state)
-{
-	submit("a", "hold: true", "submit 0 a-1");
-	assert_link("a-1", BACKEND_JOBS);
-	submit("b", "hold: true", "submit 0 b-1");
-	submit("c", "'after': [ok:b-1]", "submit 0 c-1");
-	assert_link("c-1", BACKEND_JOBS);
-	cancel("b");
-	expect("cancel 0");
-	pass(1);
-	assert_shown("c-1", SPEC_CANCELLED, "DependencyNeverSatisfied");
-	assert_link("c-1", BACKEND_HISTORY);
-	restart();
-	assert_link("c-1", BACKEND_HISTORY);
-	call(take_charge, NULL);
-	submit("d", "begin: 2001-01-01", "submit 0 d-1, launch d-1");
-	pass(6);
-	expect_live(1);
-	assert_link("d-1", BACKEND_JOBS);
-	submit("e", "hold: true", "submit 0 e-1");
-	cancel("e");
-	expect("cancel 0");
-	assert_link(NULL, 0);
-	restart();
-	assert_link(NULL, 0);
-}
-
 /* Wait until N launches were requested. */
 static void expect_late(size_t n)
 {
@@ -1102,11 +830,8 @@ static void test_few_at_once(void **state)
 	char name[] = "a";
 
 	is_late = true;
-	for (; *name <= 'j'; ++*name) {
-		cleanup_free char *said = text_print("submit 0 %s-1", name);
-
-		submit(name, "begin: +1h", said);
-	}
+	for (; *name <= 'j'; ++*name)
+		hold(name, "begin: +1h");
 	clock_pass(loop, 3600);
 	expect_late(8);
 	call(answer_launch, late[0]);
@@ -1115,7 +840,6 @@ static void test_few_at_once(void **state)
 		call(answer_launch, late[i]);
 		expect_late(10);
 	}
-	call(forget, NULL);
 }
 
 /*
@@ -1125,9 +849,8 @@ static void test_few_at_once(void **state)
 static void test_unseen(void **state)
 {
 	unseen = true;
-	submit("a", "hold: true", "submit 0 a-1");
-	control("a", SPEC_RELEASE);
-	expect("control 0, launch a-1");
+	hold("a", "hold: true");
+	release("a", "control 0, launch a-1");
 	pass(500);
 	assert_int_equal(n_records(), 1);
 	whole = false;
@@ -1139,59 +862,27 @@ static void test_unseen(void **state)
 	expect_now("");
 }
 
-static void test_damaged(void **state)
-{
-	cleanup_free char *copy = NULL;
-
-	submit("a", "begin: +1h", "submit 0 a-1");
-	submit("b", "begin: +1h", "submit 0 b-1");
-	copy = text_print("cd %s/jobs; cp %s uuid-c; echo x > uuid-d; mv %s uuid-e", base,
-			  uuid_of("a"), uuid_of("b"));
-	assert_int_equal(system(copy), 0); /* NOLINT(cert-env33-c) */
-	restart();
-	assert_false(store_has("b-1"));
-	call(take_charge, NULL);
-	clock_pass(loop, 3600);
-	expect("launch a-1");
-	pass(10);
-	expect_now("");
-	expect_live(1);
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_held, teardown_held)
 	const struct CMUnitTest tests[] = {
 		TEST(test_release),
-		TEST(test_refused),
-		TEST(test_removed),
+		TEST(test_removed_link),
 		TEST(test_removed_unsynced),
-		TEST(test_forget_refused),
 		TEST(test_release_not_recorded),
-		TEST(test_begin),
-		TEST(test_after),
+		TEST(test_never_launched),
 		TEST(test_after_gone),
-		TEST(test_after_removed),
 		TEST(test_removal_waits),
 		TEST(test_decided_while_written),
-		TEST(test_unread),
-		TEST(test_unlisted),
-		TEST(test_flipped_bit),
 		TEST(test_unsure),
 		TEST(test_back_off),
-		TEST(test_refused_for_good),
 		TEST(test_seen_though_refused),
-		TEST(test_requests_wait),
 		TEST(test_end),
 		TEST(test_restart),
 		TEST(test_not_known),
-		TEST(test_known_late),
 		TEST(test_sent),
-		TEST(test_sent_killed),
-		TEST(test_link),
 		TEST(test_few_at_once),
 		TEST(test_unseen),
-		TEST(test_damaged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

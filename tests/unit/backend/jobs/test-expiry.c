@@ -8,39 +8,14 @@
 #include "backend/jobs/expiry.h"
 #include "backend/output/output.h"
 #include "spec/base/mem.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/backend/client/fake_net.h"
+#include "tests/unit/noted.h"
 
 #define S INT64_C(1000000000)
 
 /* --- the modules that expiry calls --- */
 
-static uint64_t now;		 /* in ms */
-static struct loop_timer *timer; /* the running timer */
 static uint64_t bytes;
-
-void loop_timer_set(struct loop_timer *t, uint64_t ms)
-{
-	assert_true(!timer || timer == t); /* expiry sets only one timer at a time */
-	timer = t;
-	t->at = now + ms;
-	t->position = 1;
-}
-
-void loop_timer_stop(struct loop_timer *t)
-{
-	t->position = 0;
-	timer = NULL;
-}
-
-uint64_t loop_now_ms(void)
-{
-	return now;
-}
-
-int64_t loop_time_ns(void)
-{
-	return (int64_t)now * 1000000;
-}
 
 uint64_t output_bytes(struct output *output)
 {
@@ -62,11 +37,36 @@ bool archive_gives_up(const struct archive *a, const char *uid)
 
 /* --- the rig --- */
 
+static int64_t began; /* the time at which the test began, in ns */
 static struct store *store;
 static struct expiry *x;
-static bool busy, slow; /* SLOW: a removal takes long */
-static char removed[256];
+static bool busy, slow;	 /* SLOW: a removal takes long */
 static const char *held; /* this job must not be removed */
+static char dropped[64]; /* jobs whose output was removed */
+
+/*
+ * Add a job that last changed CHANGED s after the test began, and finished FINISHED s after it began.
+ * A TTL of -1 means none.
+ */
+static void put_ttl(const char *id, enum spec_state state, int64_t changed, bool history,
+		    int64_t finished, int64_t ttl)
+{
+	struct spec_job *job = spec_job_new(0, 0);
+
+	spec_set(&job->id, id);
+	spec_set(&job->uid, id);
+	job->state = state;
+	job->changed = began + changed * S;
+	job->history = history;
+	job->finished = began + finished * S;
+	job->ttl = ttl;
+	store_put(store, job);
+}
+
+static void put(const char *id, enum spec_state state, int64_t changed, bool history)
+{
+	put_ttl(id, state, changed, history, 0, -1);
+}
 
 static bool may_go(void *data, const struct spec_job *job)
 {
@@ -80,91 +80,71 @@ static bool is_busy(void *data)
 
 static bool has_output(void *data, const struct spec_job *job)
 {
-	return !job->dropped;
+	return !strstr(dropped, job->id);
+}
+
+static void retire(void *data, const struct spec_job *job)
+{
+	note("%s>", job->id);
+	put(job->id, job->state, (loop_time_ns() - began) / S, true);
 }
 
 static void remove_job(void *data, const struct spec_job *job)
 {
-	strcat(strcat(removed, job->id), " ");
+	note("%s", job->id);
 	store_remove(store, job->uid);
 	expiry_now(x);
 }
 
-static void put_dropped(const char *id, enum spec_state state, int64_t changed, bool history,
-			bool dropped)
-{
-	struct spec_job *job = spec_job_new(0, 0);
-
-	spec_set(&job->id, id);
-	spec_set(&job->uid, id);
-	job->state = state;
-	job->changed = changed;
-	job->history = history;
-	job->dropped = dropped;
-	job->ttl = -1;
-	store_put(store, job);
-}
-
-/* Remove the output of JOB, but keep the job. */
+/* Remove the output of JOB, 100 bytes, but keep the job. */
 static void drop_output(void *data, const struct spec_job *job)
 {
-	strcat(strcat(removed, job->id), "/ ");
+	note("%s/", job->id);
 	busy = slow;
 	bytes -= min_of(bytes, (uint64_t)100);
-	put_dropped(job->id, job->state, job->changed, job->history, true);
+	strcat(dropped, job->id);
 	if (!slow)
 		expiry_now(x);
 }
 
-static void put(const char *id, enum spec_state state, int64_t changed, bool history)
+/* Let MS pass, and assert what was done since the last call. */
+static void expect(uint64_t ms, const char *want)
 {
-	put_dropped(id, state, changed, history, false);
-}
-
-/* Let MS pass. */
-static void pass(uint64_t ms)
-{
-	uint64_t until = now + ms;
-
-	while (timer && timer->at <= until) {
-		struct loop_timer *t = timer;
-
-		now = max_of(now, t->at);
-		loop_timer_stop(t);
-		t->fn(t->data);
-	}
-	now = until;
+	fake_pass(ms);
+	assert_done(want);
 }
 
 static int setup(void **state)
 {
 	const struct store_events events = {0};
-	const struct expiry_config config = {
+
+	diag_setup(DIAG_DEBUG, false);
+	memset(&fake, 0, sizeof(fake));
+	began = loop_time_ns();
+	bytes = 0;
+	busy = slow = away = false;
+	held = lacks = NULL;
+	forget_noted();
+	dropped[0] = '\0';
+	store = store_new(&events);
+	x = expiry_new(&(struct expiry_config){
+		.store = store,
 		.spool_limit = 1000,
 		.history_keep = 3600,
 		.may_go = may_go,
 		.is_busy = is_busy,
 		.has_output = has_output,
+		.retire = retire,
 		.remove = remove_job,
 		.drop = drop_output,
-	};
-	struct expiry_config c = config;
-
-	diag_setup(DIAG_DEBUG, false);
-	now = 0;
-	bytes = 0;
-	busy = slow = away = false;
-	held = lacks = NULL;
-	removed[0] = '\0';
-	store = c.store = store_new(&events);
-	x = expiry_new(&c);
+	});
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	expiry_free(x);
-	assert_null(timer);
+	assert_null(fake.timers);
 	store_free(store);
 	return 0;
 }
@@ -173,120 +153,70 @@ static int teardown(void **state)
 
 static void test_time(void **state)
 {
-	put("old", SPEC_FAILED, 0, true);
-	put("new", SPEC_SUCCEEDED, 100 * S, true);
+	put("past", SPEC_FAILED, -3600, true);
+	put("old", SPEC_FAILED, 10, true);
+	put("new", SPEC_SUCCEEDED, 110, true);
 	put("finished", SPEC_SUCCEEDED, 0, false); /* a job in jobs/ is not removed */
-	put("gone", SPEC_UNKNOWN, 0, true);	   /* a job that has not finished is not removed */
-	pass(100000000);
-	assert_string_equal(removed, ""); /* nothing is removed before expiry_soon */
-	now = 0;
+	put("gone", SPEC_UNKNOWN, 0, true);	   /* nor is a job that has not finished */
+	expect(10000, "");			   /* nothing is removed before expiry_soon */
 	expiry_soon(x);
-	pass(3600 * 1000 - 1);
+	expect(1000, "past");
+	expect(3599 * 1000 - 1, "");
 	expiry_now(x); /* slightly too early */
-	pass(0);
-	assert_string_equal(removed, "");
-	pass(2);
-	assert_string_equal(removed, "old ");
-	pass(99 * 1000);
-	assert_string_equal(removed, "old ");
-	pass(1002);
-	assert_string_equal(removed, "old new ");
-	pass(1000000000);
-	assert_string_equal(removed, "old new ");
+	expect(0, "");
+	expect(2, "old");
+	expect(99 * 1000, "");
+	expect(1002, "new");
+	expect(1000000000, "");
 }
 
 /* A finished job is moved from jobs/ to the history when its ttl has passed since its end. */
-static void retire(void *data, const struct spec_job *job)
-{
-	strcat(strcat(removed, job->id), "> ");
-	put(job->id, job->state, loop_time_ns(), true);
-}
-
-static void put_with_ttl(const char *id, int64_t ttl, int64_t finished, int64_t changed)
-{
-	struct spec_job *job = spec_job_new(0, 0);
-
-	spec_set(&job->id, id);
-	spec_set(&job->uid, id);
-	job->state = SPEC_SUCCEEDED;
-	job->ttl = ttl;
-	job->finished = finished;
-	job->changed = changed;
-	store_put(store, job);
-}
-
 static void test_ttl(void **state)
 {
-	expiry_free(x);
-	x = expiry_new(&(struct expiry_config){
-		.store = store,
-		.spool_limit = 1000,
-		.history_keep = 3600,
-		.may_go = may_go,
-		.is_busy = is_busy,
-		.has_output = has_output,
-		.remove = remove_job,
-		.drop = drop_output,
-		.retire = retire,
-	});
-	put_with_ttl("none", -1, 0, 0);
-	put_with_ttl("nought", 0, 0, 0);
-	put_with_ttl("ten", 10, 5 * S, 12 * S);
+	put("none", SPEC_SUCCEEDED, 0, false);
+	put_ttl("nought", SPEC_SUCCEEDED, 0, false, 0, 0);
+	put_ttl("ten", SPEC_SUCCEEDED, 12, false, 5, 10);
 	expiry_soon(x);
-	pass(1001);
-	assert_string_equal(removed, "nought> ");
-	pass(13500);
-	assert_string_equal(removed, "nought> ");
-	pass(1000);
-	assert_string_equal(removed, "nought> ten> ");
-	pass(3600 * 1000);
-	assert_string_equal(removed, "nought> ten> nought ten ");
+	expect(1001, "nought>");
+	expect(13500, "");
+	expect(1000, "ten>");
+	expect(3600 * 1000, "nought, ten");
 }
 
 static void test_soon(void **state)
 {
-	put("a", SPEC_FAILED, -3600 * S, true);
+	put("a", SPEC_FAILED, -3600, true);
 	expiry_soon(x);
-	pass(900);
+	expect(900, "");
 	expiry_soon(x); /* another call does not postpone it */
-	assert_string_equal(removed, "");
-	pass(100);
-	assert_string_equal(removed, "a ");
-	put("b", SPEC_FAILED, -3600 * S, true);
+	expect(100, "a");
+	put("b", SPEC_FAILED, -3600, true);
 	expiry_now(x);
-	pass(0);
-	assert_string_equal(removed, "a b ");
+	expect(0, "b");
 	expiry_soon(NULL);
 	expiry_now(NULL);
 }
 
+/* kxfs removes the output of the history first, oldest first, and only as much as needed. */
 static void test_room(void **state)
 {
-	put("h2", SPEC_FAILED, -2 * S, true);
-	put("h1", SPEC_FAILED, -3 * S, true);
-	put("j1", SPEC_SUCCEEDED, -9 * S, false);
-	put("j2", SPEC_SUCCEEDED, -8 * S, false);
-	put("runs", SPEC_RUNNING, -10 * S, false);
+	put("h2", SPEC_FAILED, -2, true);
+	put("h1", SPEC_FAILED, -3, true);
+	put("j1", SPEC_SUCCEEDED, -9, false);
+	put("j2", SPEC_SUCCEEDED, -8, false);
+	put("runs", SPEC_RUNNING, -10, false);
 	bytes = 1300;
 	expiry_soon(x);
-	pass(1000);
-	/*
-	 * kxfs first removes the output of the history, oldest first, and only as much as needed.
-	 */
-	assert_string_equal(removed, "h1/ h2/ j1/ ");
+	expect(1000, "h1/, h2/, j1/");
 	bytes = 1001;
 	held = "j2";
-	pass(60000);
-	assert_string_equal(removed, "h1/ h2/ j1/ "); /* all others may still print */
+	expect(60000, ""); /* all others may still print */
 	held = NULL;
-	pass(60000);
-	assert_string_equal(removed, "h1/ h2/ j1/ j2/ ");
-	bytes = 1001; /* nothing else can be removed */
-	pass(1000000);
-	assert_string_equal(removed, "h1/ h2/ j1/ j2/ ");
-	pass(3600 * 1000);
+	expect(60000, "j2/");
+	bytes = 1001;
+	expect(1000000, ""); /* nothing else can be removed */
 	/* The jobs are removed too when their time has passed. */
-	assert_string_equal(removed, "h1/ h2/ j1/ j2/ h1 h2 ");
+	expect(3600 * 1000, "h1, h2");
 }
 
 /*
@@ -295,37 +225,31 @@ static void test_room(void **state)
  */
 static void test_archive(void **state)
 {
-	put("old", SPEC_FAILED, -3600 * S, true);
-	put("j1", SPEC_SUCCEEDED, -2 * S, false);
+	put("old", SPEC_FAILED, -3600, true);
+	put("j1", SPEC_SUCCEEDED, -2, false);
 	lacks = "old";
 	bytes = 1200;
 	expiry_soon(x);
-	pass(60000);
-	assert_string_equal(removed, "j1/ ");
+	expect(60000, "j1/");
 	away = true;
-	pass(60000);
-	assert_string_equal(removed, "j1/ old/ ");
+	expect(60000, "old/");
 	lacks = NULL;
-	pass(60000);
-	assert_string_equal(removed, "j1/ old/ old ");
+	expect(60000, "old");
 }
 
 /* While a removal is under way, no other job is removed. */
 static void test_busy(void **state)
 {
-	put("h1", SPEC_FAILED, -3 * S, true);
-	put("h2", SPEC_FAILED, -2 * S, true);
+	put("h1", SPEC_FAILED, -3, true);
+	put("h2", SPEC_FAILED, -2, true);
 	bytes = 1200;
 	slow = true;
 	expiry_now(x);
-	pass(0);
-	assert_string_equal(removed, "h1/ ");
-	pass(200000);
-	assert_string_equal(removed, "h1/ ");
+	expect(0, "h1/");
+	expect(200000, "");
 	busy = slow = false;
 	expiry_now(x);
-	pass(0);
-	assert_string_equal(removed, "h1/ h2/ ");
+	expect(0, "h2/");
 }
 
 int main(void)

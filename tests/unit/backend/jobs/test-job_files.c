@@ -3,9 +3,7 @@
 #include <errno.h>
 
 #include "backend/jobs/records.h"
-#include "spec/base/encode.h"
 #include "tests/unit/backend/client/fake_net.h"
-#include "tests/unit/backend/jobs/assert_file.h"
 #include "tests/unit/backend/jobs/record_rig.h"
 
 static struct records *rs;
@@ -35,6 +33,12 @@ static void end(void)
 	fake_run();
 	records_free(rs);
 	fake_forget_timers();
+}
+
+static void restart(void)
+{
+	end();
+	begin();
 }
 
 static int setup_files(void **state)
@@ -82,9 +86,16 @@ static void drop(size_t i)
 	fake_run();
 }
 
-static void assert_job(const char *file, const char *id, enum backend_place place)
+/* Assert that NAME.job of FILE shows WANT: PLACE/ID, or "" if there is no such link. */
+static void expect(const char *file, const char *want)
 {
-	assert_file(records_files(rs), file, id, place);
+	struct backend_file found = {0};
+	const int err = job_files_find(records_files(rs), file, &found);
+	cleanup_free char *id = found.id, *link = NULL;
+
+	link = text_print("%s%s", found.place == BACKEND_HISTORY ? "history/" : "jobs/", id);
+	assert_int_equal(err, *want ? 0 : -ENOENT);
+	assert_string_equal(err ? "" : link, want);
 }
 
 /*
@@ -94,25 +105,25 @@ static void assert_job(const char *file, const char *id, enum backend_place plac
 static void test_life(void **state)
 {
 	launch(1, "a.yaml", RECORD_LIVE);
-	assert_job("a.yaml", "job-1", BACKEND_JOBS);
+	expect("a.yaml", "jobs/job-1");
 	launch(2, "a.yaml", RECORD_SUBMITTING);
-	assert_job("a.yaml", "job-1", BACKEND_JOBS);
+	expect("a.yaml", "jobs/job-1");
 	records_show(rs, keys[2], true);
-	assert_job("a.yaml", "job-2", BACKEND_JOBS);
+	expect("a.yaml", "jobs/job-2");
 	/* The launch is refused. */
 	records_show(rs, keys[2], false);
 	drop(2);
-	assert_job("a.yaml", "job-1", BACKEND_JOBS);
+	expect("a.yaml", "jobs/job-1");
 	launch(3, "a.yaml", RECORD_HELD);
-	assert_job("a.yaml", "job-3", BACKEND_JOBS);
+	expect("a.yaml", "jobs/job-3");
 	change(3, RECORD_NEVER);
-	assert_job("a.yaml", "job-3", BACKEND_HISTORY);
+	expect("a.yaml", "history/job-3");
 	launch(4, "a.yaml", RECORD_SUBMITTING);
 	change(4, RECORD_LIVE);
-	assert_job("a.yaml", "job-4", BACKEND_JOBS);
+	expect("a.yaml", "jobs/job-4");
 	change(4, RECORD_HISTORY);
-	assert_job("a.yaml", "job-4", BACKEND_HISTORY);
-	assert_job("b.yaml", NULL, 0);
+	expect("a.yaml", "history/job-4");
+	expect("b.yaml", "");
 }
 
 /* The reply to the earlier launch arrives last. */
@@ -122,7 +133,7 @@ static void test_order(void **state)
 	launch(2, "a.yaml", RECORD_SUBMITTING);
 	change(2, RECORD_LIVE);
 	change(1, RECORD_LIVE);
-	assert_job("a.yaml", "job-2", BACKEND_JOBS);
+	expect("a.yaml", "jobs/job-2");
 	assert_true(strcmp(keys[1], keys[2]) < 0);
 }
 
@@ -140,22 +151,21 @@ static void test_unlink(void **state)
 	r = launch(3, "b.yaml", RECORD_LIVE);
 	launch(4, "b.yaml", RECORD_SUBMITTING);
 	drop(2);
-	assert_job("a.yaml", NULL, 0);
+	expect("a.yaml", "");
 	assert_int_equal(job_files_unlink(records_files(rs), "a.yaml", key), -ENOENT);
 	assert_int_equal(job_files_unlink(records_files(rs), "b.yaml", key), 0);
 	assert_string_equal(key, keys[3]);
-	assert_job("b.yaml", NULL, 0);
+	expect("b.yaml", "");
 	/* The state may change meanwhile. */
 	change(3, RECORD_HISTORY);
-	assert_job("b.yaml", NULL, 0);
+	expect("b.yaml", "");
 	records_note(r, &(struct record_change){.state = RECORD_HISTORY, .unlinked = true}, 0);
 	fake_run();
-	end();
-	begin();
-	assert_job("a.yaml", NULL, 0);
-	assert_job("b.yaml", NULL, 0);
+	restart();
+	expect("a.yaml", "");
+	expect("b.yaml", "");
 	change(4, RECORD_LIVE);
-	assert_job("b.yaml", "job-4", BACKEND_JOBS);
+	expect("b.yaml", "jobs/job-4");
 	assert_int_equal(job_files_list(records_files(rs), &files), 1);
 	assert_string_equal(files[0], "b.yaml");
 	free(files[0]);
@@ -170,10 +180,9 @@ static void test_removed_together(void **state)
 	records_remove(records_by_key(rs, keys[3]), false, on_done, NULL);
 	records_remove(records_by_key(rs, keys[2]), false, on_done, NULL);
 	fake_run();
-	assert_job("a.yaml", NULL, 0);
-	end();
-	begin();
-	assert_job("a.yaml", NULL, 0);
+	expect("a.yaml", "");
+	restart();
+	expect("a.yaml", "");
 	assert_non_null(records_by_key(rs, keys[1]));
 }
 
@@ -184,33 +193,26 @@ static void test_removed_together(void **state)
 static void test_restart(void **state)
 {
 	int64_t before;
-	char digest[65];
 
 	launch(1, "a.yaml", RECORD_LIVE);
 	launch(2, "a.yaml", RECORD_SUBMITTING);
-	end();
-	begin();
-	assert_job("a.yaml", "job-1", BACKEND_JOBS);
+	restart();
+	expect("a.yaml", "jobs/job-1");
 	before = job_files_changed(records_files(rs));
 	records_show(rs, keys[2], true);
 	assert_true(job_files_changed(records_files(rs)) > before);
-	assert_job("a.yaml", "job-2", BACKEND_JOBS);
+	expect("a.yaml", "jobs/job-2");
 	launch(3, "a.yaml", RECORD_LIVE);
 	assert_true(strcmp(keys[2], keys[3]) < 0);
-	spec_sha256("a.yaml", 6, digest);
-	assert_true(job_files_know(records_files(rs), digest));
-	spec_sha256("b.yaml", 6, digest);
-	assert_false(job_files_know(records_files(rs), digest));
 }
 
 int main(void)
 {
+#define TEST(t) cmocka_unit_test_setup_teardown(t, setup_files, teardown_files)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_life, setup_files, teardown_files),
-		cmocka_unit_test_setup_teardown(test_order, setup_files, teardown_files),
-		cmocka_unit_test_setup_teardown(test_unlink, setup_files, teardown_files),
-		cmocka_unit_test_setup_teardown(test_removed_together, setup_files, teardown_files),
-		cmocka_unit_test_setup_teardown(test_restart, setup_files, teardown_files),
+		TEST(test_life),    TEST(test_order),
+		TEST(test_unlink),  TEST(test_removed_together),
+		TEST(test_restart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,36 +134,14 @@ static void test_room(void **state)
 	h->state = RECORD_SUBMITTING;
 	h->over = false;
 	assert_int_equal(record_file_make(dir, h, &rest_of_test, &left), 0);
-	assert_int_equal(record_file_remove(dir, KEY_A, false), 0);
-	assert_false(exists(room));
+	assert_int_equal(record_file_remove(dir, KEY_A, true), 0);
+	assert_false(exists(room) || exists(FILE_A));
+	assert_int_equal(record_file_remove(dir, KEY_A, true), 0);
 	/* A job that was held gets its plan later. */
 	make(RECORD_HELD, NULL);
 	assert_false(exists(room));
 	assert_int_equal(record_file_write(dir, h), 0);
 	assert_true(exists(room));
-}
-
-static void test_stat(void **state)
-{
-	struct spec_head *h cleanup(spec_head_freep) = head_of(KEY_A, RECORD_LIVE);
-	unsigned readable;
-	size_t len;
-	bool left;
-
-	h->more->readable = 044;
-	assert_int_equal(record_file_make(dir, h, &rest_of_test, &left), 0);
-	assert_int_equal(record_file_stat(dir, KEY_A, &len, &readable), 0);
-	assert_int_equal(len, strlen("name: a\n"));
-	assert_int_equal(readable, 044);
-	assert_int_equal(record_file_stat(dir, KEY_B, &len, &readable), -ENOENT);
-}
-
-static void test_remove(void **state)
-{
-	make(RECORD_LIVE, NULL);
-	assert_int_equal(record_file_remove(dir, KEY_A, true), 0);
-	assert_false(exists(FILE_A));
-	assert_int_equal(record_file_remove(dir, KEY_A, true), 0);
 }
 
 /* Flip the byte at OFF, which counts from the file's end if negative. Then read the file. */
@@ -248,8 +226,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_large, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mark, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_room, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_stat, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_remove, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damage, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_other_files, setup, teardown),
 	};

@@ -44,45 +44,62 @@ static size_t count(struct events *ev, const char *job)
 	return list.n;
 }
 
-static void test_newest(void **state)
+/*
+ * Which events are new, so that the job changes. The text of `events` has the newest event of each
+ * cause.
+ */
+static void test_new(void **state)
 {
+	static const struct {
+		const char *about, *reason, *message;
+		unsigned count, since; /* the second of the job's last attempt; 0: unknown */
+		bool is_new;
+	} rows[] = {
+		{"g", "Unschedulable", "full", 1, 0, true},
+		{"g", "Unschedulable", "full", 2, 0, false}, /* it is repeated */
+		{"g", "Unschedulable", "over", 3, 0, true},
+		{"g", "Unschedulable", "full", 4, 0, true},
+		/* Events that `why` does not use. */
+		{"p", "Pulled", "a\\tb\\nc\\\\d", 5, 0, false},
+		{"p", "Pulling", "image", 6, 0, false},
+		/* A volume can't be mounted. The first event that shows that it is, is new. */
+		{"p", "FailedMount", "no volume", 11, 0, true},
+		{"p", "FailedMount", "no volume", 12, 0, false},
+		{"q", "Pulling", "image", 13, 0, false},
+		{"p", "Killing", "container", 14, 0, false},
+		{"p", "SuccessfulAttachVolume", "volume", 15, 0, true},
+		{"p", "Pulled", "image", 16, 0, false},
+		{"p", "FailedMount", "no volume", 17, 0, true},
+		{"p", "Pulled", "image", 18, 0, true},
+		{"p", "Started", "container", 19, 0, false},
+		/* For a further attempt of the job, a repeated message counts as new once. */
+		{"j", "FailedCreate", "quota", 20, 20, true},
+		{"j", "FailedCreate", "quota", 21, 20, false},
+		{"j", "FailedCreate", "quota", 22, 50, false},
+		{"j", "FailedCreate", "quota", 50, 50, true},
+		{"j", "FailedCreate", "quota", 51, 50, false},
+		{"j", "FailedCreatePod", "quota", 52, 0, true},
+	};
+	const int64_t minute = INT64_C(1795252380); /* 2026-11-21T09:13:00Z */
 	struct events *ev = events_new();
 
-	assert_true(events_put(ev, "j", 0, event("g", "Unschedulable", "full", 1)));
-	/*
-	 * A repeated event is not new; one with another reason is. After that, the first event
-	 * counts as new again.
-	 */
-	assert_false(events_put(ev, "j", 0, event("g", "Unschedulable", "full", 2)));
-	assert_true(events_put(ev, "j", 0, event("g", "Unschedulable", "over", 3)));
-	assert_true(events_put(ev, "j", 0, event("g", "Unschedulable", "full", 4)));
-	/* Events that `why` does not use are never new. */
-	assert_false(events_put(ev, "j", 0, event("p", "Pulled", "a\\tb\\nc\\\\d", 5)));
-	assert_text(ev, "j",
-		    "2026-11-21T09:13:03Z\tPod/p\tNormal\tUnschedulable\t3\tover\n"
-		    "2026-11-21T09:13:04Z\tPod/p\tNormal\tUnschedulable\t4\tfull\n"
-		    "2026-11-21T09:13:05Z\tPod/p\tNormal\tPulled\t5\ta\\tb\\nc\\\\d\n");
+	for (size_t i = 0; i < array_size(rows); i++) {
+		int64_t since = rows[i].since ? (minute + rows[i].since) * 1000000000 : 0;
+
+		if (events_put(ev, "j", since,
+			       event(rows[i].about, rows[i].reason, rows[i].message,
+				     rows[i].count)) != rows[i].is_new)
+			fail_msg("row %zu", i);
+		if (i == 4)
+			assert_text(
+				ev, "j",
+				"2026-11-21T09:13:03Z\tPod/p\tNormal\tUnschedulable\t3\tover\n"
+				"2026-11-21T09:13:04Z\tPod/p\tNormal\tUnschedulable\t4\tfull\n"
+				"2026-11-21T09:13:05Z\tPod/p\tNormal\tPulled\t5\ta\\tb\\nc\\\\d\n");
+	}
 	assert_text(ev, "other", "");
 	events_forget(ev, "j");
 	assert_text(ev, "j", "");
-	events_free(ev);
-}
-
-/* For a further attempt of the job, a repeated message counts as new once. */
-static void test_of_a_further_try(void **state)
-{
-	const int64_t first = INT64_C(1795252400) * 1000000000; /* 2026-11-21T09:13:20Z */
-	struct events *ev = events_new();
-
-	assert_true(events_put(ev, "j", first, event("j", "FailedCreate", "quota", 20)));
-	assert_false(events_put(ev, "j", first, event("j", "FailedCreate", "quota", 21)));
-	assert_false(
-		events_put(ev, "j", first + 30000000000, event("j", "FailedCreate", "quota", 22)));
-	assert_true(
-		events_put(ev, "j", first + 30000000000, event("j", "FailedCreate", "quota", 50)));
-	assert_false(
-		events_put(ev, "j", first + 30000000000, event("j", "FailedCreate", "quota", 51)));
-	assert_true(events_put(ev, "j", 0, event("j", "FailedCreatePod", "quota", 52)));
 	events_free(ev);
 }
 
@@ -106,27 +123,6 @@ static void test_noise(void **state)
 	assert_int_equal(count(ev, "j"), 2);
 	assert_text(ev, "j",
 		    "2026-11-21T09:13:59Z\tPod/p\tNormal\tUnschedulable\t599\toverused cpu\n");
-	events_free(ev);
-}
-
-/*
- * After a volume could not be mounted, the first event that shows that it is mounted is new. If the
- * same failure then occurs again, it is new, too. Each start of a pod has such events.
- */
-static void test_mounts(void **state)
-{
-	struct events *ev = events_new();
-
-	assert_false(events_put(ev, "j", 0, event("p", "Pulling", "image", 1)));
-	assert_true(events_put(ev, "j", 0, event("p", "FailedMount", "no volume", 2)));
-	assert_false(events_put(ev, "j", 0, event("p", "FailedMount", "no volume", 3)));
-	assert_false(events_put(ev, "j", 0, event("q", "Pulling", "image", 4)));
-	assert_false(events_put(ev, "j", 0, event("p", "Killing", "container", 5)));
-	assert_true(events_put(ev, "j", 0, event("p", "SuccessfulAttachVolume", "volume", 6)));
-	assert_false(events_put(ev, "j", 0, event("p", "Pulled", "image", 7)));
-	assert_true(events_put(ev, "j", 0, event("p", "FailedMount", "no volume", 8)));
-	assert_true(events_put(ev, "j", 0, event("p", "Pulled", "image", 9)));
-	assert_false(events_put(ev, "j", 0, event("p", "Started", "container", 10)));
 	events_free(ev);
 }
 
@@ -189,9 +185,10 @@ static void test_before_its_object(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_newest), cmocka_unit_test(test_of_a_further_try),
-		cmocka_unit_test(test_noise),  cmocka_unit_test(test_mounts),
-		cmocka_unit_test(test_bounds), cmocka_unit_test(test_before_its_object),
+		cmocka_unit_test(test_new),
+		cmocka_unit_test(test_noise),
+		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_before_its_object),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

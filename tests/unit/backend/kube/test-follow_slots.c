@@ -6,26 +6,20 @@
 #include "backend/kube/follow.h"
 #include "tests/unit/unit.h"
 
-#define MAX 10
-#define ALL 200
+#define MAX    50
+#define QUEUED 200
 
-static struct {
-	struct slots slots;
-	struct slot all[ALL];
-} rig;
+static struct slots slots;
+static struct slot all[QUEUED];
 
-static int setup(void **state)
+static void queue(size_t n, struct slot as)
 {
-	memset(&rig, 0, sizeof(rig));
-	rig.slots.max = MAX;
-	return 0;
-}
-
-static struct slot *queue(size_t i, struct slot as)
-{
-	rig.all[i] = as;
-	slots_set(&rig.slots, &rig.all[i], SLOT_QUEUED);
-	return &rig.all[i];
+	memset(&slots, 0, sizeof(slots));
+	slots.max = MAX;
+	for (size_t i = 0; i < n; i++) {
+		all[i] = as;
+		slots_set(&slots, &all[i], SLOT_QUEUED);
+	}
 }
 
 /* Give all free slots to waiting logs. Return how many logs got one. */
@@ -33,96 +27,62 @@ static size_t fill(void)
 {
 	size_t n = 0;
 
-	while (slots_next(&rig.slots))
+	while (slots_next(&slots))
 		n++;
 	return n;
 }
 
 /*
- * Logs get slots in the order of their requests, up to the bound. When a log releases its slot,
- * another log gets it.
+ * Many logs of the same sort wait, the first one longest. Only some get a slot, in order. When one
+ * releases its slot, or its readers have got their output, the next one gets a slot.
  */
-static void test_order(void **state)
+static void test_bounds(void **state)
 {
-	for (size_t i = 0; i < MAX + 5; i++)
-		queue(i, (struct slot){0});
-	for (size_t i = 0; i < MAX; i++)
-		assert_ptr_equal(slots_next(&rig.slots), &rig.all[i]);
-	assert_null(slots_next(&rig.slots));
-	assert_int_equal(rig.slots.n[SLOT_TAKEN], MAX);
-	assert_int_equal(rig.slots.n[SLOT_QUEUED], 5);
-	slots_set(&rig.slots, &rig.all[3], SLOT_PAUSED);
-	assert_ptr_equal(slots_next(&rig.slots), &rig.all[MAX]);
-	assert_null(slots_next(&rig.slots));
-	slots_set(&rig.slots, &rig.all[3], SLOT_QUEUED);
-	slots_set(&rig.slots, &rig.all[4], SLOT_NONE);
-	assert_ptr_equal(slots_next(&rig.slots), &rig.all[MAX + 1]);
-	assert_int_equal(rig.slots.n[SLOT_PAUSED], 0);
-	assert_int_equal(rig.slots.n[SLOT_QUEUED], 4);
+	static const struct {
+		struct slot as;
+		size_t bound;
+	} rows[] = {
+		{{0}, MAX},
+		{{.first = true}, SLOTS_FIRST},
+		{{.retried = true}, SLOTS_RETRIED},
+		{{.retried = true, .leaving = true}, MAX},
+	};
+
+	for (size_t i = 0; i < array_size(rows); i++) {
+		const size_t bound = rows[i].bound;
+
+		queue(QUEUED - 1, rows[i].as);
+		assert_int_equal(fill(), bound);
+		assert_int_equal(all[bound - 1].state, SLOT_TAKEN);
+		assert_int_equal(slots.n[SLOT_QUEUED], QUEUED - 1 - bound);
+		slots_set(&slots, &all[2], SLOT_PAUSED);
+		assert_ptr_equal(slots_next(&slots), &all[bound]);
+		assert_null(slots_next(&slots));
+		slots_arrived(&slots, &all[3]);
+		assert_int_equal(fill(), rows[i].as.first ? 1 : 0);
+		/* These bounds delay no other logs. */
+		all[QUEUED - 1] = (struct slot){0};
+		slots_set(&slots, &all[QUEUED - 1], SLOT_QUEUED);
+		assert_int_equal(fill(), bound < MAX ? 1 : 0);
+	}
 }
 
 /*
- * Urgent logs come before other logs. If all slots are taken, urgent logs get extra slots, up to a
- * bound.
+ * A log that becomes urgent keeps its slot, or gets an extra one before the logs that wait longer.
+ * The number of extra slots is limited.
  */
 static void test_urgent(void **state)
 {
-	struct slot *late;
-
-	for (size_t i = 0; i < MAX + 1; i++)
-		queue(i, (struct slot){0});
+	queue(MAX + 10, (struct slot){0});
 	assert_int_equal(fill(), MAX);
-	late = queue(MAX + 1, (struct slot){0});
-	slots_hasten(&rig.slots, late);
-	assert_ptr_equal(slots_next(&rig.slots), late);
-	assert_null(slots_next(&rig.slots));
-	for (size_t i = 0; i < 100; i++)
-		queue(MAX + 2 + i, (struct slot){.urgent = true});
-	assert_int_equal(fill(), SLOTS_URGENT - 1);
-	/* A log that has a slot and becomes urgent keeps its slot. */
-	slots_hasten(&rig.slots, &rig.all[0]);
-	assert_int_equal(rig.all[0].state, SLOT_TAKEN);
+	slots_hasten(&slots, &all[0]);
+	assert_int_equal(all[0].state, SLOT_TAKEN);
 	assert_int_equal(fill(), 0);
-}
-
-/*
- * Of the logs that readers wait for, only a few are followed at the same time, until their output
- * has arrived. They do not delay other logs.
- */
-static void test_first(void **state)
-{
-	rig.slots.max = 100;
-	for (size_t i = 0; i < SLOTS_FIRST + 3; i++)
-		queue(i, (struct slot){.first = true});
-	queue(20, (struct slot){0});
-	assert_int_equal(fill(), SLOTS_FIRST + 1);
-	assert_int_equal(rig.all[20].state, SLOT_TAKEN);
-	slots_arrived(&rig.slots, &rig.all[0]);
-	assert_ptr_equal(slots_next(&rig.slots), &rig.all[SLOTS_FIRST]);
-	slots_set(&rig.slots, &rig.all[1], SLOT_NONE);
-	assert_ptr_equal(slots_next(&rig.slots), &rig.all[SLOTS_FIRST + 1]);
-	/* A log that has no slot yet may also be removed. */
-	slots_arrived(&rig.slots, &rig.all[SLOTS_FIRST + 2]);
-	assert_ptr_equal(slots_next(&rig.slots), &rig.all[SLOTS_FIRST + 2]);
-}
-
-/*
- * Of the logs that were refused before, only a few are followed at the same time, except those
- * whose pod is being deleted.
- */
-static void test_retried(void **state)
-{
-	rig.slots.max = 100;
-	for (size_t i = 0; i < SLOTS_RETRIED + 3; i++)
-		queue(i, (struct slot){.retried = true});
-	queue(20, (struct slot){.retried = true, .leaving = true});
-	assert_int_equal(fill(), SLOTS_RETRIED + 1);
-	assert_int_equal(rig.all[20].state, SLOT_TAKEN);
-	assert_int_equal(rig.slots.n_retried, SLOTS_RETRIED + 1);
-	slots_set(&rig.slots, &rig.all[0], SLOT_PAUSED);
-	slots_set(&rig.slots, &rig.all[20], SLOT_NONE);
-	assert_ptr_equal(slots_next(&rig.slots), &rig.all[SLOTS_RETRIED]);
-	assert_null(slots_next(&rig.slots));
+	slots_hasten(&slots, &all[MAX + 9]);
+	assert_ptr_equal(slots_next(&slots), &all[MAX + 9]);
+	assert_null(slots_next(&slots));
+	queue(QUEUED, (struct slot){.urgent = true});
+	assert_int_equal(fill(), MAX + SLOTS_URGENT);
 }
 
 static char main_name[] = "main", side_name[] = "main-side";
@@ -241,12 +201,8 @@ static void test_missed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_order, setup),
-		cmocka_unit_test_setup(test_urgent, setup),
-		cmocka_unit_test_setup(test_first, setup),
-		cmocka_unit_test_setup(test_retried, setup),
-		cmocka_unit_test(test_find),
-		cmocka_unit_test(test_end),
+		cmocka_unit_test(test_bounds), cmocka_unit_test(test_urgent),
+		cmocka_unit_test(test_find),   cmocka_unit_test(test_end),
 		cmocka_unit_test(test_missed),
 	};
 

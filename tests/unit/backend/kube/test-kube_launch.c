@@ -51,44 +51,6 @@ static void test_syncs(void **state)
 }
 
 /*
- * The uid is written to disk as soon as it is known. From then on it decides which object is the
- * user's job, even if somebody else's object claims to be.
- */
-static void test_copy_of_ours(void **state)
-{
-	for (int by_watch = 0; by_watch < 2; by_watch++) {
-		cleanup_free char *id = NULL, *body = NULL;
-		const struct spec_job *job cleanup_job = NULL;
-
-		rig_start("", "");
-		rig_submit(RIG_APP);
-		body = text_copy(rig_request()->body);
-		if (by_watch) {
-			rig_lose(true);
-			rig_job_event("ADDED", rig.objects[rig.n_objects - 1].json);
-			fake_pass(1000);
-		} else {
-			rig_serve();
-		}
-		assert_int_equal(rig.err, 0);
-		id = text_copy(rig.id);
-		fake_pass(2000);
-		assert_true(record_has(id, "\"uid\":\"u-"));
-		rig_stop();
-		/*
-		 * Our job is deleted, and somebody else creates it again with all its annotations.
-		 */
-		rig_start(rig_create(body)->json, "");
-		job = backend_job(rig.b, BACKEND_JOBS, id);
-		assert_non_null(job);
-		assert_false(job->own);
-		assert_false(rig_has_record(id));
-		rig_stop();
-	}
-	rig_start("", "");
-}
-
-/*
  * The reply is lost, and the job is gone when kxfs sends the request again. The watch has shown the
  * job, so kxfs does not launch it twice.
  */
@@ -240,19 +202,25 @@ static void test_stopped_without_uuid(void **state)
 	assert_true(rig_has_record("mine"));
 }
 
+static void dry_run(const char *text)
+{
+	const struct backend_submission s = {.file = "app.yaml",
+					     .text = text,
+					     .len = strlen(text),
+					     .submitter = "ada@login1"};
+
+	rig.n_answers = 0;
+	backend_dry_run(rig.b, &s, rig_reply, NULL);
+	fake_run();
+}
+
 /* A dry run launches nothing, so kxfs chooses another name at once. */
 static void test_dry_run_without_uuid(void **state)
 {
-	const struct backend_submission s = {.file = "app.yaml",
-					     .text = RIG_READY,
-					     .len = strlen(RIG_READY),
-					     .submitter = "ada@login1"};
-
 	rig.args = &bare;
 	rig_start("", "");
 	rig_create("{\"metadata\":{\"name\":\"mine\"}}");
-	backend_dry_run(rig.b, &s, rig_reply, NULL);
-	fake_run();
+	dry_run(RIG_READY);
 	fake_end(rig_request(), &exists_again);
 	fake_run();
 	rig_serve(); /* answers the GET */
@@ -281,18 +249,11 @@ static void test_name_in_flight(void **state)
 /* The pool renders the manifest of a dry run. The mount may end meanwhile. */
 static void test_dry_run(void **state)
 {
-	const struct backend_submission s = {.file = "app.yaml",
-					     .text = RIG_APP,
-					     .len = strlen(RIG_APP),
-					     .submitter = "ada@login1"};
-
 	rig_start("", "");
 	for (int ends = 0; ends < 2; ends++) {
 		cleanup_free char *object = NULL;
 
-		rig.n_answers = 0;
-		backend_dry_run(rig.b, &s, rig_reply, NULL);
-		fake_run();
+		dry_run(RIG_APP);
 		assert_non_null(strstr(rig_request()->path, "dryRun=All"));
 		object = text_copy(rig_request()->body);
 		fake_answer(rig_request(), 201, object);
@@ -307,9 +268,7 @@ static void test_dry_run(void **state)
 	}
 	/* A login page is not a reply of the server. */
 	rig_start("", "");
-	rig.n_answers = 0;
-	backend_dry_run(rig.b, &s, rig_reply, NULL);
-	fake_run();
+	dry_run(RIG_APP);
 	rig_answer(200, RIG_PAGE);
 	assert_int_equal(rig.err, -EIO);
 	assert_non_null(strstr(rig.text, "Please log in"));
@@ -319,7 +278,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_syncs, rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_copy_of_ours, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_seen_and_gone, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_taken_and_gone, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_conflict, rig_setup, rig_teardown),

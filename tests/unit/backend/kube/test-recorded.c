@@ -15,6 +15,7 @@
 #include <json-c/json.h>
 
 #include "backend/base/diag.h"
+#include "backend/base/file.h"
 #include "backend/kube/world.h"
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
@@ -322,20 +323,10 @@ static const char *const names[] = {"pytorchjob",	"tfjob",    "xgboostjob",
 				    "rayjob",		"trainjob", "workflow",
 				    "sparkapplication", "jobset"};
 
-static char *read_golden(void)
-{
-	cleanup_file FILE *f = fopen(GOLDEN, "re");
-	char *ret = mem_zero(1u << 20);
-
-	assert_non_null(f);
-	assert_true(fread(ret, 1, (1u << 20) - 1, f) > 0);
-	return ret;
-}
-
 static void test_recordings(void **state)
 {
 	cleanup_free char *text = NULL, *golden = NULL;
-	size_t len;
+	size_t len, golden_len;
 	FILE *out = text_stream(&text, &len);
 
 	for (size_t i = 0; i < array_size(names); i++) {
@@ -351,7 +342,7 @@ static void test_recordings(void **state)
 		fputs(text, f);
 		fclose(f);
 	}
-	golden = read_golden();
+	assert_int_equal(file_read(GOLDEN, 1u << 20, &golden, &golden_len), 0);
 	assert_string_equal(text, golden);
 }
 

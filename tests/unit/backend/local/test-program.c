@@ -3,139 +3,137 @@
 #include <errno.h>
 
 #include "backend/local/program.h"
+#include "spec/base/mem.h"
+#include "tests/unit/spec/app-document.h"
 #include "tests/unit/unit.h"
 
-static size_t count_settings(char *const *env, const char *pair)
-{
-	size_t len = strcspn(pair, "=") + 1, n = 0;
+static struct spec_record *rec;
 
-	for (; *env; env++)
-		if (strncmp(*env, pair, len) == 0) {
-			assert_string_equal(*env, pair);
-			n++;
-		}
-	return n;
+static int setup(void **state)
+{
+	static const char text[] = "name: j\n"
+				   "roles:\n"
+				   "- name: r\n"
+				   "  image: i\n"
+				   "  entrypoint: e\n"
+				   "  env:\n"
+				   "    A: 3\n"
+				   "    COST: $$5\n"
+				   "    HERE: ${app_id}-${replica_id}\n"
+				   "    RANK0: ${rank0_env}\n"
+				   "    ROOT: '[$img_root]'\n"
+				   "    OLD: $base_img_root\n"
+				   "    TORCHX_RANK0_HOST: elsewhere\n";
+	const struct spec_record_origin origin = {.id = "j",
+						  .ttl = -1,
+						  .uid = "u",
+						  .work_dir = "/w"};
+	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
+	struct spec_app *app = NULL;
+
+	assert_int_equal(document_parse(text, strlen(text), NULL, &app, &e), 0);
+	rec = spec_record_new(app, &origin);
+	rec->job->time_limit = 5400;
+	spec_set(&rec->fault, "app.yaml is not what was submitted");
+	return 0;
 }
 
-/* A program gets each variable once, even if the daemon has it twice. The last setting wins. */
-static void test_set_twice(void **state)
+static int teardown(void **state)
+{
+	spec_record_free(rec);
+	return 0;
+}
+
+/*
+ * A program gets each variable once, even if the daemon has it twice. The last setting wins. The
+ * role's settings win over the daemon's, and those of kxfs over all. Macros are expanded.
+ */
+static void test_environment(void **state)
 {
 	static const char *const inherited[] = {"A=1",	      "B=1",	    "A=2", "B=2",
 						"KXFS_JOB=1", "KXFS_JOB=2", NULL};
-	struct spec_pair own = {.key = (char *)(uintptr_t) "A", .value = (char *)(uintptr_t) "3"};
-	struct spec_role role = {.entrypoint = (char *)(uintptr_t) "e", .env = {&own, 1}};
-	struct spec_app app = {.roles = &role, .n_roles = 1};
-	struct spec_job job = {.id = (char *)(uintptr_t) "j"};
-	const struct spec_record rec = {.job = &job,
-					.app = &app,
-					.work_dir = (char *)(uintptr_t) "/w"};
-	const struct spec_replica rep = {.name = (char *)(uintptr_t) "r/0"};
-	char **before = environ;
+	char **before = environ, all[512] = "";
 	struct program program;
 
 	environ = (char **)(uintptr_t)inherited;
-	program_make(&program, &rec, &rep, "/f");
+	program_make(&program, rec, &rec->job->replicas[0], "/f");
 	environ = before;
-	assert_int_equal(count_settings(program.env, "A=3"), 1);
-	assert_int_equal(count_settings(program.env, "B=2"), 1);
-	assert_int_equal(count_settings(program.env, "KXFS_JOB=j"), 1);
+	for (char **pair = program.env; *pair; pair++)
+		strcat(strcat(all, *pair), "\n");
 	program_clear(&program);
+	assert_string_equal(all, "A=3\n"
+				 "B=2\n"
+				 "KXFS_JOB=j\n"
+				 "PWD=/w\n"
+				 "TORCHELASTIC_ERROR_FILE=/f\n"
+				 "COST=$5\n"
+				 "HERE=j-0\n"
+				 "RANK0=TORCHX_RANK0_HOST\n"
+				 "ROOT=[]\n"
+				 "OLD=DEPRECATED\n"
+				 "TORCHX_RANK0_HOST=localhost\n"
+				 "TORCHX_JOB_ID=kxfs://torchx/j\n"
+				 "KXFS_REPLICA=r-0\n");
 }
 
-static void test_outcomes(void **state)
+static void expect_end(const struct task_end *end, const char *reason, const char *text)
+{
+	cleanup_free char *found = program_end_text(rec, &rec->job->replicas[0], end);
+
+	assert_string_equal(found, text);
+	assert_string_equal(program_end_reason(false, end), reason);
+}
+
+static void test_ended(void **state)
 {
 	static const struct {
 		struct task_end end;
-		bool again;
 		const char *reason, *text;
-		bool passes;
 	} table[] = {
-		{{.how = TASK_ENDED}, false, "Completed", "", false},
-		{{.how = TASK_ENDED, .exit_code = 3}, false, "Error", "exit code 3", false},
-		{{.how = TASK_ENDED, .sig = 9},
-		 false,
-		 "Signal",
-		 "killed by signal 9 (SIGKILL)",
-		 false},
+		{{.how = TASK_ENDED}, "Completed", ""},
+		{{.how = TASK_ENDED, .exit_code = 3}, "Error", "exit code 3"},
+		{{.how = TASK_ENDED, .sig = 9}, "Signal", "killed by signal 9 (SIGKILL)"},
+		{{.how = TASK_ENDED, .sig = 35}, "Signal", "killed by signal 35"},
 		{{.how = TASK_ENDED, .sig = 15, .err = ETIMEDOUT},
-		 false,
 		 "DeadlineExceeded",
-		 "ran longer than its time limit of 90m",
-		 false},
-		{{.how = TASK_ENDED, .err = ETIMEDOUT},
-		 true,
-		 "Restarting",
-		 "ran longer than its time limit of 90m",
-		 false},
-		{{.how = TASK_ENDED, .sig = 35}, false, "Signal", "killed by signal 35", false},
-		{{.how = TASK_ENDED, .sig = 15},
-		 true,
-		 "Restarting",
-		 "killed by signal 15 (SIGTERM)",
-		 false},
+		 "ran longer than its time limit of 90m"},
 		{{.how = TASK_KILLED},
-		 false,
 		 "HelperKilled",
-		 "the helper process of kxfs that ran the program was killed",
-		 false},
+		 "the helper process of kxfs that ran the program was killed"},
 		{{.how = TASK_KILLED, .sig = 9},
-		 false,
 		 "HelperKilled",
-		 "the helper process of kxfs that ran the program was killed by signal 9 (SIGKILL)",
-		 false},
-		{{.why = TASK_HELPER, .err = EAGAIN},
-		 false,
-		 "StartError",
-		 "its helper process can't be started: Resource temporarily unavailable",
-		 true},
-		{{.why = TASK_HELPER, .err = EACCES},
-		 true,
-		 "StartError",
-		 "its helper process can't be started: Permission denied",
-		 false},
-		{{.why = TASK_OUTPUT, .err = ENOSPC},
-		 false,
-		 "StartError",
-		 "its output can't be stored: No space left on device",
-		 false},
-		{{.why = TASK_CWD, .err = ENOENT},
-		 false,
-		 "StartError",
-		 "working directory \"/w\": No such file or directory",
-		 false},
-		{{.why = TASK_EXEC, .err = ENOEXEC},
-		 false,
-		 "StartError",
-		 "exec: \"e\": Exec format error",
-		 false},
-		{{.why = TASK_SEARCH, .err = ENOENT},
-		 false,
-		 "StartError",
-		 "exec: \"e\": not found in PATH",
-		 false},
-		{{.why = TASK_APP},
-		 false,
-		 "StartError",
-		 "app.yaml is not what was submitted",
-		 false},
+		 "the helper process of kxfs that ran the program was killed by signal 9 "
+		 "(SIGKILL)"},
 	};
-	struct spec_role role = {.entrypoint = (char *)(uintptr_t) "e"};
-	struct spec_app app = {.roles = &role, .n_roles = 1};
-	struct spec_job job = {.time_limit = 5400};
-	const struct spec_record rec = {
-		.job = &job,
-		.app = &app,
-		.work_dir = (char *)(uintptr_t) "/w",
-		.fault = (char *)(uintptr_t) "app.yaml is not what was submitted"};
-	const struct spec_replica rep = {0};
 
 	for (size_t i = 0; i < array_size(table); i++) {
-		cleanup_free char *text = program_end_text(&rec, &rep, &table[i].end);
+		expect_end(&table[i].end, table[i].reason, table[i].text);
+		assert_string_equal(program_end_reason(true, &table[i].end), "Restarting");
+		assert_false(program_end_passes(&table[i].end));
+	}
+}
 
-		assert_string_equal(text, table[i].text);
-		assert_string_equal(program_end_reason(table[i].again, &table[i].end),
-				    table[i].reason);
-		assert_int_equal(program_end_passes(&table[i].end), table[i].passes);
+static void test_not_started(void **state)
+{
+	static const struct {
+		enum task_why why;
+		int err;
+		const char *text;
+	} table[] = {
+		{TASK_HELPER, EACCES, "its helper process can't be started: Permission denied"},
+		{TASK_OUTPUT, ENOSPC, "its output can't be stored: No space left on device"},
+		{TASK_CWD, ENOENT, "working directory \"/w\": No such file or directory"},
+		{TASK_EXEC, ENOEXEC, "exec: \"e\": Exec format error"},
+		{TASK_SEARCH, ENOENT, "exec: \"e\": not found in PATH"},
+		{TASK_APP, 0, "app.yaml is not what was submitted"},
+	};
+
+	for (size_t i = 0; i < array_size(table); i++) {
+		const struct task_end end = {.why = table[i].why, .err = table[i].err};
+
+		expect_end(&end, "StartError", table[i].text);
+		assert_string_equal(program_end_reason(true, &end), "StartError");
+		assert_false(program_end_passes(&end));
 	}
 }
 
@@ -155,18 +153,16 @@ static void test_passes(void **state)
 		end.how = TASK_ENDED;
 		assert_false(program_end_passes(&end));
 	}
-	end.how = TASK_NOT_STARTED;
-	end.err = EACCES;
-	assert_false(program_end_passes(&end));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_set_twice),
-		cmocka_unit_test(test_outcomes),
+		cmocka_unit_test(test_environment),
+		cmocka_unit_test(test_ended),
+		cmocka_unit_test(test_not_started),
 		cmocka_unit_test(test_passes),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -38,36 +38,70 @@ static void on_ended(void *data, const struct task_end *end)
 
 static void on_prepared(void *data)
 {
-	(void)data;
 }
 
 static const struct task_events events = {.prepared = on_prepared, .ended = on_ended};
+
+static void wait_for_end(enum task_how how)
+{
+	assert_int_equal(sem_wait(&over), 0);
+	assert_int_equal(ended.how, how);
+}
+
+/* --- the helper --- */
+
+/* Adopt a task, and return the helper's end of its connection. On the I/O thread. */
+static int adopt_pair(struct task **ret)
+{
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
+	*ret = task_adopt(tasks, "/nonexistent", "0.0", fds[0], &events, NULL);
+	return fds[1];
+}
+
+static void say(int fd, const struct helper_news *news)
+{
+	assert_int_equal(send(fd, news, sizeof(*news), 0), sizeof(*news));
+}
+
+/* Report that the program has ended, and end the helper. */
+static void end_helper(int fd, int exit_code)
+{
+	const struct helper_news last = {
+		.kind = HELPER_ENDED,
+		.end = {.how = TASK_ENDED, .exit_code = exit_code, .started = 1, .finished = 2},
+	};
+
+	say(fd, &last);
+	close(fd);
+}
+
+static void expect_signal(int fd, int sig)
+{
+	struct helper_ask ask;
+
+	assert_int_equal(recv(fd, &ask, sizeof(ask), 0), sizeof(ask));
+	assert_int_equal(ask.sig, sig);
+}
 
 /*
  * End the helper before the task has read its last message. A signal to the helper is still unread
  * in the socket.
  */
-static void end_helper(void *data)
+static void end_at_once(void *data)
 {
-	const struct helper_news last = {
-		.kind = HELPER_ENDED,
-		.end = {.how = TASK_ENDED, .exit_code = 7, .started = 1, .finished = 2},
-	};
 	struct task *task;
-	int fds[2];
+	int fd = adopt_pair(&task);
 
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
-	task = task_adopt(tasks, "/nonexistent", "0.0", fds[0], &events, NULL);
 	task_signal(task, SIGTERM);
-	assert_int_equal(send(fds[1], &last, sizeof(last), 0), sizeof(last));
-	close(fds[1]);
+	end_helper(fd, 7);
 }
 
 static void test_last_word(void **state)
 {
-	loop_post(loop, end_helper, NULL);
-	assert_int_equal(sem_wait(&over), 0);
-	assert_int_equal(ended.how, TASK_ENDED);
+	loop_post(loop, end_at_once, NULL);
+	wait_for_end(TASK_ENDED);
 	assert_int_equal(ended.exit_code, 7);
 }
 
@@ -90,12 +124,11 @@ static void drop_helper(void *data)
 {
 	const pid_t *pid = data;
 	const struct helper_news runs = {.kind = HELPER_STARTED, .value = *pid, .time = 1};
-	int fds[2];
+	struct task *task;
+	int fd = adopt_pair(&task);
 
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
-	task_adopt(tasks, "/nonexistent", "0.0", fds[0], &events, NULL);
-	assert_int_equal(send(fds[1], &runs, sizeof(runs), 0), sizeof(runs));
-	close(fds[1]);
+	say(fd, &runs);
+	close(fd);
 }
 
 /*
@@ -139,14 +172,14 @@ static void test_group(void **state)
 	} cases[] = {{false, false}, {true, false}, {false, true}};
 
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < array_size(cases); i++) {
 		pid_t leader, child = start_group(cases[i].leaderless, &leader);
 		pid_t watched = cases[i].leaderless ? child : leader;
 		int status = 0;
 
 		is_boot = cases[i].is_other;
 		loop_post(loop, drop_helper, &leader);
-		assert_int_equal(sem_wait(&over), 0);
+		wait_for_end(TASK_KILLED);
 		is_boot = false;
 		/* Of two signals, the first one ends the process. */
 		kill(watched, SIGTERM);
@@ -154,7 +187,6 @@ static void test_group(void **state)
 		kill(-leader, SIGKILL);
 		while (wait(NULL) > 0)
 			continue;
-		assert_int_equal(ended.how, TASK_KILLED);
 		assert_int_equal(WTERMSIG(status), cases[i].is_other ? SIGTERM : SIGKILL);
 	}
 }
@@ -187,15 +219,17 @@ static int make(const char *name, const char *text)
 	return fd;
 }
 
-static enum task_state find(int *ret_err)
+/* ERR is expected of TASK_UNKNOWN. */
+static void expect_found(enum task_state state, int err)
 {
 	struct task_found found;
 
 	task_find(tasks, root, "0.0", &found);
 	if (found.fd >= 0)
 		close(found.fd);
-	*ret_err = found.err;
-	return found.state;
+	assert_int_equal(found.state, state);
+	if (state == TASK_UNKNOWN)
+		assert_int_equal(found.err, err);
 }
 
 /*
@@ -204,123 +238,98 @@ static enum task_state find(int *ret_err)
  */
 static void test_find(void **state)
 {
-	struct task_found waiting[8];
-	int listening, lock, err;
+	struct task_found waiting[3];
+	int listening, lock;
 	char path[96];
 
-	assert_int_equal(find(&err), TASK_NONE);
+	expect_found(TASK_NONE, 0);
 	lock = make("0.0.new", "\n\n");
-	assert_int_equal(find(&err), TASK_DROPPED);
+	expect_found(TASK_DROPPED, 0);
 	assert_int_equal(flock(lock, LOCK_EX), 0);
-	assert_int_equal(find(&err), TASK_UNKNOWN);
-	assert_int_equal(err, -EWOULDBLOCK);
+	expect_found(TASK_UNKNOWN, -EWOULDBLOCK);
 	close(lock);
 	listening = listen_at(2);
 	for (int i = 0; i < 3; i++) {
 		task_find(tasks, root, "0.0", &waiting[i]);
 		assert_int_equal(waiting[i].state, TASK_RUNS);
 	}
-	assert_int_equal(find(&err), TASK_UNKNOWN);
-	assert_int_equal(err, -EAGAIN);
+	expect_found(TASK_UNKNOWN, -EAGAIN);
 	for (int i = 0; i < 3; i++)
 		close(waiting[i].fd);
 	close(listening);
-	assert_int_equal(find(&err), TASK_DROPPED);
+	expect_found(TASK_DROPPED, 0);
 	close(make("0.0", "1 1 0 0 7 0 0 0 0 1 2\n"));
-	assert_int_equal(find(&err), TASK_OVER);
+	expect_found(TASK_OVER, 0);
 	/* A damaged result still shows that the program was started. */
 	snprintf(path, sizeof(path), "%s/tasks/0.0.new", root);
 	assert_int_equal(unlink(path), 0);
 	close(make("0.0", "1 1 0 0 7 x"));
-	assert_int_equal(find(&err), TASK_DROPPED);
+	expect_found(TASK_DROPPED, 0);
 }
 
-static void adopt(void *data)
-{
-	int *fd = data;
+/* A task, and the connection of task_find, or -1. */
+struct adopted {
+	struct task *task;
+	int fd;
+};
 
-	task_signal(task_adopt(tasks, root, "0.0", *fd, &events, NULL), SIGTERM);
+static void adopt_stopped(void *data)
+{
+	struct adopted *a = data;
+
+	a->task = task_adopt(tasks, root, "0.0", a->fd, &events, NULL);
+	task_signal(a->task, SIGSTOP);
+}
+
+static void resume(void *data)
+{
+	const struct adopted *a = data;
+
+	task_signal(a->task, SIGCONT);
 }
 
 /*
  * If the connection to a helper ends, or could not be made at the start, the task connects again.
- * Then signals reach the helper.
+ * It repeats the newest signal, not one that waited for an earlier connection.
  */
 static void test_connect_again(void **state)
 {
-	const struct helper_news last = {
-		.kind = HELPER_ENDED,
-		.end = {.how = TASK_ENDED, .exit_code = 9, .started = 1, .finished = 2},
-	};
-
 	for (int known = 0; known < 2; known++) {
-		int listening = listen_at(8), fd, task_fd = -1;
-		struct helper_ask ask;
-		struct task_found found;
+		struct adopted a = {.fd = -1};
+		int listening = listen_at(8), fd;
 
-		unlink("tasks/0.0");
 		if (known) {
+			struct task_found found;
+
 			task_find(tasks, root, "0.0", &found);
-			task_fd = found.fd;
+			a.fd = found.fd;
 			close(accept(listening, NULL, NULL));
 		}
-		loop_post(loop, adopt, &task_fd);
+		loop_post(loop, adopt_stopped, &a);
 		fd = accept(listening, NULL, NULL);
-		assert_true(fd >= 0);
-		if (!known) {
-			assert_int_equal(recv(fd, &ask, sizeof(ask), 0), sizeof(ask));
-			assert_int_equal(ask.sig, SIGTERM);
-		}
-		assert_int_equal(send(fd, &last, sizeof(last), 0), sizeof(last));
+		expect_signal(fd, SIGSTOP);
+		loop_post(loop, resume, &a);
+		expect_signal(fd, SIGCONT);
 		close(fd);
-		assert_int_equal(sem_wait(&over), 0);
-		assert_int_equal(ended.how, TASK_ENDED);
+		fd = accept(listening, NULL, NULL);
+		expect_signal(fd, SIGCONT);
+		end_helper(fd, 9);
+		wait_for_end(TASK_ENDED);
 		assert_int_equal(ended.exit_code, 9);
 		close(listening);
 	}
 }
 
-static void adopt_stopped(void *data)
+/* The helper has ended before the task connects. Its file has the result. */
+static void test_ended_meanwhile(void **state)
 {
-	struct task **task = data;
+	struct adopted a = {.fd = -1};
 
-	*task = task_adopt(tasks, root, "0.0", -1, &events, NULL);
-	task_signal(*task, SIGSTOP);
-}
-
-static void resume(void *data)
-{
-	struct task *const *task = data;
-
-	task_signal(*task, SIGCONT);
-}
-
-/* Each new connection repeats the newest signal, not one that waited for an earlier connection. */
-static void test_resumed_stays_resumed(void **state)
-{
-	static const int expected[] = {SIGSTOP, SIGCONT, SIGCONT};
-	const struct helper_news last = {.kind = HELPER_ENDED, .end = {.how = TASK_ENDED}};
-	int listening = listen_at(8), fd;
-	struct helper_ask ask;
-	struct task *task;
-
-	unlink("tasks/0.0");
-	loop_post(loop, adopt_stopped, &task);
-	fd = accept(listening, NULL, NULL);
-	for (size_t i = 0; i < sizeof(expected) / sizeof(*expected); i++) {
-		if (i == 2) {
-			close(fd);
-			fd = accept(listening, NULL, NULL);
-		}
-		assert_int_equal(recv(fd, &ask, sizeof(ask), 0), sizeof(ask));
-		assert_int_equal(ask.sig, expected[i]);
-		if (i == 0)
-			loop_post(loop, resume, &task);
-	}
-	assert_int_equal(send(fd, &last, sizeof(last), 0), sizeof(last));
-	close(fd);
-	assert_int_equal(sem_wait(&over), 0);
-	close(listening);
+	close(make("0.0.new", ""));
+	close(make("0.0", "1 1 0 0 7 0 0 0 0 1 2\n"));
+	loop_post(loop, adopt_stopped, &a);
+	wait_for_end(TASK_ENDED);
+	assert_int_equal(ended.exit_code, 7);
 }
 
 /* --- a start that waits for the disk --- */
@@ -367,8 +376,7 @@ static void test_ended_before_it_began(void **state)
 	assert_int_equal(setenv("KXFS_TEST_HELPER", path, 1), 0);
 	sem_init(&held, 0, 0);
 	loop_post(loop, start_held, NULL);
-	assert_int_equal(sem_wait(&over), 0);
-	assert_int_equal(ended.how, TASK_ENDED);
+	wait_for_end(TASK_ENDED);
 	assert_int_equal(ended.sig, SIGTERM);
 	assert_int_equal(ended.started, 0);
 	assert_int_equal(access(path, F_OK), -1);
@@ -409,7 +417,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_group),
 		cmocka_unit_test(test_find),
 		cmocka_unit_test(test_connect_again),
-		cmocka_unit_test(test_resumed_stays_resumed),
+		cmocka_unit_test(test_ended_meanwhile),
 		cmocka_unit_test(test_ended_before_it_began),
 	};
 

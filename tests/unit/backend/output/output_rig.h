@@ -1,316 +1,335 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Output with its own state directory and a running loop, for tests of logs. Provides calls on the
- * I/O thread that wait, and waiting for conditions with a generous limit.
+ * Output with its own state directory, and one job, "job". The test runs the loop and the pool
+ * (fake_net.h), so everything happens when the test says so.
  */
 #pragma once
 
 #include <errno.h>
 #include <fcntl.h>
-#include <semaphore.h>
-#include <stdatomic.h>
+#include <stdio.h>
 #include <sys/stat.h>
-#include <time.h>
+#include <unistd.h>
 
+#include "tests/unit/backend/output/output_print.h"
 #include "tests/unit/scratch.h"
-#include "tests/unit/unit.h"
 
 #include "backend/base/diag.h"
-#include "backend/base/lock.h"
 #include "backend/base/file.h"
-#include "backend/output/lines.h"
-#include "backend/output/output.h"
+#include "spec/base/mem.h"
 
-#define RIG_WAIT_MS 240000
+#define RIG_WRITERS 16
+#define RIG_TIME    INT64_C(1700000000000000000) /* 2023-11-14T22:13:20Z, in ns */
 
 static struct {
-	char state[64];
-	struct loop *loop;
+	char dir[64];
+	output_fetch_fn fetch; /* NULL if the output is that of a local job */
 	struct output *output;
 	struct output_job *job;
-	bool up;
-	atomic_uint told;  /* number of log events */
-	atomic_uint ended; /* number of logs that ended */
-	/* A function of the test that is called on the I/O thread for each log event, or NULL. */
-	void (*_Atomic on_log)(struct log *log);
+	struct {
+		char key[16];
+		struct log_writer *w;
+	} writers[RIG_WRITERS];
+	unsigned told, ended, removed, stopped; /* number of callbacks */
 } rig;
-
-static inline void rig_sleep(unsigned ms)
-{
-	struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
-
-	nanosleep(&t, NULL);
-}
-
-#define rig_until(condition)                                                                       \
-	do {                                                                                       \
-		uint64_t rig_end_ = loop_now_ms() + RIG_WAIT_MS;                                   \
-		while (!(condition)) {                                                             \
-			if (loop_now_ms() > rig_end_)                                              \
-				fail_msg("never came: %s", #condition);                            \
-			rig_sleep(2);                                                              \
-		}                                                                                  \
-	} while (0)
-
-struct rig_call {
-	loop_fn fn;
-	void *data;
-	sem_t done;
-};
-
-static inline void rig_run(void *data)
-{
-	struct rig_call *c = data;
-
-	c->fn(c->data);
-	sem_post(&c->done);
-}
-
-/* Call FN(DATA) on the I/O thread, and wait until it returns. */
-static inline void rig_here(loop_fn fn, void *data)
-{
-	struct rig_call c = {.fn = fn, .data = data};
-
-	sem_init(&c.done, 0, 0);
-	loop_post(rig.loop, rig_run, &c);
-	while (sem_wait(&c.done) < 0)
-		assert_int_equal(errno, EINTR);
-	sem_destroy(&c.done);
-}
 
 static inline void rig_on_log(void *data, struct log *log)
 {
-	if (rig.on_log)
-		rig.on_log(log);
-	atomic_fetch_add(&rig.told, 1);
+	rig.told++;
 }
 
-static const struct output_events rig_events = {.log = rig_on_log};
-
-static inline void rig_do_start(void *data)
+/* Count a callback in *DATA. */
+static inline void rig_count(void *data)
 {
-	output_start(rig.output);
+	++*(unsigned *)data;
 }
 
-static inline void rig_stopped(void *data)
+static inline void rig_on_removed(void *data, int err)
 {
-	sem_post(data);
+	assert_int_equal(err, 0);
+	rig.removed++;
 }
 
-static inline void rig_do_stop(void *data)
+/* All output has been fetched already. */
+static inline void rig_fetch_nothing(void *data, const char *id, const char *key, loop_fn done,
+				     void *arg)
 {
-	output_stop(rig.output, rig_stopped, data);
+	done(arg);
 }
+
+/* --- runs of kxfs --- */
 
 static inline void rig_up(void)
 {
+	static const struct output_events events = {.log = rig_on_log};
 	char *text = NULL;
 
-	loop_new(&rig.loop);
-	assert_int_equal(output_new(rig.loop, rig.state, &rig_events, &rig.output, &text), 0);
-	assert_int_equal(loop_start(rig.loop), 0);
-	rig.up = true;
-	rig_here(rig_do_start, NULL);
+	assert_int_equal(output_new(NULL, rig.dir, &events, &rig.output, &text), 0);
+	if (rig.fetch)
+		output_set_fetch(rig.output, rig.fetch, NULL);
+	output_start(rig.output);
+	fake_run();
+	rig.stopped = 0;
 }
 
-/*
- * Free everything. If CLEAN, do it as at an unmount. Otherwise, do it as similarly to a crash as
- * one process can.
- */
-static inline void rig_down(bool clean)
+static inline void rig_close_writers(void)
 {
-	sem_t stopped;
+	for (size_t i = 0; i < RIG_WRITERS; i++)
+		log_writer_close(take_ptr(rig.writers[i].w));
+}
 
-	rig.up = false;
-	sem_init(&stopped, 0, 0);
-	if (clean)
-		rig_here(rig_do_stop, &stopped);
-	while (clean && sem_wait(&stopped) < 0)
-		assert_int_equal(errno, EINTR);
-	sem_destroy(&stopped);
-	loop_stop(rig.loop);
-	output_free(rig.output);
-	loop_free(rig.loop);
+static inline void rig_close(void)
+{
+	rig_close_writers();
+	if (rig.job)
+		output_job_close(take_ptr(rig.job));
+}
+
+/* Free the output as after a crash: lines that wait are not in the merged log. */
+static inline void rig_crash(void)
+{
+	rig_close_writers();
+	fake_run();
+	fake_forget_timers();
+	output_free(take_ptr(rig.output));
 	rig.job = NULL;
 }
 
-static inline int rig_setup(void **state)
+/* Stop kxfs, as an unmount does, while the job is open. No time passes. */
+static inline void rig_down(void)
 {
+	rig_close_writers();
+	fake_run();
+	output_stop(rig.output, rig_count, &rig.stopped);
+	fake_run();
+	assert_int_equal(rig.stopped, 1);
+	rig_crash();
+}
+
+static inline int rig_setup_fetch(output_fetch_fn fetch)
+{
+	memset(&rig, 0, sizeof(rig));
+	memset(&fake, 0, sizeof(fake));
+	fake.now = 1000;
+	rig.fetch = fetch;
 	diag_setup(DIAG_DEBUG, false);
-	strcpy(rig.state, "/tmp/kxfs-unit-output-XXXXXX");
-	assert_non_null(mkdtemp(rig.state));
+	strcpy(rig.dir, "/tmp/kxfs-output-XXXXXX");
+	assert_non_null(mkdtemp(rig.dir));
 	rig_up();
 	return 0;
 }
 
+static inline int rig_setup(void **state)
+{
+	return rig_setup_fetch(NULL);
+}
+
+static inline int rig_setup_fetched(void **state)
+{
+	return rig_setup_fetch(rig_fetch_nothing);
+}
+
 static inline int rig_teardown(void **state)
 {
-	if (rig.up) /* setup may have failed before */
-		rig_down(true);
-	return scratch_remove(rig.state);
+	if (rig.stopped)
+		rig_crash();
+	else if (rig.output)
+		rig_down();
+	return scratch_remove(rig.dir);
 }
 
-/* --- the job of the test, whose functions are called on the I/O thread --- */
+#define rig_test(t)	    cmocka_unit_test_setup_teardown(t, rig_setup, rig_teardown)
+#define rig_test_fetched(t) cmocka_unit_test_setup_teardown(t, rig_setup_fetched, rig_teardown)
 
-static inline void rig_do_open(void *data)
-{
-	rig.job = output_job_open(rig.output, data);
-}
+/* --- the job and its logs --- */
 
-static inline void rig_open(const char *id)
+static inline void rig_open(void)
 {
-	rig_here(rig_do_open, (void *)(uintptr_t)id);
+	if (!rig.job)
+		rig.job = output_job_open(rig.output, "job");
 	assert_non_null(rig.job);
 }
 
-struct rig_log {
-	const char *key;
-	const char *prefix;
-	int err;
-};
-
-static inline void rig_do_begin(void *data)
-{
-	struct rig_log *l = data;
-
-	l->err = output_log_begin(rig.job, l->key, l->prefix, false);
-}
-
+/* Begin the log KEY. The pool does nothing before the next fake_run. */
 static inline void rig_begin(const char *key, const char *prefix)
 {
-	struct rig_log l = {.key = key, .prefix = prefix};
-
-	rig_here(rig_do_begin, &l);
-	assert_int_equal(l.err, 0);
+	rig_open();
+	assert_int_equal(output_log_begin(rig.job, key, prefix, false), 0);
 }
 
-/* Another process that writes a log and its table, like the helper of a local job. */
-struct rig_writer {
-	struct output_job *job;
-	const char *key;
-	int fd, lines_fd;
-	struct lines_encoder lines;
-};
-
-/* Begin the log KEY of job ID (rig.job), create its file, and make W its writer. */
-static inline void rig_writer_begin(struct rig_writer *w, const char *id, const char *key,
-				    const char *prefix)
+/* Return the place for the writer of the log KEY: its own one, or a free one. */
+static inline struct log_writer **rig_writer_of(const char *key)
 {
-	const int flags = O_RDWR | O_APPEND | O_CLOEXEC;
-	char path[256];
-	struct stat st;
+	struct log_writer **found = NULL;
 
-	rig_begin(key, prefix);
-	w->job = rig.job;
-	w->key = key;
-	snprintf(path, sizeof(path), "%s/output/%s/logs/%s", rig.state, id, key);
-	rig_until((w->fd = open(path, flags)) >= 0);
-	snprintf(path, sizeof(path), "%s/output/%s/lines/%s", rig.state, id, key);
-	w->lines_fd = open(path, flags | O_CREAT, 0600);
-	assert_true(w->lines_fd >= 0);
-	assert_int_equal(fstat(w->fd, &st), 0);
-	assert_int_equal(lines_mend(w->lines_fd, w->fd, (uint64_t)st.st_size, &w->lines), 0);
-}
-
-/* Append N bytes to the log, printed at NS, without notifying kxfs. */
-static inline void rig_append_at(struct rig_writer *w, int64_t ns, const char *bytes, size_t n)
-{
-	while (n > 0) {
-		size_t part = min_of(n, (size_t)LINES_SPAN);
-		uint8_t table[LINES_ADDED_MAX];
-		size_t len = lines_add(&w->lines, ns, bytes, part, table);
-
-		assert_int_equal(file_write_all(w->lines_fd, (const char *)table, len), 0);
-		assert_int_equal(file_write_all(w->fd, bytes, part), 0);
-		bytes += part;
-		n -= part;
+	for (size_t i = 0; i < RIG_WRITERS; i++) {
+		if (rig.writers[i].w && streq(rig.writers[i].key, key))
+			return &rig.writers[i].w;
+		if (!rig.writers[i].w && !found) {
+			strcpy(rig.writers[i].key, key);
+			found = &rig.writers[i].w;
+		}
 	}
+	assert_non_null(found);
+	return found;
 }
 
-static inline void rig_append(struct rig_writer *w, const char *bytes, size_t n)
+/* Write TEXT, which was printed at NS, to the log KEY, as kxfs does with fetched output. */
+static inline void rig_print(const char *key, int64_t ns, const char *text)
 {
-	rig_append_at(w, loop_time_ns(), bytes, n);
+	struct log_writer **w = rig_writer_of(key);
+
+	if (!*w)
+		*w = output_print_begin(rig.job, key);
+	print_lines(*w, ns, text);
+	fake_run();
 }
 
-static inline void rig_do_grown(void *data)
-{
-	const struct rig_writer *w = data;
-
-	output_log_grown(w->job, w->key);
-}
-
-static inline void rig_grown(struct rig_writer *w)
-{
-	rig_here(rig_do_grown, w);
-}
-
-static inline void rig_write(struct rig_writer *w, const char *text)
-{
-	rig_append(w, text, strlen(text));
-	rig_grown(w);
-}
-
-static inline void rig_writer_end(struct rig_writer *w)
-{
-	close(w->fd);
-	close(w->lines_fd);
-}
-
-static inline void rig_on_end(void *data)
-{
-	atomic_fetch_add(&rig.ended, 1);
-}
-
-static inline void rig_do_end(void *data)
-{
-	output_log_end(rig.job, data, rig_on_end, NULL);
-}
-
+/* The log KEY is complete. */
 static inline void rig_end(const char *key)
 {
-	rig_here(rig_do_end, (void *)(uintptr_t)key);
+	log_writer_close(take_ptr(*rig_writer_of(key)));
+	output_log_end(rig.job, key, rig_count, &rig.ended);
 }
 
-static inline void rig_do_job_end(void *data)
+/* --- files --- */
+
+/* Return the path of NAME, which is relative to the directory of all output. */
+static inline char *rig_path(const char *name)
 {
-	output_job_end(rig.job);
+	return text_print("%s/output/%s", rig.dir, name);
 }
 
-static inline void rig_do_close(void *data)
+static inline bool rig_there(const char *name)
 {
-	output_job_close(rig.job);
-	rig.job = NULL;
+	cleanup_free char *path = rig_path(name);
+
+	return access(path, F_OK) == 0;
 }
 
-static inline struct log *rig_log(const char *id, const char *key)
+static inline uint64_t rig_size(const char *name)
+{
+	cleanup_free char *path = rig_path(name);
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	return (uint64_t)st.st_size;
+}
+
+static inline void rig_mkdir(const char *name)
+{
+	cleanup_free char *path = rig_path(name);
+
+	assert_int_equal(mkdir(path, 0700), 0);
+}
+
+/* Append TEXT to the file NAME, which is created if needed. */
+static inline void rig_put(const char *name, const char *text)
+{
+	cleanup_free char *path = rig_path(name);
+	FILE *f = fopen(path, "a");
+
+	assert_non_null(f);
+	fputs(text, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* Write TEXT to the log KEY and to its table, as the helper of a local job does. */
+static inline void rig_append(const char *key, int64_t ns, const char *text)
+{
+	const int flags = O_RDWR | O_APPEND | O_CLOEXEC;
+	cleanup_free char *log_path = text_print("%s/output/job/logs/%s", rig.dir, key);
+	cleanup_free char *lines_path = text_print("%s/output/job/lines/%s", rig.dir, key);
+	cleanup_fd int log = open(log_path, flags), lines = open(lines_path, flags | O_CREAT, 0600);
+	uint8_t table[LINES_ADDED_MAX];
+	struct lines_encoder e;
+	size_t n;
+
+	assert_true(log >= 0 && lines >= 0);
+	assert_int_equal(lines_mend(lines, log, (uint64_t)lseek(log, 0, SEEK_END), &e), 0);
+	n = lines_add(&e, ns, text, strlen(text), table);
+	assert_int_equal(file_write_all(lines, (const char *)table, n), 0);
+	assert_int_equal(file_write_all(log, text, strlen(text)), 0);
+}
+
+/* Make the disk refuse the file NAME of the job, until rig_give is called. */
+static inline void rig_refuse(const char *name)
+{
+	cleanup_free char *path = text_print("%s/output/job/%s", rig.dir, name);
+	cleanup_free char *kept = text_print("%s/kept", rig.dir);
+
+	assert_int_equal(rename(path, kept), 0);
+	assert_int_equal(symlink("a", path), 0); /* kxfs follows no links */
+}
+
+static inline void rig_give(const char *name)
+{
+	cleanup_free char *path = text_print("%s/output/job/%s", rig.dir, name);
+	cleanup_free char *kept = text_print("%s/kept", rig.dir);
+
+	assert_int_equal(rename(kept, path), 0);
+}
+
+/* --- what readers see --- */
+
+/* Open the log KEY, or the merged log if KEY is NULL. */
+static inline struct log *rig_log_of(const char *key, enum log_form form)
 {
 	struct log *log = NULL;
 
-	assert_int_equal(output_log(rig.output, id, key, LOG_PLAIN, &log), 0);
+	assert_int_equal(output_log(rig.output, "job", key, form, &log), 0);
 	return log;
 }
 
-static inline struct log_stat rig_stat(struct log *log)
+static inline struct log *rig_log(const char *key)
+{
+	return rig_log_of(key, LOG_PLAIN);
+}
+
+static inline bool rig_ended(struct log *log)
 {
 	struct log_stat st;
 
 	assert_int_equal(log_stat(log, &st), 0);
-	return st;
+	return st.ended;
 }
 
-/* Return the contents of LOG, up to its current size. malloc'ed. */
-static inline char *rig_read(struct log *log, size_t *ret_len)
+/* Assert that LOG is TEXT now, from whichever offset it is read. */
+static inline void rig_reads(struct log *log, const char *text)
 {
-	size_t size = rig_stat(log).size, n = 0;
-	char *text = malloc(size + 1);
+	const size_t len = strlen(text);
+	cleanup_free char *got = calloc(1, len + 1);
+	struct log_stat st;
 
-	while (n < size) {
-		ssize_t got = log_read(log, text + n, size - n, n);
-
-		assert_true(got > 0);
-		n += (size_t)got;
+	assert_int_equal(log_stat(log, &st), 0);
+	assert_int_equal(log_read(log, got, len, 0), len);
+	assert_string_equal(got, text);
+	assert_int_equal(st.size, len);
+	for (size_t from = 1; from <= len; from += 1 + len / 1000) {
+		assert_int_equal(log_read(log, got, len, from), len - from);
+		assert_memory_equal(got, text + from, len - from);
+		assert_int_equal(log_read(log, got, 7, from), min_of(len - from, (size_t)7));
+		assert_memory_equal(got, text + from, min_of(len - from, (size_t)7));
 	}
-	text[n] = '\0';
-	*ret_len = n;
-	return text;
+}
+
+/* The same, for somebody who opens the log KEY after all lines had time to get into it. */
+static inline void rig_expect_form(const char *key, enum log_form form, const char *text)
+{
+	struct log_stat st;
+	struct log *log;
+
+	fake_run();
+	fake_pass(5000);
+	assert_int_equal(output_log_stat(rig.output, "job", key, form, &st), 0);
+	assert_int_equal(st.size, strlen(text));
+	log = rig_log_of(key, form);
+	fake_run();
+	rig_reads(log, text);
+	log_unref(log);
+}
+
+static inline void rig_expect(const char *key, const char *text)
+{
+	rig_expect_form(key, LOG_PLAIN, text);
 }

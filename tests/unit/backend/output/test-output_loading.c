@@ -1,192 +1,51 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fetched jobs and logs, while the disk hangs and when it works again. Nothing that begins, is
- * printed or ends meanwhile is lost. The disk works when the test says so (fake_net.h).
+ * Jobs and logs, while the disk hangs or refuses calls, and when it works again. Nothing that
+ * begins, is printed or ends meanwhile is lost.
  */
-#include <stdio.h>
-#include <unistd.h>
+#include "tests/unit/backend/output/output_rig.h"
 
-#include "tests/unit/scratch.h"
-#include "tests/unit/backend/output/output_print.h"
-
-#include "backend/base/diag.h"
-#include "backend/output/log.h"
-
-static struct {
-	char dir[64];
-	struct output *output;
-	struct output_job *job;
-	unsigned removed, stopped;
-} rig;
-
-static void on_fetch(void *data, const char *id, const char *key, loop_fn done, void *arg)
+static void print(const char *key, const char *text)
 {
-	done(arg);
-}
-
-static void on_stopped(void *data)
-{
-	rig.stopped++;
-}
-
-static void up(void)
-{
-	static const struct output_events events;
-	char *text = NULL;
-
-	assert_int_equal(output_new(NULL, rig.dir, &events, &rig.output, &text), 0);
-	output_set_fetch(rig.output, on_fetch, NULL);
-	output_start(rig.output);
-	fake_run();
-}
-
-static void down(void)
-{
-	if (rig.job)
-		output_job_close(take_ptr(rig.job));
-	fake_run();
-	output_stop(rig.output, fake_nothing, NULL);
-	fake_run();
-	fake_forget_timers();
-	output_free(rig.output);
-}
-
-static int setup(void **state)
-{
-	memset(&rig, 0, sizeof(rig));
-	memset(&fake, 0, sizeof(fake));
-	fake.now = 1000;
-	diag_setup(DIAG_DEBUG, false);
-	strcpy(rig.dir, "/tmp/kxfs-loading-XXXXXX");
-	assert_non_null(mkdtemp(rig.dir));
-	up();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	down();
-	return scratch_remove(rig.dir);
-}
-
-/* Begin a log while the disk hangs. Nothing is done before the next fake_run. */
-static void begin(const char *key, const char *prefix)
-{
-	rig.job = output_job_open(rig.output, "job");
-	assert_non_null(rig.job);
-	assert_int_equal(output_log_begin(rig.job, key, prefix, false), 0);
-}
-
-static bool is_there(const char *name)
-{
-	char path[200];
-
-	snprintf(path, sizeof(path), "%s/output/%s", rig.dir, name);
-	return access(path, F_OK) == 0;
-}
-
-static void merged_is(const char *text)
-{
-	struct log *log = NULL;
-	char got[256] = "";
-
-	assert_int_equal(output_log(rig.output, "job", NULL, LOG_PLAIN, &log), 0);
-	fake_pass(5000);
-	assert_int_equal(log_read(log, got, sizeof(got) - 1, 0), strlen(text));
-	assert_string_equal(got, text);
-	log_unref(log);
-}
-
-/*
- * The log had ended before it was opened. Its earlier lines keep their position in the merged log.
- */
-static void test_later(void **state)
-{
-	begin("b", "r/1 ");
-	assert_int_equal(output_log_begin(rig.job, "a", "r/0 ", false), 0);
-	assert_false(is_there("job"));
-	output_print(rig.job, "b", "one\n");
-	output_print(rig.job, "a", "two\n");
-	output_log_end(rig.job, "a", NULL, NULL);
-	output_log_end(rig.job, "b", NULL, NULL);
-	fake_pass(5000);
-	assert_true(is_there("job/logs/a"));
-	assert_true(is_there("job/lines/a")); /* the table is kept as long as the log */
-	down();
-	up();
-	begin("c", "r/2 ");
-	assert_int_equal(output_log_begin(rig.job, "b", "r/1 ", false), 0);
-	output_print(rig.job, "b", "three\n");
-	output_log_end(rig.job, "b", NULL, NULL);
-	output_print(rig.job, "c", "four\n");
-	output_log_end(rig.job, "c", NULL, NULL);
-	merged_is("r/1 one\nr/0 two\nr/1 three\nr/2 four\n");
+	rig_print(key, 1, text);
 }
 
 static void begin_number(unsigned i)
 {
-	char key[16], prefix[16];
+	cleanup_free char *key = text_print("k%u", i), *prefix = text_print("r/%u ", i);
 
-	snprintf(key, sizeof(key), "k%u", i);
-	snprintf(prefix, sizeof(prefix), "r/%u ", i);
-	assert_int_equal(output_log_begin(rig.job, key, prefix, false), 0);
+	rig_begin(key, prefix);
 }
 
-static void print_number(unsigned i, const char *text)
-{
-	char key[16];
-
-	snprintf(key, sizeof(key), "k%u", i);
-	output_print(rig.job, key, text);
-	output_log_end(rig.job, key, NULL, NULL);
-}
-
-/* Many logs begin at the same time. The index contains some of them, and more once it was read. */
+/*
+ * Many logs begin at the same time, more than readers of the merged log keep open. The index
+ * contains some of them, which had ended before. Earlier lines keep their position.
+ */
 static void test_many(void **state)
 {
-	enum { KNOWN = 3, ALL = 37 };
-	static char got[8192];
-	struct log *log = NULL;
-	ssize_t n;
+	enum { KNOWN = 3, ALL = 74 };
+	cleanup_free char *expected = NULL;
+	size_t len;
+	FILE *f = text_stream(&expected, &len);
 
-	rig.job = output_job_open(rig.output, "job");
-	assert_non_null(rig.job);
-	for (unsigned i = 0; i < KNOWN; i++)
-		begin_number(2 * i);
-	for (unsigned i = 0; i < KNOWN; i++)
-		print_number(2 * i, "before\n");
-	fake_pass(5000);
-	down();
-	up();
-	rig.job = output_job_open(rig.output, "job");
-	assert_non_null(rig.job);
-	for (unsigned i = ALL; i > 0; i--)
-		begin_number(i - 1);
-	fake_run();
-	for (unsigned i = ALL; i < 2 * ALL; i++)
-		begin_number(i);
-	for (unsigned i = 0; i < 2 * ALL; i++)
-		print_number(i, "after\n");
-	fake_pass(20000);
-	assert_int_equal(output_log(rig.output, "job", NULL, LOG_PLAIN, &log), 0);
-	n = log_read(log, got, sizeof(got) - 1, 0);
-	log_unref(log);
-	for (unsigned i = 0; i < 2 * ALL; i++) {
-		char before[32], after[32];
+	for (unsigned round = 0; round < 2; round++) {
+		const unsigned n = round ? ALL : KNOWN;
 
-		snprintf(before, sizeof(before), "r/%u before\n", i);
-		snprintf(after, sizeof(after), "r/%u after\n", i);
-		assert_int_equal(!!strstr(got, before), i % 2 == 0 && i < 2 * KNOWN);
-		assert_non_null(strstr(got, after));
-		n -= (ssize_t)strlen(after) + (strstr(got, before) ? (ssize_t)strlen(before) : 0);
+		for (unsigned i = n; i > 0; i--)
+			begin_number(i - 1);
+		for (unsigned i = 0; i < n; i++) {
+			cleanup_free char *key = text_print("k%u", i);
+
+			print(key, "a line\n");
+			rig_end(key);
+			fprintf(f, "r/%u a line\n", i);
+		}
+		fake_pass(5000);
+		rig_down();
+		rig_up();
 	}
-	assert_int_equal(n, 0);
-}
-
-static void on_removed(void *data, int err)
-{
-	assert_int_equal(err, 0);
-	rig.removed++;
+	text_stream_close(f);
+	rig_expect(NULL, expected);
 }
 
 /*
@@ -195,97 +54,61 @@ static void on_removed(void *data, int err)
  */
 static void test_removed(void **state)
 {
-	begin("a", "r/0 ");
+	rig_begin("a", "r/0 ");
 	output_job_close(take_ptr(rig.job));
-	output_job_remove(rig.output, "job", on_removed, NULL);
+	output_job_remove(rig.output, "job", rig_on_removed, NULL);
 	assert_int_equal(rig.removed, 0);
 	fake_run();
 	assert_int_equal(rig.removed, 1);
-	assert_false(is_there("job"));
+	assert_false(rig_there("job"));
 }
 
-/* kxfs retries what the disk refused. */
-static void test_refused(void **state)
-{
-	char path[200];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/output/job", rig.dir);
-	f = fopen(path, "w");
-	assert_non_null(f);
-	fclose(f);
-	begin("a", "r/0 ");
-	fake_run();
-	fake_pass(3000);
-	assert_false(is_there("job/logs"));
-	assert_int_equal(unlink(path), 0);
-	fake_pass(3000);
-	assert_true(is_there("job/logs/a"));
-	output_print(rig.job, "a", "one\n");
-	merged_is("r/0 one\n");
-}
-
-static void append(const char *path, const char *text)
-{
-	FILE *f = fopen(path, "a");
-
-	assert_non_null(f);
-	fputs(text, f);
-	assert_int_equal(fclose(f), 0);
-}
-
-/* Begin the log a, whose file another process has begun to write. PATH is set to its path. */
-static void begin_elsewhere(char path[200])
-{
-	output_set_fetch(rig.output, NULL, NULL);
-	begin("a", "r/0 ");
-	fake_run();
-	snprintf(path, 200, "%s/output/job/logs/a", rig.dir);
-	append(path, "one\n");
-}
-
-/* Make the disk refuse the file NAME of the job, until disk_gives is called. */
-static void disk_refuses(const char *name)
-{
-	char path[200], kept[200];
-
-	snprintf(path, sizeof(path), "%s/output/job/%s", rig.dir, name);
-	snprintf(kept, sizeof(kept), "%s/kept", rig.dir);
-	assert_int_equal(rename(path, kept), 0);
-	assert_int_equal(symlink("a", path), 0);
-}
-
-static void disk_gives(const char *name)
-{
-	char path[200], kept[200];
-
-	snprintf(path, sizeof(path), "%s/output/job/%s", rig.dir, name);
-	snprintf(kept, sizeof(kept), "%s/kept", rig.dir);
-	assert_int_equal(rename(kept, path), 0);
-}
-
-/* While the disk refuses the index, new output is written all the same, and merged later. */
+/*
+ * While the disk refuses the index, new output is written all the same, and logs end. The output is
+ * merged later.
+ */
 static void test_refused_index(void **state)
 {
-	static const char *const names[] = {"merged", "merged.keys"};
+	static const struct {
+		const char *file;
+		bool restart; /* before the index is read, not before it is written */
+	} rows[] = {{"merged", false}, {"merged", true}, {"merged.keys", true}};
 	char text[256] = "r/0 one\n";
+	cleanup_free char *said = NULL;
+	size_t len;
 
-	begin("a", "r/0 ");
-	output_print(rig.job, "a", "one\n");
-	for (size_t i = 0; i < array_size(names); i++) {
-		merged_is(text);
-		down();
-		disk_refuses(names[i]);
-		up();
-		begin("a", "r/0 ");
+	rig_begin("a", "r/0 ");
+	print("a", "one\n");
+	for (size_t i = 0; i < array_size(rows); i++) {
+		rig_expect(NULL, text);
+		if (rows[i].restart)
+			rig_down();
+		rig_refuse(rows[i].file);
+		if (rows[i].restart)
+			rig_up();
+		rig_begin("a", "r/0 ");
 		fake_run();
-		output_print(rig.job, "a", "other line\n");
+		print("a", "other line\n");
+		rig.ended = 0;
+		rig_end("a");
 		fake_pass(3000);
-		disk_gives(names[i]);
+		assert_int_equal(rig.ended, 1);
+		rig_give(rows[i].file);
 		fake_pass(3000);
 		strcat(text, "r/0 other line\n");
 	}
-	merged_is(text);
+	rig_expect(NULL, text);
+	said = diag_text(&len);
+	assert_non_null(strstr(said, "job: its merged log can't be written: Too many levels of "));
+}
+
+/* Begin the log a, whose file another process has begun to write. */
+static void begin_elsewhere(void)
+{
+	output_set_fetch(rig.output, NULL, NULL);
+	rig_begin("a", "r/0 ");
+	fake_run();
+	rig_put("job/logs/a", "one\n");
 }
 
 /*
@@ -294,66 +117,77 @@ static void test_refused_index(void **state)
  */
 static void test_refused_at_the_end(void **state)
 {
-	char path[200];
-
-	begin_elsewhere(path);
+	begin_elsewhere();
 	output_log_grown(rig.job, "a");
 	fake_run();
-	merged_is("r/0 one\n");
-	append(path, "two\n");
-	disk_refuses("logs/a");
+	rig_expect(NULL, "r/0 one\n");
+	rig_put("job/logs/a", "two\n");
+	rig_refuse("logs/a");
 	output_log_grown(rig.job, "a");
 	fake_run();
 	fake_pass(3000);
-	output_log_end(rig.job, "a", NULL, NULL);
+	rig_end("a");
 	output_job_end(rig.job);
 	fake_run();
 	fake_pass(500000);
 	assert_false(output_is_merged(rig.output, "job"));
 	fake_pass(200000); /* the job must not wait for ever until it is archived */
 	assert_true(output_is_merged(rig.output, "job"));
-	disk_gives("logs/a");
-	merged_is("r/0 one\nr/0 two\n");
-	assert_false(is_there("job/unmerged"));
+	rig_give("logs/a");
+	rig_expect(NULL, "r/0 one\nr/0 two\n");
+	assert_false(rig_there("job/unmerged"));
+}
+
+static void close_and_stop(void)
+{
+	rig_close();
+	output_stop(rig.output, rig_count, &rig.stopped);
+	fake_run();
+	assert_int_equal(rig.stopped, 1);
 }
 
 /* A job ends just before the stop. The stop waits until its merged log is complete. */
 static void test_stop_after_the_end(void **state)
 {
-	char path[200];
-
-	begin_elsewhere(path);
+	begin_elsewhere();
 	output_log_end(rig.job, "a", NULL, NULL);
 	output_job_end(rig.job);
-	output_job_close(take_ptr(rig.job));
 	assert_false(output_is_merged(rig.output, "job"));
-	output_stop(rig.output, fake_nothing, NULL);
-	fake_run();
+	close_and_stop();
 	assert_true(output_is_merged(rig.output, "job"));
-	merged_is("r/0 one\n");
-	assert_false(is_there("job/unmerged"));
-	fake_forget_timers();
-	output_free(rig.output);
-	up();
+	assert_false(rig_there("job/unmerged"));
+	rig_expect(NULL, "r/0 one\n");
+}
+
+/* A stop does not wait for a log that can't end. */
+static void test_stop_without_the_end(void **state)
+{
+	rig_begin("a", "r/0 ");
+	print("a", "one\n");
+	output_job_end(rig.job);
+	fake_run();
+	close_and_stop();
+	rig_expect(NULL, "r/0 one\n");
 }
 
 /* A log ends, and begins again while its end is being read. What it prints then is merged, too. */
 static void test_begun_while_read(void **state)
 {
-	begin("a", "r/0 ");
-	output_print(rig.job, "a", "one\n");
-	output_log_end(rig.job, "a", NULL, NULL);
+	rig_begin("a", "r/0 ");
+	print("a", "one\n");
+	rig_end("a");
 	while (fake_step(&fake.posted))
 		;
 	assert_non_null(fake.pool);
-	assert_int_equal(output_log_begin(rig.job, "a", "r/0 ", false), 0);
+	rig_begin("a", "r/0 ");
 	fake_run();
-	output_print(rig.job, "a", "two\n");
-	output_log_end(rig.job, "a", NULL, NULL);
+	print("a", "two\n");
+	rig_end("a");
 	output_job_end(rig.job);
-	merged_is("r/0 one\nr/0 two\n");
-	fake_run();
-	assert_false(is_there("job/unmerged"));
+	output_job_close(take_ptr(rig.job));
+	rig_open(); /* it is still there, because its merged log lacks the end */
+	rig_expect(NULL, "r/0 one\nr/0 two\n");
+	assert_false(rig_there("job/unmerged"));
 }
 
 /*
@@ -363,20 +197,17 @@ static void test_begun_while_read(void **state)
  */
 static void test_mark_refused(void **state)
 {
-	char path[200];
+	cleanup_free char *path = rig_path("job/unmerged");
 
-	snprintf(path, sizeof(path), "%s/output/job", rig.dir);
-	assert_int_equal(mkdir(path, 0700), 0);
-	strcat(path, "/unmerged");
+	rig_mkdir("job");
 	assert_int_equal(symlink("unmerged", path), 0);
-	begin("a", "r/0 ");
+	rig_begin("a", "r/0 ");
 	fake_run();
-	assert_false(is_there("job/logs/a"));
+	assert_false(rig_there("job/logs/a"));
 	assert_int_equal(unlink(path), 0);
 	fake_pass(1000);
-	fake_run();
-	assert_true(is_there("job/unmerged"));
-	assert_true(is_there("job/logs/a"));
+	assert_true(rig_there("job/unmerged"));
+	assert_true(rig_there("job/logs/a"));
 }
 
 /*
@@ -385,36 +216,30 @@ static void test_mark_refused(void **state)
  */
 static void test_neither_mark_nor_merged(void **state)
 {
-	char path[200];
-
 	output_set_fetch(rig.output, NULL, NULL);
 	assert_false(output_is_unmerged(rig.output, "job"));
-	snprintf(path, sizeof(path), "%s/output/job", rig.dir);
-	assert_int_equal(mkdir(path, 0700), 0);
-	strcat(path, "/logs");
-	assert_int_equal(mkdir(path, 0700), 0);
-	strcat(path, "/a");
-	append(path, "");
+	rig_mkdir("job");
+	rig_mkdir("job/logs");
+	rig_put("job/logs/a", "");
 	assert_false(output_is_unmerged(rig.output, "job"));
-	append(path, "one\n");
+	rig_put("job/logs/a", "one\n");
 	assert_true(output_is_unmerged(rig.output, "job"));
-	begin("a", "r/0 ");
-	output_log_end(rig.job, "a", NULL, NULL);
+	rig_begin("a", "r/0 ");
+	rig_end("a");
 	output_job_end(rig.job);
-	fake_run();
-	merged_is("r/0 one\n");
+	rig_expect(NULL, "r/0 one\n");
 	assert_false(output_is_unmerged(rig.output, "job"));
 }
 
 /* If only containers that are not part of the merged log have printed, nothing must be merged. */
 static void test_only_alone(void **state)
 {
-	begin("init", NULL);
-	output_print(rig.job, "init", "one\n");
-	output_log_end(rig.job, "init", NULL, NULL);
+	rig_begin("init", NULL);
+	print("init", "one\n");
+	rig_end("init");
 	output_job_end(rig.job);
 	fake_run();
-	assert_true(is_there("job/logs/init"));
+	assert_true(rig_there("job/logs/init"));
 	assert_false(output_is_unmerged(rig.output, "job"));
 }
 
@@ -426,13 +251,13 @@ static void test_only_alone(void **state)
 static void test_unmark_hangs(void **state)
 {
 	struct fake_job *hung;
-	struct log *log = NULL;
 	struct log_stat st = {0};
+	struct log *log;
 
-	begin("a", "r/0 ");
-	output_print(rig.job, "a", "one\n");
-	assert_int_equal(output_log(rig.output, "job", NULL, LOG_PLAIN, &log), 0);
-	output_log_end(rig.job, "a", NULL, NULL);
+	rig_begin("a", "r/0 ");
+	print("a", "one\n");
+	log = rig_log(NULL);
+	rig_end("a");
 	output_job_end(rig.job);
 	while (!st.ended) {
 		assert_true(fake_step(&fake.posted) || fake_step(&fake.pool));
@@ -443,25 +268,24 @@ static void test_unmark_hangs(void **state)
 	assert_non_null(hung);
 	DL_DELETE(fake.pool, hung);
 	output_job_resume(rig.job);
-	begin("b", "r/0 ");
+	rig_begin("b", "r/0 ");
 	fake_run();
-	assert_false(is_there("job/logs/b"));
+	assert_false(rig_there("job/logs/b"));
 	DL_APPEND(fake.pool, hung);
 	fake_run();
-	assert_true(is_there("job/unmerged"));
-	assert_true(is_there("job/logs/b"));
+	assert_true(rig_there("job/unmerged"));
+	assert_true(rig_there("job/logs/b"));
 }
 
-/* Write the lines FIRST to LAST to the log KEY. They were printed 10 ms apart. */
-static void print_lines_of(const char *key, unsigned first, unsigned last)
-{
-	const struct log_writer_events events = {.opened = output_print_opened,
-						 .written = output_print_written};
-	struct log_writer *w = log_writer_new(rig.job, key, &events);
+#define LINE "a line of output\n"
 
-	fake_run();
+/* Write the lines FIRST to LAST to the log KEY. They were printed 10 ms apart. */
+static void print_many(const char *key, unsigned first, unsigned last)
+{
+	struct log_writer *w = output_print_begin(rig.job, key);
+
 	for (unsigned i = first; i <= last; i++)
-		log_writer_add(w, i * INT64_C(10000000), "a line of output\n", 17);
+		log_writer_add(w, i * INT64_C(10000000), LINE, strlen(LINE));
 	log_writer_flush(w);
 	fake_run();
 	log_writer_close(w);
@@ -474,26 +298,21 @@ static void print_lines_of(const char *key, unsigned first, unsigned last)
  */
 static void test_few_reads(void **state)
 {
-	enum { LOGS = 16, LINES = 30000, INDEX_WRITES = LOGS * LINES / 1000 };
+	enum { LOGS = 10, LINES = 30000, INDEX_WRITES = LOGS * LINES / 1000 };
+	static const char *const keys[LOGS] = {"k0", "k1", "k2", "k3", "k4",
+					       "k5", "k6", "k7", "k8", "k9"};
 	struct log_stat st;
 	unsigned n = 0;
-	char key[16];
 
-	rig.job = output_job_open(rig.output, "job");
-	assert_non_null(rig.job);
 	for (unsigned i = 0; i < LOGS; i++) {
 		begin_number(i);
-		snprintf(key, sizeof(key), "k%u", i);
-		output_log_expect(rig.job, key, true);
+		output_log_expect(rig.job, keys[i], true);
 	}
+	for (unsigned i = 0; i < LOGS; i++)
+		print_many(keys[i], 1, LINES);
 	for (unsigned i = 0; i < LOGS; i++) {
-		snprintf(key, sizeof(key), "k%u", i);
-		print_lines_of(key, 1, LINES);
-	}
-	for (unsigned i = 0; i < LOGS; i++) {
-		snprintf(key, sizeof(key), "k%u", i);
-		output_log_expect(rig.job, key, false);
-		output_log_end(rig.job, key, NULL, NULL);
+		output_log_expect(rig.job, keys[i], false);
+		output_log_end(rig.job, keys[i], NULL, NULL);
 	}
 	output_job_end(rig.job);
 	while (!output_is_merged(rig.output, "job")) {
@@ -503,106 +322,67 @@ static void test_few_reads(void **state)
 		assert_true(++n < INDEX_WRITES + LOGS * 20);
 	}
 	assert_int_equal(output_log_stat(rig.output, "job", NULL, LOG_PLAIN, &st), 0);
-	assert_int_equal(st.size, 10 * LINES * strlen("r/0 a line of output\n") +
-					  (LOGS - 10) * LINES * strlen("r/10 a line of output\n"));
+	assert_int_equal(st.size, LOGS * LINES * strlen("r/0 " LINE));
 }
 
-#define BEHIND 20000
-
-/* Print more lines to "a" than kxfs keeps in memory, and then a later line to "b". */
-static void print_behind(void)
-{
-	begin("a", "r/0 ");
-	begin("b", "r/1 ");
-	output_log_expect(rig.job, "a", true);
-	print_lines_of("a", 1, BEHIND);
-	print_lines_of("b", BEHIND + 1, BEHIND + 1);
-}
-
-/* The merged log ends with the line of "b". */
-static void expect_b_last(void)
-{
-	const char line[] = "r/1 a line of output\n";
-	struct log_stat st;
-	struct log *log = NULL;
-	char got[sizeof(line)] = "";
-
-	assert_int_equal(output_log_stat(rig.output, "job", NULL, LOG_PLAIN, &st), 0);
-	assert_int_equal(st.size, (BEHIND + 1) * strlen(line));
-	assert_int_equal(output_log_kept(rig.output, "job", NULL, LOG_PLAIN, &log), 0);
-	assert_int_equal(log_read(log, got, strlen(line), BEHIND * strlen(line)), strlen(line));
-	assert_string_equal(got, line);
-	log_unref(log);
-}
-
-/* A log of which kxfs must read a part from the disk keeps its position in the merged log. */
+/*
+ * kxfs must read a part of a log from the disk. That part keeps its position in the merged log,
+ * before a later line of another log, even if kxfs stops meanwhile.
+ */
 static void test_behind(void **state)
 {
-	print_behind();
-	fake_pass(2000); /* the line of "b" has waited long enough */
-	output_log_expect(rig.job, "a", false);
-	fake_pass(5000);
-	expect_b_last();
-}
+	const char last[] = "r/1 " LINE;
+	enum { BEHIND = 20000 };
 
-static void close_and_stop(void)
-{
-	output_job_close(take_ptr(rig.job));
-	output_stop(rig.output, on_stopped, NULL);
-	fake_run();
-	assert_int_equal(rig.stopped, 1);
-}
+	for (int stops = 0; stops < 2; stops++) {
+		struct log_stat st;
+		struct log *log = NULL;
+		char got[sizeof(last)] = "";
 
-static void start_again(void)
-{
-	fake_run();
-	fake_forget_timers();
-	output_free(rig.output);
-	up();
-}
-
-/* The job ends, and then kxfs stops: it still reads the rest of a log before it merges later lines. */
-static void test_behind_at_the_stop(void **state)
-{
-	print_behind();
-	output_log_end(rig.job, "a", NULL, NULL);
-	output_log_end(rig.job, "b", NULL, NULL);
-	output_job_end(rig.job);
-	close_and_stop();
-	expect_b_last();
-	start_again();
-}
-
-/* A stop does not wait for a log that can't end. */
-static void test_stop_without_the_end(void **state)
-{
-	begin("a", "r/0 ");
-	output_print(rig.job, "a", "one\n");
-	output_job_end(rig.job);
-	close_and_stop();
-	merged_is("r/0 one\n");
-	start_again();
+		rig_begin("a", "r/0 ");
+		rig_begin("b", "r/1 ");
+		output_log_expect(rig.job, "a", true);
+		print_many("a", 1, BEHIND);
+		print_many("b", BEHIND + 1, BEHIND + 1);
+		if (stops) {
+			rig_end("a");
+			rig_end("b");
+			output_job_end(rig.job);
+			close_and_stop();
+		} else {
+			fake_pass(2000); /* the line of "b" has waited long enough */
+			output_log_expect(rig.job, "a", false);
+			fake_pass(5000);
+			rig_close();
+		}
+		assert_int_equal(output_log_stat(rig.output, "job", NULL, LOG_PLAIN, &st), 0);
+		assert_int_equal(st.size, (BEHIND + 1) * strlen(last));
+		assert_int_equal(output_log_kept(rig.output, "job", NULL, LOG_PLAIN, &log), 0);
+		assert_int_equal(log_read(log, got, strlen(last), BEHIND * strlen(last)),
+				 strlen(last));
+		assert_string_equal(got, last);
+		log_unref(log);
+		output_job_remove(rig.output, "job", NULL, NULL);
+		fake_run();
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_later, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_begun_while_read, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_stop_after_the_end, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_neither_mark_nor_merged, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_only_alone, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_mark_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_unmark_hangs, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_few_reads, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_behind, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_behind_at_the_stop, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_stop_without_the_end, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_refused_index, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_refused_at_the_end, setup, teardown),
+		rig_test_fetched(test_many),
+		rig_test_fetched(test_removed),
+		rig_test_fetched(test_refused_index),
+		rig_test_fetched(test_refused_at_the_end),
+		rig_test_fetched(test_stop_after_the_end),
+		rig_test_fetched(test_stop_without_the_end),
+		rig_test_fetched(test_begun_while_read),
+		rig_test_fetched(test_mark_refused),
+		rig_test_fetched(test_neither_mark_nor_merged),
+		rig_test_fetched(test_only_alone),
+		rig_test_fetched(test_unmark_hangs),
+		rig_test_fetched(test_few_reads),
+		rig_test_fetched(test_behind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

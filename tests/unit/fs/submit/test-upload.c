@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fs/submit/upload.h: contents, their limits, who may write them, and what is on disk at which
- * time.
+ * fs/submit/upload.h: contents, their limits, and what is on disk at which time. Contents of
+ * several writers are in tests/mount/test_submit.py and test_submit_slow.py.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -50,24 +50,36 @@ static int teardown(void **state)
 	return err;
 }
 
+static void set_name(struct fixture *f, struct upload *u, const char *name)
+{
+	lock_scope(&f->lock);
+	upload_set_name(u, name);
+}
+
 /* Create and open a file NAME. */
 static struct upload *made(struct fixture *f, const char *name)
 {
 	struct upload *u = upload_new(f->all, name, 0644, us);
 
-	lock_take(&f->lock);
-	upload_set_name(u, name);
-	lock_drop(&f->lock);
+	set_name(f, u, name);
 	assert_int_equal(upload_open(u, false), 0);
+	return u;
+}
+
+/* Return a file of SIZE bytes that was found on disk. */
+static struct upload *found(struct fixture *f, off_t size)
+{
+	const struct stat st = {.st_mode = 0644, .st_size = size};
+	struct upload *u = upload_found(f->all, "x", &st, CONTENT_FOUND);
+
+	set_name(f, u, "x");
 	return u;
 }
 
 static void unmade(struct fixture *f, struct upload *u)
 {
 	upload_close(u);
-	lock_take(&f->lock);
-	upload_set_name(u, NULL);
-	lock_drop(&f->lock);
+	set_name(f, u, NULL);
 	upload_unref(u);
 }
 
@@ -114,11 +126,11 @@ static void assert_on_disk(const struct fixture *f, const char *name, const char
 	free(text);
 }
 
-static void test_bounds(void **state)
+/* A failed write makes the contents incomplete until they are emptied. */
+static void test_largest_file(void **state)
 {
 	struct fixture *f = *state;
-	struct upload *u = made(f, "x.yaml"), *scratch[SPEC_MAX_SCRATCH_ALL / SPEC_MAX_SCRATCH + 1];
-	const size_t n = array_size(scratch) - 1;
+	struct upload *u = made(f, "x.yaml");
 	struct upload_writer w = {0};
 
 	upload_add_writer(u, &w, 1, 0, false);
@@ -127,42 +139,41 @@ static void test_bounds(void **state)
 	assert_int_equal(upload_look(u, &w).flaw, 0);
 	assert_int_equal(upload_write(u, &w, "x", 1, SPEC_MAX_FILE), -EFBIG);
 	assert_int_equal(upload_look(u, &w).flaw, EFBIG);
-	assert_int_equal(upload_look(u, NULL).flaw, 0);
 	assert_int_equal(upload_truncate(u, &w, 0), 0);
 	assert_int_equal(upload_look(u, &w).flaw, 0);
 	upload_remove_writer(u, &w);
+	unmade(f, u);
+}
+
+/* A scratch file without a name counts while it is open. */
+static void test_scratch_without_name(void **state)
+{
+	struct fixture *f = *state;
+	struct upload *scratch[SPEC_MAX_SCRATCH_ALL / SPEC_MAX_SCRATCH + 1];
+	const size_t n = array_size(scratch) - 1;
+
 	for (size_t i = 0; i <= n; i++) {
 		scratch[i] = made(f, "scratch");
 		assert_int_equal(upload_truncate(scratch[i], NULL, SPEC_MAX_SCRATCH + 1), -ENOSPC);
 		assert_int_equal(upload_truncate(scratch[i], NULL, SPEC_MAX_SCRATCH),
 				 i < n ? 0 : -ENOSPC);
 	}
-	/* A file without a name counts while it is open. */
-	lock_take(&f->lock);
-	upload_set_name(scratch[0], NULL);
-	lock_drop(&f->lock);
+	set_name(f, scratch[0], NULL);
 	assert_int_equal(upload_truncate(scratch[n], NULL, 1), -ENOSPC);
 	upload_close(scratch[0]);
 	assert_int_equal(upload_truncate(scratch[n], NULL, 1), 0);
 	upload_unref(scratch[0]);
 	for (size_t i = 1; i <= n; i++)
 		unmade(f, scratch[i]);
-	unmade(f, u);
 }
 
 /* The bytes of an open file count before they are loaded. */
 static void test_memory(void **state)
 {
 	struct fixture *f = *state;
-	const struct stat st = {.st_mode = 0644, .st_size = UPLOADS_MAX_MEMORY / 2 + 1};
-	struct upload *u[2];
+	struct upload *u[] = {found(f, UPLOADS_MAX_MEMORY / 2 + 1),
+			      found(f, UPLOADS_MAX_MEMORY / 2 + 1)};
 
-	for (size_t i = 0; i < array_size(u); i++) {
-		u[i] = upload_found(f->all, "x", &st, CONTENT_FOUND);
-		lock_take(&f->lock);
-		upload_set_name(u[i], "x");
-		lock_drop(&f->lock);
-	}
 	assert_int_equal(upload_open(u[0], false), -EAGAIN);
 	assert_int_equal(upload_open(u[0], false), -EAGAIN);
 	assert_int_equal(upload_open(u[1], false), -ENFILE);
@@ -202,21 +213,15 @@ static void test_interrupted(void **state)
 static void test_memory_for_nothing(void **state)
 {
 	struct fixture *f = *state;
-	const struct stat st[] = {{.st_mode = 0644, .st_size = UPLOADS_MAX_MEMORY / 2},
-				  {.st_mode = 0644, .st_size = UPLOADS_MAX_MEMORY / 2 - 4}};
-	struct upload *u = made(f, "x.yaml"), *large[2];
+	struct upload *u = made(f, "x.yaml"), *large[] = {found(f, UPLOADS_MAX_MEMORY / 2),
+							  found(f, UPLOADS_MAX_MEMORY / 2 - 4)};
 	struct upload_writer grows = {0}, empties = {0};
 
 	upload_add_writer(u, &grows, 1, 0, false);
 	upload_add_writer(u, &empties, 2, 0, false);
 	assert_int_equal(upload_write(u, &grows, "abc", 3, 0), 0);
-	for (size_t i = 0; i < array_size(large); i++) {
-		large[i] = upload_found(f->all, "large", &st[i], CONTENT_FOUND);
-		lock_take(&f->lock);
-		upload_set_name(large[i], "large");
-		lock_drop(&f->lock);
+	for (size_t i = 0; i < array_size(large); i++)
 		assert_int_equal(upload_open(large[i], false), -EAGAIN);
-	}
 	/* The room of growing contents doubles, here beyond the limit. */
 	assert_int_equal(upload_write(u, &grows, "d", 1, 3), 0);
 	assert_int_equal(upload_truncate(u, &empties, 0), 0);
@@ -306,29 +311,10 @@ static void test_disk(void **state)
 	assert_on_disk(f, "y.yaml", "");
 	assert_int_equal(upload_save_name(u, NULL), 0);
 	assert_on_disk(f, "y.yaml", NULL);
-	lock_take(&f->lock);
-	upload_set_name(u, NULL);
-	lock_drop(&f->lock);
+	set_name(f, u, NULL);
 	put(u, "who has it open keeps it", 0);
 	assert_int_equal(upload_save(u), 0);
 	assert_bytes(u, "who has it open keeps it");
-	unmade(f, u);
-}
-
-/* A file that was never saved gets the name of one that is on disk. */
-static void test_replaces_before_it_is_saved(void **state)
-{
-	struct fixture *f = *state;
-	struct upload *old = made(f, "x.yaml"), *u = made(f, "tmp.yaml");
-
-	put(old, "old", 0);
-	assert_int_equal(upload_save(old), 0);
-	assert_int_equal(upload_save_name(u, "x.yaml"), 0);
-	assert_on_disk(f, "x.yaml", NULL);
-	put(u, "new", 0);
-	assert_int_equal(upload_save(u), 0);
-	assert_on_disk(f, "x.yaml", "new");
-	unmade(f, old);
 	unmade(f, u);
 }
 
@@ -353,6 +339,7 @@ static void test_refused_by_the_disk(void **state)
 	unmade(f, u);
 }
 
+/* A manifest that arrives late does not replace newer contents, and these are saved again. */
 static void test_replace(void **state)
 {
 	struct fixture *f = *state;
@@ -378,64 +365,6 @@ static void test_replace(void **state)
 	unmade(f, u);
 }
 
-/* Each handle has its own contents. The file shows those that were closed last. */
-static void test_own_contents(void **state)
-{
-	struct fixture *f = *state;
-	struct upload *u = made(f, "x.yaml");
-	struct upload_writer a = {0}, b = {0};
-	struct stat st;
-
-	put(u, "old", 0);
-	upload_add_writer(u, &a, 1, 0, false);
-	upload_add_writer(u, &b, 2, 0, false);
-	assert_int_equal(upload_truncate(u, &a, 0), 0);
-	assert_int_equal(upload_write(u, &a, "one", 3, 0), 0);
-	assert_int_equal(upload_write(u, &b, "er", 2, 3), 0);
-	assert_seen(u, &a, "one");
-	assert_seen(u, &b, "older");
-	assert_bytes(u, "old");
-	/* Without a handle, the size is that of the contents that changed last. */
-	upload_stat(u, NULL, &st);
-	assert_int_equal(st.st_size, 5);
-	upload_stat(u, &a, &st);
-	assert_int_equal(st.st_size, 3);
-	assert_true(upload_show(u, &b));
-	assert_bytes(u, "older");
-	assert_true(upload_show(u, &a));
-	assert_false(upload_show(u, &a));
-	assert_bytes(u, "one");
-	/* What the file shows does not change when its writer continues. */
-	assert_int_equal(upload_write(u, &a, " more", 5, 3), 0);
-	assert_bytes(u, "one");
-	assert_seen(u, &a, "one more");
-	upload_remove_writer(u, &a);
-	upload_stat(u, NULL, &st);
-	assert_int_equal(st.st_size, 3);
-	assert_int_equal(upload_save(u), 0);
-	assert_on_disk(f, "x.yaml", "one");
-	upload_remove_writer(u, &b);
-	unmade(f, u);
-}
-
-/* All processes that have a scratch file open write to the same contents. */
-static void test_scratch_is_shared(void **state)
-{
-	struct fixture *f = *state;
-	struct upload *u = made(f, "scratch");
-	struct upload_writer a = {0}, b = {0};
-
-	upload_add_writer(u, &a, 1, 0, false);
-	upload_add_writer(u, &b, 2, 0, false);
-	assert_int_equal(upload_write(u, &a, "one", 3, 0), 0);
-	assert_int_equal(upload_write(u, &b, "!", 1, 3), 0);
-	assert_seen(u, &a, "one!");
-	assert_bytes(u, "one!");
-	upload_remove_writer(u, &a);
-	upload_remove_writer(u, &b);
-	unmade(f, u);
-}
-
 /*
  * A file gets a name that does not submit while its writer has it open. A write of another process
  * that does not fit keeps the contents, but they are not launched.
@@ -449,9 +378,7 @@ static void test_scratch_without_space(void **state)
 	upload_add_writer(u, &a, 1, 0, false);
 	assert_int_equal(upload_write(u, &a, "one", 3, 0), 0);
 	assert_true(upload_show(u, &a));
-	lock_take(&f->lock);
-	upload_set_name(u, "x.bak");
-	lock_drop(&f->lock);
+	set_name(f, u, "x.bak");
 	upload_add_writer(u, &b, 2, 0, false);
 	assert_int_equal(upload_write(u, &b, "x", 1, SPEC_MAX_SCRATCH), -ENOSPC);
 	assert_bytes(u, "one");
@@ -459,33 +386,6 @@ static void test_scratch_without_space(void **state)
 	assert_int_equal(upload_look(u, NULL).flaw, ENOSPC);
 	upload_remove_writer(u, &a);
 	upload_remove_writer(u, &b);
-	unmade(f, u);
-}
-
-static void test_launch(void **state)
-{
-	struct fixture *f = *state;
-	struct upload *u = made(f, "x.yaml");
-	struct upload_writer a = {0}, b = {0};
-
-	upload_add_writer(u, &a, 1, 0, false);
-	upload_add_writer(u, &b, 1, 0, false);
-	assert_int_equal(upload_others(u, &a, 1), 1);
-	assert_int_equal(upload_others(u, &a, 2), 0);
-	assert_false(upload_look(u, &a).is_dirty);
-	assert_int_equal(upload_write(u, &a, "one", 3, 0), 0);
-	assert_true(upload_look(u, &a).is_dirty && !upload_look(u, &b).is_dirty);
-	upload_submitted(u, &a, 5);
-	assert_true(!upload_look(u, &a).is_dirty && !upload_look(u, &a).may_write &&
-		    upload_look(u, &b).may_write);
-	upload_concluded(u, 5, false);
-	assert_true(upload_look(u, &a).may_write);
-	upload_submitted(u, &a, 6);
-	upload_concluded(u, 6, true);
-	assert_false(upload_look(u, &a).may_write);
-	upload_remove_writer(u, &a);
-	upload_remove_writer(u, &b);
-	assert_false(upload_look(u, NULL).has_writers);
 	unmade(f, u);
 }
 
@@ -523,28 +423,6 @@ static pid_t displace(struct fixture *f, struct upload *u, pid_t process)
 	return upload_displace(u, process);
 }
 
-static void test_displaced(void **state)
-{
-	struct fixture *f = *state;
-	struct upload *u = made(f, "x.yaml");
-	struct upload_writer a = {0}, b = {0};
-
-	upload_add_writer(u, &a, 1, 0, false);
-	upload_add_writer(u, &b, 2, 0, false);
-	assert_int_equal(displace(f, u, 1), 0); /* nothing was written yet */
-	assert_int_equal(upload_write(u, &a, "one", 3, 0), 0);
-	assert_int_equal(displace(f, u, 1), 0); /* process 1 is the writer itself */
-	assert_false(upload_look(u, &a).is_lost);
-	assert_int_equal(displace(f, u, 2), 1);
-	assert_true(upload_look(u, &a).is_lost);
-	assert_false(upload_look(u, &a).is_dirty);
-	assert_false(upload_show(u, &a));
-	assert_bytes(u, "");
-	upload_remove_writer(u, &a);
-	upload_remove_writer(u, &b);
-	unmade(f, u);
-}
-
 /*
  * If an open arrives after the file was taken away, the process may mean the old name. So its close
  * must not return 0.
@@ -570,21 +448,17 @@ static void test_opened_late(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_bounds, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_largest_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_scratch_without_name, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_memory_for_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_interrupted, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_content, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_disk, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_replaces_before_it_is_saved, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_by_the_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_replace, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_own_contents, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_scratch_is_shared, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_scratch_without_space, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_launch, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_state, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_displaced, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_opened_late, setup, teardown),
 	};
 

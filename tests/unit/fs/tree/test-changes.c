@@ -130,16 +130,22 @@ static size_t read_some(size_t size, size_t *ret_lost)
 	return lines;
 }
 
-static void test_begins(void **state)
+/* Assert that N lines are available, and that none was lost. */
+static void assert_lines(size_t n)
 {
 	size_t lost;
 
+	assert_int_equal(read_some(PIECE, &lost), n);
+	assert_int_equal(lost, 0);
+}
+
+static void test_begins(void **state)
+{
 	has_job = true;
 	begin();
-	assert_int_equal(read_some(PIECE, &lost), 2); /* the job, and SYNC */
+	assert_lines(2); /* the job, and SYNC */
 	change(3);
-	assert_int_equal(read_some(PIECE, &lost), 3);
-	assert_int_equal(lost, 0);
+	assert_lines(3);
 	assert_int_equal(stream->class->read(stream, NULL, PIECE, offset), -EAGAIN);
 }
 
@@ -151,21 +157,20 @@ static void test_begins(void **state)
 static void test_leaves(void **state)
 {
 	struct spec_job *job = job_in(SPEC_SUCCEEDED), *there = job_in(SPEC_SUCCEEDED);
-	size_t lost;
 
 	has_job = false;
 	begin();
-	assert_int_equal(read_some(PIECE, &lost), 1);
+	assert_lines(1);
 	assert_true(changes_job_event(stream, job, NULL));
-	assert_int_equal(read_some(PIECE, &lost), 1);
+	assert_lines(1);
 	job->history = true;
 	assert_true(changes_job_event(stream, job, NULL));
 	assert_true(changes_job_event(stream, NULL, job));
-	assert_int_equal(read_some(PIECE, &lost), 0);
+	assert_lines(0);
 	assert_true(changes_job_event(stream, there, job));
-	assert_int_equal(read_some(PIECE, &lost), 1);
+	assert_lines(1);
 	assert_true(changes_job_event(stream, job, there));
-	assert_int_equal(read_some(PIECE, &lost), 1);
+	assert_lines(1);
 	spec_job_unref(there);
 	spec_job_unref(job);
 }
@@ -181,7 +186,7 @@ static void test_lost(void **state)
 
 	has_job = false;
 	begin();
-	assert_int_equal(read_some(PIECE, &lost), 1);
+	assert_lines(1);
 	change(n);
 	lines = read_some(SIZE_MAX, &lost);
 	assert_true(lines > 1000 && lost > 1000);
@@ -189,8 +194,7 @@ static void test_lost(void **state)
 	assert_int_equal(stream->class->read(stream, NULL, PIECE, offset), -EAGAIN);
 	/* After that, nothing is lost. */
 	change(3);
-	assert_int_equal(read_some(PIECE, &lost), 3);
-	assert_int_equal(lost, 0);
+	assert_lines(3);
 }
 
 /*

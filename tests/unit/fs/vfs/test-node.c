@@ -78,61 +78,6 @@ static struct node *root_of(struct fs *fs)
 	return node_of(fs, FUSE_ROOT_ID);
 }
 
-static void test_object(void **state)
-{
-	struct fs *fs = ((struct fixture *)*state)->fs;
-	int other = 0;
-	const struct node_entry_def table[] = {
-		{.name = "same", .class = &file_class},
-		{.name = "other", .class = &file_class, .object = &other},
-		{0},
-	};
-	struct node *same, *node;
-
-	/* A child has the object of its parent, unless its entry names another one. */
-	assert_int_equal(node_lookup_in(fs, root_of(fs), table, "same", &same), 0);
-	assert_ptr_equal(same->object, *state);
-	assert_int_equal(node_lookup_in(fs, root_of(fs), table, "other", &node), 0);
-	assert_ptr_equal(node->object, &other);
-	node_put(fs, same);
-	same = node_get(fs, node, &file_class, "below", NULL);
-	assert_ptr_equal(same->object, &other);
-	node_put(fs, same);
-	node_put(fs, node);
-	assert_int_equal(node_lookup_in(fs, root_of(fs), table, "none", &node), -ENOENT);
-}
-
-static void test_found_again(void **state)
-{
-	struct fs *fs = ((struct fixture *)*state)->fs;
-	bool fresh;
-	struct node *a = node_get(fs, root_of(fs), &file_class, "state", &fresh);
-	struct node *b;
-
-	assert_true(fresh);
-	b = node_get(fs, root_of(fs), &file_class, "state", &fresh);
-	assert_ptr_equal(a, b);
-	assert_false(fresh);
-	node_put(fs, a);
-	node_put(fs, b);
-	assert_int_equal(freed, 1);
-	a = node_get(fs, root_of(fs), &file_class, "state", &fresh);
-	assert_true(fresh);
-	node_put(fs, a);
-}
-
-static void test_child_keeps_parent(void **state)
-{
-	struct fs *fs = ((struct fixture *)*state)->fs;
-	struct node *dir = node_get(fs, root_of(fs), &dir_class, "job", NULL);
-	struct node *file = node_get(fs, dir, &file_class, "state", NULL);
-
-	node_put(fs, dir);
-	assert_int_equal(freed, 0);
-	node_put(fs, file);
-	assert_int_equal(freed, 2);
-}
-
 static void test_kernel_counts(void **state)
 {
 	struct fs *fs = ((struct fixture *)*state)->fs;
@@ -235,30 +180,6 @@ static void test_another_parent(void **state)
 	assert_int_equal(freed, 4);
 }
 
-static void test_numbers_differ(void **state)
-{
-	struct fs *fs = ((struct fixture *)*state)->fs;
-	struct node *a = node_get(fs, root_of(fs), &file_class, "log@trainer-0.0", NULL);
-	struct node *b = node_get(fs, root_of(fs), &file_class, "log@trainer-0.1", NULL);
-
-	assert_int_not_equal(a->ino, b->ino);
-	assert_true(a->ino > FUSE_ROOT_ID);
-	node_put(fs, a);
-	node_put(fs, b);
-}
-
-static void test_umask(void **state)
-{
-	struct fixture *f = *state;
-	struct node *file = node_get(f->fs, root_of(f->fs), &file_class, "state", NULL);
-	struct stat st;
-
-	f->fs->config.umask = 077;
-	assert_int_equal(node_getattr(f->fs, file, &st), 0);
-	assert_int_equal(st.st_mode, S_IFREG | 0600);
-	node_put(f->fs, file);
-}
-
 /* Nodes that the kernel still references when the mount ends are freed with the table. */
 static void test_fini_frees_all(void **state)
 {
@@ -273,50 +194,15 @@ static void test_fini_frees_all(void **state)
 	assert_int_equal(freed, 3);
 }
 
-/* --- the names in a directory at one moment --- */
-
-static void test_begins_with_dots(void **state)
-{
-	struct listing *l cleanup(listing_freep) = listing_new();
-
-	assert_non_null(l);
-	assert_string_equal(listing_name(l, 0), ".");
-	assert_string_equal(listing_name(l, 1), "..");
-	assert_null(listing_name(l, 2));
-}
-
-static void test_keeps_many_names_in_order(void **state)
-{
-	struct listing *l cleanup(listing_freep) = listing_new();
-	char name[32];
-
-	for (int i = 0; i < 10000; i++) {
-		snprintf(name, sizeof(name), "job-%d", i);
-		listing_add(l, name);
-	}
-	for (int i = 0; i < 10000; i++) {
-		snprintf(name, sizeof(name), "job-%d", i);
-		assert_string_equal(listing_name(l, (size_t)i + 2), name);
-	}
-	assert_null(listing_name(l, 10002));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_object, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_found_again, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_child_keeps_parent, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kernel_counts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_listed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_on_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_forgotten_name, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_another_parent, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_numbers_differ, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_umask, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fini_frees_all, setup, teardown),
-		cmocka_unit_test(test_begins_with_dots),
-		cmocka_unit_test(test_keeps_many_names_in_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

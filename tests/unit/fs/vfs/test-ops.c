@@ -1,29 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fs/vfs/ops.h: what can't be tested with a real mount. How often the kernel has looked up a node,
- * and too many requests that wait for the disk. The test defines libfuse's replies and the
- * functions of fs/vfs/serve.h, so there is neither a session nor a thread.
+ * fs/vfs/ops.h: how often the kernel has looked up a node, which a real mount does not show. The
+ * test defines libfuse's replies, so there is no session.
  */
 #include <errno.h>
-#include <limits.h>
-#include <sys/statvfs.h>
 
 #include "backend/base/loop.h"
 #include "fs/vfs/node.h"
-#include "fs/vfs/serve.h"
 #include "tests/unit/unit.h"
 
 /* The reply to the only request. */
 static struct {
 	unsigned n;
-	/*
-	 * The errno of the reply, which is also the kernel's result of sending it. -ENOENT: the
-	 * request was interrupted.
-	 */
 	int err;
 	struct fuse_entry_param entry;
-	size_t namemax;
 } reply;
+/* true if the request was interrupted, so that the kernel does not accept the reply */
 static bool unwanted;
 static struct fs *session;
 
@@ -55,49 +47,6 @@ int fuse_reply_entry(fuse_req_t req, const struct fuse_entry_param *e)
 	return answer(0);
 }
 
-int fuse_reply_statfs(fuse_req_t req, const struct statvfs *st)
-{
-	reply.namemax = st->f_namemax;
-	return answer(0);
-}
-
-struct serve *serve_new(struct fs *fs)
-{
-	return NULL;
-}
-
-void serve_free(struct serve *s)
-{
-}
-
-void serve_finish(struct serve *s)
-{
-}
-
-void serve_begin_request(fuse_req_t req)
-{
-}
-
-char *serve_buffer(size_t size)
-{
-	static char buffer[4096];
-
-	assert_true(size <= sizeof(buffer));
-	return buffer;
-}
-
-static int disk; /* result for a handler that must wait for the disk */
-
-int serve_disk_begin(struct fs *fs)
-{
-	return disk;
-}
-
-int serve_disk_end(struct fs *fs)
-{
-	return 0;
-}
-
 /* --- a tree with two files --- */
 
 static const struct node_class file_class = {.name = "file", .mode = S_IFREG | 0644};
@@ -116,7 +65,7 @@ static const struct node_class root_class = {.name = "root",
 
 static int setup(void **state)
 {
-	struct fs_config config = {.umask = 022, .disk = "/"};
+	struct fs_config config = {.umask = 022};
 	struct loop *loop;
 
 	loop_new(&loop);
@@ -177,22 +126,11 @@ static void test_forget(void **state)
 	assert_int_equal(node_of(session, other)->lookups, 1);
 }
 
-/* Too many requests already wait for the disk. */
-static void test_disk(void **state)
-{
-	ANSWERED(0, statfs(NULL, FUSE_ROOT_ID));
-	assert_int_equal(reply.namemax, NAME_MAX);
-	disk = -ETIMEDOUT;
-	ANSWERED(ETIMEDOUT, statfs(NULL, FUSE_ROOT_ID));
-	disk = 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_lookup, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_forget, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_disk, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

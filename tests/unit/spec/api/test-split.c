@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "spec/base/limits.h"
+#include "spec/base/mem.h"
 #include "spec/api/split.h"
 #include "tests/unit/unit.h"
 
@@ -42,14 +43,12 @@ static int see(void *data, const char *json, size_t len, int wrong)
 static char *cut(enum spec_split_form form, const char *const *ignored, const char *text,
 		 size_t piece, int want, const char *meta)
 {
-	struct seen seen = {0};
+	struct seen seen = {.text = text_copy("")};
 	struct spec_split *s = spec_split_new(form, ignored, see, &seen);
 	struct spec_list_meta got;
 	size_t len = strlen(text);
-	char both[256];
 	int err = 0;
 
-	assert_non_null(s);
 	for (size_t at = 0; at < len && !err; at += piece)
 		err = spec_split_feed(s, text + at, min_of(piece, len - at));
 	err = err ? err : spec_split_end(s, &got);
@@ -57,11 +56,12 @@ static char *cut(enum spec_split_form form, const char *const *ignored, const ch
 	if (err)
 		assert_int_equal(spec_split_feed(s, " ", 1), err);
 	if (!err && meta) {
-		snprintf(both, sizeof(both), "%s|%s", got.resource_version, got.next);
+		cleanup_free char *both = text_print("%s|%s", got.resource_version, got.next);
+
 		assert_string_equal(both, meta);
 	}
 	spec_split_free(s);
-	return seen.text ? seen.text : strdup("");
+	return seen.text;
 }
 
 static void check(enum spec_split_form form, const char *const *ignored, const char *text,
@@ -76,16 +76,14 @@ static void check(enum spec_split_form form, const char *const *ignored, const c
 
 static void refused(enum spec_split_form form, const char *text)
 {
-	for (size_t piece = 1; piece <= 3; piece++) {
+	for (size_t piece = 1; piece <= 3; piece++)
 		free(cut(form, nodes, text, piece, -EINVAL, NULL));
-	}
 }
 
 static void test_list(void **state)
 {
 	check(SPEC_SPLIT_LIST, NULL,
-	      "{\"kind\":\"JobList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":"
-	      "\"17\","
+	      "{\"kind\":\"JobList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"17\","
 	      "\"continue\":\"tok\",\"remainingItemCount\":3},\"items\":[{\"a\":1}, { \"b\" : [ "
 	      "] } ]}\n",
 	      "{\"a\":1}\n{\"b\":[ ]}\n", "17|tok");
@@ -95,11 +93,7 @@ static void test_list(void **state)
 	      "{}\n", "17|");
 	check(SPEC_SPLIT_LIST, NULL, "{\"metadata\":{},\"items\":null}", "", "|");
 	check(SPEC_SPLIT_LIST, NULL, "{\"items\":[]}", "", "|");
-}
-
-/* A name that is special in one place of an object is not special in others. */
-static void test_list_places(void **state)
-{
+	/* A name that is special in one place of an object is not special in others. */
 	check(SPEC_SPLIT_LIST, NULL,
 	      "{\"x\":{\"items\":[{\"no\":1}],\"metadata\":{\"resourceVersion\":\"no\"}},"
 	      "\"items\":[{\"items\":[{}],\"metadata\":{\"resourceVersion\":\"5\"}}]}",
@@ -161,36 +155,32 @@ static void test_strings(void **state)
 
 static void test_refused(void **state)
 {
-	static const char *const lists[] = {
-		"",
-		"x",
-		"[]",
-		"{}",
-		"{\"items\":[",
-		"{\"items\":[{}]",
-		"{\"items\":{}}",
-		"{\"items\":[1]}",
-		"{\"items\":[[]]}",
-		"{\"items\":[{}],\"items\":[]}",
-		"{\"items\":[]}{",
-		"{\"items\":[],\"metadata\":[]}",
-		"{\"items\":[],\"metadata\":{\"continue\":5}}",
-		"{\"items\":[{}{}]}",
-		"{\"items\":[{},]}",
-		"{\"items\":[{\"a\":1,}]}",
-		"{\"items\":[{\"a\" 1}]}",
-		"{\"items\":[{\"a\"}]}",
-		"{\"items\":[{a:1}]}",
-		"{\"items\":[{\"a\":1 2}]}",
-		"{\"items\":[{\"a\":}]}",
-		"{\"items\":[{\"a\":[}]}",
-		"{\"items\":[{\"a\":\"\n\"}]}",
-		"{\"items\":[{]}",
-		"{\"kind\":\"Status\",\"code\":410}",
+	static const char whole[] =
+		"{\"items\":[{\"a\":\"}\"},{}],\"metadata\":{\"continue\":\"x\"}}";
+	static const char *const others[] = {"x", "[]", "{}", "{\"code\":410}"};
+	/* no lists of objects, and no ends of a list */
+	static const char *const items[] = {
+		"{}",	   "[1]",	    "[[]]",	    "[{]",	   "[{}{}]",
+		"[{},]",   "[]}{",	    "[{\"a\":1,}]", "[{\"a\" 1}]", "[{\"a\"}]",
+		"[{a:1}]", "[{\"a\":1 2}]", "[{\"a\":}]",   "[{\"a\":[}]", "[{\"a\":\"\n\"}]",
 	};
 
-	for (size_t i = 0; i < array_size(lists); i++)
-		refused(SPEC_SPLIT_LIST, *lists[i] ? lists[i] : " ");
+	for (size_t i = 0; i < array_size(others); i++)
+		refused(SPEC_SPLIT_LIST, others[i]);
+	for (size_t i = 0; i < array_size(items); i++) {
+		cleanup_free char *list = text_print("{\"items\":%s}", items[i]);
+
+		refused(SPEC_SPLIT_LIST, list);
+	}
+	for (int n = 0; n < (int)strlen(whole); n++) {
+		cleanup_free char *part = text_print("%.*s", n, whole);
+
+		refused(SPEC_SPLIT_LIST, n > 0 ? part : " ");
+	}
+	check(SPEC_SPLIT_LIST, NULL, whole, "{\"a\":\"}\"}\n{}\n", "|x");
+	refused(SPEC_SPLIT_LIST, "{\"items\":[{}],\"items\":[]}");
+	refused(SPEC_SPLIT_LIST, "{\"items\":[],\"metadata\":[]}");
+	refused(SPEC_SPLIT_LIST, "{\"items\":[],\"metadata\":{\"continue\":5}}");
 	refused(SPEC_SPLIT_WATCH, "404 page not found\n");
 	refused(SPEC_SPLIT_WATCH, "{\"type\":\"ADDED\"}x");
 }
@@ -208,12 +198,10 @@ static void test_nul_in_string(void **state)
 /* Return DEPTH nested lists. malloc'ed. */
 static char *nested(int depth)
 {
-	char *text = malloc(2 * (size_t)depth + 1);
+	char *text = text_print("%0*d", 2 * depth, 0);
 
-	assert_non_null(text);
 	memset(text, '[', (size_t)depth);
 	memset(text + depth, ']', (size_t)depth);
-	text[2 * depth] = '\0';
 	return text;
 }
 
@@ -222,9 +210,8 @@ static void test_depth(void **state)
 {
 	for (int depth = 2 * SPEC_MAX_DEPTH - 1; depth <= 2 * SPEC_MAX_DEPTH; depth++) {
 		char *lists cleanup_free = nested(depth), *got cleanup_free = NULL;
-		char text[4 * SPEC_MAX_DEPTH + 16];
+		char *text cleanup_free = text_print("{\"a\":%s}", lists);
 
-		snprintf(text, sizeof(text), "{\"a\":%s}", lists);
 		got = cut(SPEC_SPLIT_WATCH, NULL, text, 64, 0, NULL);
 		assert_int_equal(*got == '^', depth == 2 * SPEC_MAX_DEPTH);
 	}
@@ -234,51 +221,34 @@ static void test_depth(void **state)
 
 /*
  * Only the object that is too deep is skipped, whatever its other contents are. Its owner is
- * reported.
+ * reported. The depth of members that are dropped does not matter.
  */
 static void test_deep_object(void **state)
 {
-	char *lists cleanup_free = nested(3000), *got cleanup_free = NULL;
-	char *text cleanup_free = NULL;
+	char *lists cleanup_free = nested(3000);
+	char *list cleanup_free = text_print(
+		"{\"metadata\":{\"resourceVersion\":\"9\"},\"items\":[" ONE
+		",{\"a\":1,\"metadata\":{\"labels\":{\"x\":[]},\"name\":\"deep\",\"uid\":\"u\","
+		"\"resourceVersion\":\"7\"},\"spec\":{\"s\":\"]\\\"}\",\"l\":%s,\"managed\":{}},"
+		"\"status\":{\"b\":\"c\"}}," ONE
+		",{\"spec\":{\"containers\":%s}},{\"metadata\":%s},"
+		"{\"metadata\":{\"managedFields\":%s}}],\"x\":%s}",
+		lists, lists, lists, lists, lists);
+	char *watch cleanup_free = text_print(
+		"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"deep\"},\"spec\":%s}}\n"
+		"{\"object\":{\"spec\":%s,\"metadata\":{\"name\":\"late\"}},\"type\":\"ADDED\"}"
+		"{\"type\":\"ADDED\",\"object\":" ONE "}",
+		lists, lists);
 
-	assert_true(
-		asprintf(
-			&text,
-			"{\"metadata\":{\"resourceVersion\":\"9\"},\"items\":[" ONE
-			",{\"a\":1,\"metadata\":{\"labels\":{\"x\":[]},\"name\":\"deep\",\"uid\":\"u\","
-			"\"resourceVersion\":\"7\"},\"spec\":{\"s\":\"]\\\"}\",\"l\":%s,"
-			"\"managed\":{}},\"status\":{\"b\":\"c\"}}," ONE "]}",
-			lists) > 0);
-	check(SPEC_SPLIT_LIST, NULL, text,
+	check(SPEC_SPLIT_LIST, nodes, list,
 	      ONE
 	      "\n^{\"metadata\":{\"name\":\"deep\",\"uid\":\"u\",\"resourceVersion\":\"7\"}}\n" ONE
-	      "\n",
+	      "\n^{\"metadata\":{}}\n^{\"metadata\":{}}\n{\"metadata\":{}}\n",
 	      "9|");
-	free(take_ptr(text));
-	assert_true(
-		asprintf(
-			&text,
-			"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"deep\"},\"spec\":%s}}\n"
-			"{\"object\":{\"spec\":%s,\"metadata\":{\"name\":\"late\"}},\"type\":\"ADDED\"}"
-			"{\"type\":\"ADDED\",\"object\":" ONE "}",
-			lists, lists) > 0);
-	check(SPEC_SPLIT_WATCH, NULL, text,
+	check(SPEC_SPLIT_WATCH, NULL, watch,
 	      "^{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"deep\"}}}\n"
 	      "^{\"object\":{\"metadata\":{}}}\n"
 	      "{\"type\":\"ADDED\",\"object\":" ONE "}\n",
-	      NULL);
-	/* The depth of members that are dropped does not matter. */
-	free(take_ptr(text));
-	assert_true(asprintf(&text, "{\"items\":[{\"metadata\":{\"managedFields\":%s}}],\"x\":%s}",
-			     lists, lists) > 0);
-	check(SPEC_SPLIT_LIST, NULL, text, "{\"metadata\":{}}\n", NULL);
-	/* The depth of other members matters. */
-	free(take_ptr(text));
-	assert_true(asprintf(&text,
-			     "{\"items\":[{\"spec\":{\"containers\":%s}},{\"metadata\":%s}," ONE
-			     "]}",
-			     lists, lists) > 0);
-	check(SPEC_SPLIT_LIST, nodes, text, "^{\"metadata\":{}}\n^{\"metadata\":{}}\n" ONE "\n",
 	      NULL);
 }
 
@@ -288,11 +258,10 @@ static void test_size(void **state)
 	static const char head[] = "{\"items\":[{\"metadata\":{\"managedFields\":\"",
 			  mid[] = "\",\"uid\":\"u\"},\"a\":\"";
 	size_t want = SPEC_MAX_WATCHED - strlen("{\"metadata\":{\"uid\":\"u\"},\"a\":\"\"}");
-	char *much = malloc(SPEC_MAX_WATCHED);
+	cleanup_free char *much = text_print("%0*d", SPEC_MAX_WATCHED, 0);
 
-	memset(much, 'x', SPEC_MAX_WATCHED);
 	for (size_t more = 0; more < 2; more++) {
-		struct seen seen = {0};
+		struct seen seen = {.text = text_copy("")};
 		struct spec_split *s = spec_split_new(SPEC_SPLIT_LIST, NULL, see, &seen);
 
 		assert_int_equal(spec_split_feed(s, head, strlen(head)), 0);
@@ -309,7 +278,6 @@ static void test_size(void **state)
 		spec_split_free(s);
 		free(seen.text);
 	}
-	free(much);
 }
 
 /*
@@ -318,28 +286,15 @@ static void test_size(void **state)
  */
 static void test_large_metadata(void **state)
 {
-	static const char *const heads[] = {
-		"{\"items\":[{\"metadata\":{\"name\":\"n\",\"uid\":\"u\",\"owner\":\"",
-		"{\"metadata\":{\"continue\":\""};
-	char *much = malloc(SPEC_MAX_WATCHED);
+	cleanup_free char *object = text_print("{\"items\":[{\"metadata\":{\"name\":\"n\",\"uid\":"
+					       "\"u\",\"owner\":\"%0*d\"}}]}",
+					       SPEC_MAX_WATCHED, 0);
+	cleanup_free char *list = text_print("{\"metadata\":{\"continue\":\"%0*d\"},\"items\":[]}",
+					     SPEC_MAX_WATCHED, 0);
+	cleanup_free char *got = cut(SPEC_SPLIT_LIST, NULL, object, SPEC_MAX_WATCHED, 0, NULL);
 
-	memset(much, 'x', SPEC_MAX_WATCHED);
-	for (size_t i = 0; i < array_size(heads); i++) {
-		struct seen seen = {0};
-		struct spec_split *s = spec_split_new(SPEC_SPLIT_LIST, NULL, see, &seen);
-		int err;
-
-		assert_int_equal(spec_split_feed(s, heads[i], strlen(heads[i])), 0);
-		assert_int_equal(spec_split_feed(s, much, SPEC_MAX_WATCHED), 0);
-		err = spec_split_feed(s, i ? "\"},\"items\":[]}" : "\"}}]}", i ? 14 : 5);
-		assert_int_equal(err, i ? -EINVAL : 0);
-		if (!i)
-			assert_string_equal(seen.text,
-					    "!{\"metadata\":{\"name\":\"n\",\"uid\":\"u\"}}\n");
-		spec_split_free(s);
-		free(seen.text);
-	}
-	free(much);
+	assert_string_equal(got, "!{\"metadata\":{\"name\":\"n\",\"uid\":\"u\"}}\n");
+	free(cut(SPEC_SPLIT_LIST, NULL, list, SPEC_MAX_WATCHED, -EINVAL, NULL));
 }
 
 static void test_stopped(void **state)
@@ -358,12 +313,12 @@ static void test_stopped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_list),	      cmocka_unit_test(test_list_places),
-		cmocka_unit_test(test_watch),	      cmocka_unit_test(test_ignored),
-		cmocka_unit_test(test_strings),	      cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_nul_in_string), cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_size),	      cmocka_unit_test(test_stopped),
-		cmocka_unit_test(test_deep_object),   cmocka_unit_test(test_large_metadata),
+		cmocka_unit_test(test_list),	       cmocka_unit_test(test_watch),
+		cmocka_unit_test(test_ignored),	       cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_refused),	       cmocka_unit_test(test_nul_in_string),
+		cmocka_unit_test(test_depth),	       cmocka_unit_test(test_size),
+		cmocka_unit_test(test_stopped),	       cmocka_unit_test(test_deep_object),
+		cmocka_unit_test(test_large_metadata),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

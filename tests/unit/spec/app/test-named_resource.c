@@ -10,51 +10,37 @@
 
 static struct json_object *golden(const char *version)
 {
-	char *path cleanup_free = NULL;
-	struct json_object *ret;
+	char *path cleanup_free = text_print(TEST_GOLDEN "/named-resources-%s.json", version);
+	struct json_object *ret = json_object_from_file(path);
 
-	assert_true(asprintf(&path, TEST_GOLDEN "/named-resources-%s.json", version) > 0);
-	ret = json_object_from_file(path);
 	assert_non_null(ret);
 	return ret;
 }
 
-static struct json_object *member(struct json_object *o, const char *key)
-{
-	struct json_object *ret;
-
-	assert_true(json_object_object_get_ex(o, key, &ret));
-	return ret;
-}
-
+/* Assert that an AppDef's role with the resource NAME has WANT in its JSON form. */
 static void assert_same(const char *name, struct json_object *want)
 {
-	struct json_object *capabilities = member(want, "capabilities");
-	struct json_object *devices = member(want, "devices");
-	struct spec_resource r = {0};
-	const char *suggestion;
+	char *text cleanup_free =
+		text_print("name: a\nroles: [{name: r, image: i, entrypoint: e, resource: %s}]\n",
+			   name);
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	struct spec_app *app cleanup(spec_app_freep) = NULL;
+	char *json cleanup_free = NULL;
+	struct json_object *tree, *got;
 
-	assert_int_equal(spec_named_resource(name, &r, &suggestion), 0);
-	assert_int_equal(r.cpu, json_object_get_int(member(want, "cpu")));
-	assert_int_equal(r.gpu, json_object_get_int(member(want, "gpu")));
-	assert_int_equal(r.mem_mb, json_object_get_int(member(want, "memMB")));
-	assert_int_equal(r.capabilities.n, json_object_object_length(capabilities));
-	for (size_t i = 0; i < r.capabilities.n; i++)
-		assert_string_equal(r.capabilities.v[i].value,
-				    json_object_get_string(
-					    member(capabilities, r.capabilities.v[i].key)));
-	assert_int_equal(r.devices.n, json_object_object_length(devices));
-	for (size_t i = 0; i < r.devices.n; i++)
-		assert_int_equal(r.devices.v[i].value,
-				 json_object_get_int(member(devices, r.devices.v[i].key)));
-	spec_resource_clear(&r);
-	assert_null(r.devices.v);
+	assert_int_equal(document_parse(text, strlen(text), NULL, &app, &e), 0);
+	json = spec_app_json(app);
+	tree = json_tokener_parse(json);
+	got = json_object_object_get(tree, "roles");
+	got = json_object_object_get(json_object_array_get_idx(got, 0), "resource");
+	if (!json_object_equal(got, want))
+		fail_msg("%s: %s", name, json_object_to_json_string(got));
+	json_object_put(tree);
 }
 
 static void test_as_torchx(void **state)
 {
-	struct json_object *old = golden("0.7.0");
-	struct json_object *newer = golden("nightly");
+	struct json_object *old = golden("0.7.0"), *newer = golden("nightly");
 	size_t n = 0;
 
 	json_object_object_foreach(old, name, value) {
@@ -76,19 +62,15 @@ static void test_as_torchx(void **state)
 
 static void test_null_resource(void **state)
 {
-	static const char *const names[] = {"NULL", "MISSING"};
-	const char *suggestion;
+	struct json_object *unset = json_tokener_parse(
+		"{\"cpu\":-1,\"gpu\":-1,\"memMB\":-1,\"capabilities\":{},\"devices\":{}}");
 
-	for (size_t i = 0; i < array_size(names); i++) {
-		struct spec_resource r = {0};
-
-		assert_int_equal(spec_named_resource(names[i], &r, &suggestion), 0);
-		assert_true(r.cpu < 0 && r.gpu < 0 && r.mem_mb < 0);
-		assert_int_equal(r.capabilities.n + r.devices.n, 0);
-		spec_resource_clear(&r);
-	}
+	assert_same("'NULL'", unset);
+	assert_same("MISSING", unset);
+	json_object_put(unset);
 }
 
+/* Case does not matter. The names differ even if case is ignored. */
 static void test_case(void **state)
 {
 	struct spec_resource r = {0};
@@ -98,8 +80,6 @@ static void test_case(void **state)
 	assert_int_equal(r.gpu, 8);
 	assert_string_equal(r.capabilities.v[0].value, "p4d.24xlarge");
 	spec_resource_clear(&r);
-
-	/* The names differ even if case is ignored. */
 	for (size_t i = 0; document_resource_name(i); i++) {
 		cleanup_free char *name = text_copy(document_resource_name(i));
 
@@ -110,15 +90,19 @@ static void test_case(void **state)
 
 static void test_unknown(void **state)
 {
-	struct spec_resource r = {0};
-	const char *suggestion;
+	static const char *const rows[][2] = {
+		{"aws_p4d.24xlrage", "aws_p4d.24xlarge"},
+		{"gpu.smal", "gpu.small"},
+		{"a very large machine", NULL},
+	};
 
-	assert_int_equal(spec_named_resource("aws_p4d.24xlrage", &r, &suggestion), -ENOENT);
-	assert_string_equal(suggestion, "aws_p4d.24xlarge");
-	assert_int_equal(spec_named_resource("gpu.smal", &r, &suggestion), -ENOENT);
-	assert_string_equal(suggestion, "gpu.small");
-	assert_int_equal(spec_named_resource("a very large machine", &r, &suggestion), -ENOENT);
-	assert_null(suggestion);
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct spec_resource r = {0};
+		const char *suggestion;
+
+		assert_int_equal(spec_named_resource(rows[i][0], &r, &suggestion), -ENOENT);
+		assert_true(streq(suggestion, rows[i][1]));
+	}
 }
 
 int main(void)

@@ -26,47 +26,57 @@ static const struct spec_option mcad[] = {
 	{0},
 };
 
-struct fixture {
-	struct spec_options *o;
-	struct spec_errors e;
-};
+static struct spec_options *options;
+static struct spec_errors errors;
 
-static void start(struct fixture *f, const struct spec_option *table)
+static int end(void **state)
 {
-	f->e = SPEC_ERRORS_INIT;
-	f->o = spec_options_new("volcano", table);
+	spec_options_free(options);
+	spec_errors_clear(&errors);
+	options = NULL;
+	return 0;
 }
 
-static void stop(struct fixture *f)
+/* Start again with no values for the options in TABLE. */
+static void start(const struct spec_option *table)
 {
-	spec_options_free(f->o);
-	spec_errors_clear(&f->e);
+	end(NULL);
+	options = spec_options_new("volcano", table);
+}
+
+static int set(const char *name, const char *text)
+{
+	return spec_options_set(options, name, text, &errors);
+}
+
+/* Merge scheduler_args, in which ' replaces ". */
+static void merge(const char *args)
+{
+	cleanup_free char *json = unit_json(text_copy(args));
+
+	spec_options_merge(options, json, "ns", &errors);
 }
 
 static void test_types(void **state)
 {
-	struct fixture f;
 	int64_t n = 0;
 
-	start(&f, volcano);
-	assert_null(spec_options_text(f.o, "queue"));
-	assert_false(spec_options_int(f.o, "efa_device_count", &n));
-	assert_false(spec_options_bool(f.o, "no_annotations"));
-	assert_int_equal(spec_options_set(f.o, "queue", "", &f.e), 0);
-	assert_string_equal(spec_options_text(f.o, "queue"), "");
-	assert_int_equal(spec_options_set(f.o, "queue", "research", &f.e), 0);
-	assert_string_equal(spec_options_text(f.o, "queue"), "research");
-	assert_int_equal(spec_options_set(f.o, "service_account", "team.robot-1", &f.e), 0);
-	assert_string_equal(spec_options_text(f.o, "service_account"), "team.robot-1");
-	assert_int_equal(spec_options_set(f.o, "efa_device_count", "0", &f.e), 0);
-	assert_true(spec_options_int(f.o, "efa_device_count", &n));
+	start(volcano);
+	assert_null(spec_options_text(options, "queue"));
+	assert_false(spec_options_int(options, "efa_device_count", &n));
+	assert_false(spec_options_bool(options, "no_annotations"));
+	set("queue", "");
+	assert_string_equal(spec_options_text(options, "queue"), "");
+	set("queue", "team.robot-1");
+	assert_string_equal(spec_options_text(options, "queue"), "team.robot-1");
+	set("efa_device_count", "0");
+	assert_true(spec_options_int(options, "efa_device_count", &n));
 	assert_int_equal(n, 0);
-	assert_int_equal(spec_options_set(f.o, "no_annotations", "Yes", &f.e), 0);
-	assert_true(spec_options_bool(f.o, "no_annotations"));
-	assert_int_equal(spec_options_set(f.o, "no_annotations", "off", &f.e), 0);
-	assert_false(spec_options_bool(f.o, "no_annotations"));
-	assert_int_equal(f.e.n, 0);
-	stop(&f);
+	set("no_annotations", "Yes");
+	assert_true(spec_options_bool(options, "no_annotations"));
+	set("no_annotations", "off");
+	assert_false(spec_options_bool(options, "no_annotations"));
+	assert_int_equal(errors.n, 0);
 }
 
 /* A bad value is an error of its option, and does not change the current value. */
@@ -82,83 +92,67 @@ static void test_bad_text(void **state)
 	};
 
 	for (size_t i = 0; i < array_size(bad); i++) {
-		struct fixture f;
 		char path[64];
 		int64_t n;
 
-		start(&f, mcad);
-		assert_int_equal(spec_options_set(f.o, "priority", "-3", &f.e), 0);
-		assert_int_equal(spec_options_set(f.o, bad[i][0], bad[i][1], &f.e), -EINVAL);
+		start(mcad);
+		assert_int_equal(set("priority", "-3"), 0);
+		assert_int_equal(set(bad[i][0], bad[i][1]), -EINVAL);
 		snprintf(path, sizeof(path), "-o %s", bad[i][0]);
-		assert_string_equal(f.e.v[0].path, path);
-		assert_true(spec_options_int(f.o, "priority", &n));
+		assert_string_equal(errors.v[0].path, path);
+		assert_true(spec_options_int(options, "priority", &n));
 		assert_int_equal(n, -3);
-		stop(&f);
 	}
 }
 
 static void test_unknown(void **state)
 {
-	struct fixture f;
-
-	start(&f, volcano);
-	assert_int_equal(spec_options_set(f.o, "serviceAccount", "x", &f.e), -EINVAL);
-	assert_string_equal(f.e.v[0].text,
+	start(volcano);
+	assert_int_equal(set("serviceAccount", "x"), -EINVAL);
+	assert_string_equal(errors.v[0].text,
 			    "volcano has no such run option; did you mean service_account?");
-	spec_options_merge(f.o, "{\"network\":\"x\"}", "ns", &f.e);
-	assert_string_equal(f.e.v[1].path, "scheduler_args.network");
-	assert_non_null(strstr(f.e.v[1].text, "its run options are queue, service_account, "));
-	assert_non_null(strstr(f.e.v[1].text, ", hold, begin, after"));
-	stop(&f);
+	merge("{'network':'x'}");
+	assert_string_equal(errors.v[1].path, "scheduler_args.network");
+	assert_non_null(strstr(errors.v[1].text, "its run options are queue, service_account, "));
+	assert_non_null(strstr(errors.v[1].text, ", hold, begin, after"));
 }
 
 static void test_merge(void **state)
 {
-	struct fixture f;
 	int64_t n;
 
-	start(&f, mcad);
-	spec_options_set(f.o, "network", "a", &f.e);
-	spec_options_set(f.o, "image_repo", "b", &f.e);
-	spec_options_set(f.o, "priority", "1", &f.e);
-	spec_options_merge(f.o, NULL, "ns", &f.e);
-	spec_options_merge(f.o,
-			   "{\"network\":\"c\",\"priority\":null,"
-			   "\"no_annotations\":true,\"namespace\":\"ns\"}",
-			   "ns", &f.e);
-	assert_int_equal(f.e.err, 0);
-	assert_string_equal(spec_options_text(f.o, "network"), "c");
-	assert_string_equal(spec_options_text(f.o, "image_repo"), "b");
-	assert_false(spec_options_int(f.o, "priority", &n));
-	assert_true(spec_options_bool(f.o, "no_annotations"));
-	stop(&f);
+	start(mcad);
+	set("network", "a");
+	set("image_repo", "b");
+	set("priority", "1");
+	spec_options_merge(options, NULL, "ns", &errors);
+	merge("{'network':5,'priority':null,'no_annotations':true,'namespace':'ns'}");
+	assert_int_equal(errors.err, 0);
+	assert_string_equal(spec_options_text(options, "network"), "5");
+	assert_string_equal(spec_options_text(options, "image_repo"), "b");
+	assert_false(spec_options_int(options, "priority", &n));
+	assert_true(spec_options_bool(options, "no_annotations"));
 }
 
+/* A wrong value in a document is one error of its option. */
 static void test_bad_json(void **state)
 {
 	static const char *const bad[][2] = {
-		{"{\"priority\":\"5\"}", "scheduler_args.priority"},
-		{"{\"priority\":5.5}", "scheduler_args.priority"},
-		{"{\"priority\":true}", "scheduler_args.priority"},
-		{"{\"priority\":9999999999}", "scheduler_args.priority"},
-		{"{\"network\":1.5}", "scheduler_args.network"},
-		{"{\"network\":true}", "scheduler_args.network"},
-		{"{\"network\":[]}", "scheduler_args.network"},
-		{"{\"no_annotations\":1}", "scheduler_args.no_annotations"},
-		{"{\"no_annotations\":\"true\"}", "scheduler_args.no_annotations"},
-		{"{\"namespace\":\"other\"}", "scheduler_args.namespace"},
-		{"{\"namespace\":1}", "scheduler_args.namespace"},
+		{"priority", "'5'"},	    {"priority", "5.5"},     {"priority", "true"},
+		{"priority", "9999999999"}, {"network", "1.5"},	     {"network", "true"},
+		{"network", "[]"},	    {"no_annotations", "1"}, {"no_annotations", "'true'"},
+		{"namespace", "'other'"},   {"namespace", "1"},
 	};
 
 	for (size_t i = 0; i < array_size(bad); i++) {
-		struct fixture f;
+		cleanup_free char *json = text_print("{'%s':%s}", bad[i][0], bad[i][1]);
+		cleanup_free char *path = text_print("scheduler_args.%s", bad[i][0]);
 
-		start(&f, mcad);
-		spec_options_merge(f.o, bad[i][0], "ns", &f.e);
-		assert_int_equal(f.e.err, -EINVAL);
-		assert_int_equal(f.e.n, 1);
-		assert_string_equal(f.e.v[0].path, bad[i][1]);
-		stop(&f);
+		start(mcad);
+		merge(json);
+		assert_int_equal(errors.err, -EINVAL);
+		assert_int_equal(errors.n, 1);
+		assert_string_equal(errors.v[0].path, path);
 	}
 }
 
@@ -189,35 +183,29 @@ static void test_time(void **state)
 	};
 
 	for (size_t i = 0; i < array_size(table); i++) {
-		cleanup_free char *json = text_print("{\"limit\":\"%s\"}", table[i].text);
-		struct fixture f;
+		cleanup_free char *json = text_print("{'limit':'%s'}", table[i].text);
 		int64_t seconds = 0;
 
-		start(&f, mcad);
-		assert_int_equal(spec_options_set(f.o, "limit", table[i].text, &f.e),
-				 table[i].error ? -EINVAL : 0);
-		spec_options_merge(f.o, json, "ns", &f.e);
-		assert_int_equal(f.e.err, table[i].error ? -EINVAL : 0);
-		assert_int_equal(spec_options_int(f.o, "limit", &seconds), !table[i].error);
+		start(mcad);
+		assert_int_equal(set("limit", table[i].text), table[i].error ? -EINVAL : 0);
+		merge(json);
+		assert_int_equal(errors.err, table[i].error ? -EINVAL : 0);
+		assert_int_equal(spec_options_int(options, "limit", &seconds), !table[i].error);
 		assert_int_equal(seconds, table[i].seconds);
 		for (size_t k = 0; table[i].error && k < 2; k++)
-			assert_non_null(strstr(f.e.v[k].text, table[i].error));
-		stop(&f);
+			assert_non_null(strstr(errors.v[k].text, table[i].error));
 	}
 }
 
 static void test_refusal(void **state)
 {
-	struct fixture f;
-
-	start(&f, mcad);
-	spec_options_merge(f.o, "{\"never\":\"1d\",\"more\":1}", "ns", &f.e);
-	assert_int_equal(f.e.n, 2);
-	assert_string_equal(f.e.v[0].text, "can't be had");
-	assert_null(strstr(f.e.v[1].text, "never"));
-	spec_options_merge(f.o, "{\"never\":null}", "ns", &f.e);
-	assert_int_equal(f.e.n, 2);
-	stop(&f);
+	start(mcad);
+	merge("{'never':'1d','more':1}");
+	assert_int_equal(errors.n, 2);
+	assert_string_equal(errors.v[0].text, "can't be had");
+	assert_null(strstr(errors.v[1].text, "never"));
+	merge("{'never':null}");
+	assert_int_equal(errors.n, 2);
 }
 
 /*
@@ -226,32 +214,19 @@ static void test_refusal(void **state)
  */
 static void test_required(void **state)
 {
-	struct fixture f;
-
-	start(&f, volcano);
-	spec_options_check(f.o, &f.e);
-	assert_int_equal(f.e.n, 1);
-	assert_string_equal(f.e.v[0].path, "scheduler_args.queue");
-	stop(&f);
-	start(&f, volcano);
-	spec_options_set(f.o, "queue", "q", &f.e);
-	spec_options_check(f.o, &f.e);
-	assert_int_equal(f.e.n, 0);
-	spec_options_merge(f.o, "{\"queue\":null}", "ns", &f.e);
-	spec_options_check(f.o, &f.e);
-	assert_int_equal(f.e.n, 1);
-	stop(&f);
-	start(&f, volcano);
-	spec_options_merge(f.o, "{\"queue\":5.5}", "ns", &f.e);
-	spec_options_check(f.o, &f.e);
-	assert_int_equal(f.e.n, 1);
-	assert_string_equal(f.e.v[0].text, "must be text, but is 5.5; put it into quotes");
-	stop(&f);
-	start(&f, volcano);
-	spec_options_merge(f.o, "{\"queue\":5}", "ns", &f.e);
-	assert_int_equal(f.e.n, 0);
-	assert_string_equal(spec_options_text(f.o, "queue"), "5");
-	stop(&f);
+	start(volcano);
+	set("queue", "q");
+	spec_options_check(options, &errors);
+	assert_int_equal(errors.n, 0);
+	merge("{'queue':null}");
+	spec_options_check(options, &errors);
+	assert_int_equal(errors.n, 1);
+	assert_string_equal(errors.v[0].path, "scheduler_args.queue");
+	start(volcano);
+	merge("{'queue':5.5}");
+	spec_options_check(options, &errors);
+	assert_int_equal(errors.n, 1);
+	assert_string_equal(errors.v[0].text, "must be text, but is 5.5; put it into quotes");
 }
 
 static void test_check(void **state)
@@ -276,5 +251,5 @@ int main(void)
 		cmocka_unit_test(test_refusal),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, end);
 }

@@ -9,20 +9,16 @@ static void test_suffix(void **state)
 		uint64_t v;
 		const char *suffix;
 	} table[] = {
-		{UINT64_C(0), ""},
-		{UINT64_C(1), "c"},
-		{UINT64_C(19), "z"},
-		{UINT64_C(20), "bc"},
-		{UINT64_C(21), "cc"},
-		{UINT64_C(579), "z9"},
-		{UINT64_C(580), "bbc"},
-		{UINT64_C(580), "bbc"},
-		{UINT64_C(16820), "bbbc"},
-		{UINT64_C(123456789), "mt5d1l"},
-		{UINT64_C(4294967296), "vb4fxrn"},
+		{0, ""},
+		{1, "c"},
+		{19, "z"},
+		{20, "bc"},
+		{579, "z9"},
+		{580, "bbc"},
+		{16820, "bbbc"},
+		{4294967296, "vb4fxrn"},
 		{UINT64_C(9223372036854775808), "ljk1ssxp5ch3lc"},
 		{UINT64_C(18446744073709551615), "tqsrbbl31fnwwd"},
-		{UINT64_C(12345678901234567890), "nlvfzdsf2mkw1c"},
 	};
 	char got[SPEC_SUFFIX_MAX];
 
@@ -35,24 +31,17 @@ static void test_suffix(void **state)
 static void test_norm(void **state)
 {
 	static const char *const table[][2] = {
-		{"trainer", "trainer"},
 		{"My_Train.App 01", "mytrainapp01"},
-		{"Trainer_Role.A", "trainerrolea"},
-		{"-lead", "lead"},
 		{"---lead--", "lead"},
 		{"_-x-_", "x"},
-		{"a--b", "a--b"},
-		{"123-abc", "123-abc"},
+		{"1-a--b", "1-a--b"},
 		{"___", ""},
-		{"---", ""},
 		{"", ""},
 		/* U+0130 and U+212A become i and k. Other letters outside ASCII are dropped. */
 		{"\u0130zmir", "izmir"},
-		{"\u212aelvin", "kelvin"},
 		{"-\u212a-", "k"},
 		{"\u00c4pfel\u0131", "pfel"},
 		{"\u65e5\u672c", ""},
-		{"\xc4", ""},
 		{"a\xe2\x84", "a"},
 		{"x\xc4\xc4\xb0", "xi"},
 	};
@@ -60,7 +49,6 @@ static void test_norm(void **state)
 	for (size_t i = 0; i < array_size(table); i++) {
 		char *got cleanup_free = spec_name_norm(table[i][0]);
 
-		assert_non_null(got);
 		assert_string_equal(got, table[i][1]);
 	}
 }
@@ -70,69 +58,36 @@ static void test_norm(void **state)
 
 static void test_label(void **state)
 {
-	assert_true(spec_name_is_label("a"));
-	assert_true(spec_name_is_label("0"));
-	assert_true(spec_name_is_label("a-b--c9"));
-	assert_true(spec_name_is_label(A60 "aaa"));
-	assert_false(spec_name_is_label(A60 "aaaa"));
-	assert_false(spec_name_is_label(""));
-	assert_false(spec_name_is_label("-a"));
-	assert_false(spec_name_is_label("a-"));
-	assert_false(spec_name_is_label("-"));
-	assert_false(spec_name_is_label("A"));
-	assert_false(spec_name_is_label("a.b"));
-	assert_false(spec_name_is_label("a_b"));
-	assert_false(spec_name_is_label("\u00e4"));
-	assert_false(spec_name_is_label("a\n"));
-	assert_true(spec_name_is_object("a"));
-	assert_true(spec_name_is_object("a.b-c.0"));
-	assert_false(spec_name_is_object(""));
-	assert_false(spec_name_is_object("."));
-	assert_false(spec_name_is_object("a."));
-	assert_false(spec_name_is_object(".a"));
-	assert_false(spec_name_is_object("a..b"));
-	assert_false(spec_name_is_object("a.-b"));
-	assert_false(spec_name_is_object("A.b"));
+	static const char *const labels[] = {"a", "0", "a-b--c9", A60 "aaa"};
+	static const char *const objects[] = {"a.b-c.0", "a.b", A60 "aaaa"};
+	static const char *const bad[] = {"",	 "-a", "a-", "-",  "A",	   "a_b",  "\u00e4",
+					  "a\n", ".",  "a.", ".a", "a..b", "a.-b", "A.b"};
+
+	for (size_t i = 0; i < array_size(labels); i++)
+		assert_true(spec_name_is_label(labels[i]) && spec_name_is_object(labels[i]));
+	for (size_t i = 0; i < array_size(objects); i++)
+		assert_true(!spec_name_is_label(objects[i]) && spec_name_is_object(objects[i]));
+	for (size_t i = 0; i < array_size(bad); i++)
+		assert_false(spec_name_is_label(bad[i]) || spec_name_is_object(bad[i]));
 }
 
 static void test_file(void **state)
 {
-	static const char *const good[] = {
-		"a",	      "a b",	"A.b_c-1",
-		"-x",	      "\u00e9", "\u65e5\u672c",
-		"\U0001f600", "\u00a0", A60 A60 A60 A60 A10 "aaaaa",
-	};
+	static const char *const good[] = {"a",	     "a b",	     "A.b_c-1",	   "-x",
+					   "\u00e9", "\u65e5\u672c", "\U0001f600", "\u00a0"};
+	/* among them C1 control characters, bytes that are not UTF-8, and "/" in too many bytes */
 	static const char *const bad[] = {
-		"",
-		".",
-		"..",
-		".x",
-		"a/b",
-		"/",
-		"a\n",
-		"\x7f",
-		"\x1b[0m",
-		"a\tb",
-		"\xc2\x80",
-		"\xc2\x9f", /* C1 control characters */
-		"\x80",
-		"\xff",
-		"a\xc3",
-		"\xc3(", /* not UTF-8 */
-		"\xc0\xaf",
-		"\xe0\x80\xaf",
-		"\xf0\x80\x80\xaf", /* "/" in too many bytes */
-		"\xed\xa0\x80",
-		"\xf4\x90\x80\x80",
-		"\xf8\x88\x80\x80\x80",
-		"\xe2\x84",
-		A60 A60 A60 A60 A10 "aaaaaa",
+		"",	".",	"..",	 ".x",	    "a/b",	"/",
+		"a\n",	"\x7f", "a\tb",	 "\x1b[0m", "\xc2\x80", "\xc2\x9f",
+		"\x80", "\xff", "a\xc3", "\xc3(",   "\xc0\xaf", "\xe0\x80\xaf",
 	};
 
 	for (size_t i = 0; i < array_size(good); i++)
 		assert_true(spec_name_is_file(good[i]));
 	for (size_t i = 0; i < array_size(bad); i++)
 		assert_false(spec_name_is_file(bad[i]));
+	assert_true(spec_name_is_file(A60 A60 A60 A60 A10 "aaaaa"));
+	assert_false(spec_name_is_file(A60 A60 A60 A60 A10 "aaaaaa"));
 }
 
 static void test_replica_dir(void **state)
@@ -156,20 +111,18 @@ static void test_replica_dir(void **state)
 	for (size_t i = 0; i < array_size(table); i++) {
 		char *got cleanup_free = spec_name_replica_dir(table[i].role, table[i].k);
 
-		assert_non_null(got);
 		assert_string_equal(got, table[i].dir);
 	}
 }
 
 static void test_submits(void **state)
 {
-	static const char *const yes[] = {"a.yaml", "a.yml",  "a.json", "a.b.yaml", "x y.json",
-					  "~.yml",  "a.YAML", "a.Yml",	"a.JSON"};
-	static const char *const no[] = {
-		"a",	 "a.yaml~", ".yaml",	  ".a.yaml.swp",  ".a.yaml",
-		"a.yam", "yaml",    "a.yaml.job", "a.yaml.error", "a.json5",
-		"",	 "4913",    "a.yaml.tmp",
-	};
+	static const char *const yes[] = {"a.yaml",   "a.yml",	"a.json", "x y.json", "~.yml",
+					  "a.b.yaml", "a.YAML", "a.Yml",  "a.JSON"};
+	static const char *const no[] = {"a",	       "",	".yaml",      ".a.yaml",
+					 "a.yaml~",    "a.yam", "yaml",	      "a.json5",
+					 "a.yaml.job", "4913",	"a.yaml.tmp", "a.yaml.error",
+					 ".a.yaml.swp"};
 
 	for (size_t i = 0; i < array_size(yes); i++)
 		assert_true(spec_name_submits(yes[i]));
@@ -244,7 +197,6 @@ static void test_clean(void **state)
 	for (size_t i = 0; i < array_size(table); i++) {
 		char *got cleanup_free = spec_label_clean(table[i][0]);
 
-		assert_non_null(got);
 		assert_string_equal(got, table[i][1]);
 		assert_true(spec_label_is_valid(got));
 		assert_int_equal(spec_label_is_valid(table[i][0]), streq(table[i][0], table[i][1]));

@@ -3,8 +3,6 @@
  * The texts of list and list.jsonl: what they show, in which order, how long they are valid, and
  * which lines are rendered again.
  */
-#include <json-c/json.h>
-
 #include "spec/job/list.h"
 #include "spec/job/status.h"
 #include "tests/unit/unit.h"
@@ -13,19 +11,50 @@
 #define MINUTE (60 * SECOND)
 #define HOUR   (60 * MINUTE)
 #define DAY    (24 * HOUR)
-/* 2026-11-21T09:08:40.5Z */
-#define NOW (INT64_C(1795252120) * SECOND + SECOND / 2)
+/* 2026-11-21T09:08:40Z */
+#define NOW (INT64_C(1795252120) * SECOND)
 
-/*
- * Create a job with N of DESIRED replicas, all in STATE. It was created, and last changed, AGE ago.
- */
-static struct spec_job *job_new(const char *id, uint64_t revision, int64_t age,
-				enum spec_state state, unsigned desired, size_t n)
+/* The jobs of one test, and their list as it was shown last. */
+static struct {
+	struct spec_job *jobs[3];
+	size_t n;
+	uint64_t revision; /* the last one that was given to a job */
+	struct spec_list *list;
+	struct spec_text *text;
+	int64_t until;
+} all;
+
+static int setup(void **state)
+{
+	all.list = spec_list_new(SPEC_LIST_TABLE);
+	return 0;
+}
+
+static int setup_json(void **state)
+{
+	all.list = spec_list_new(SPEC_LIST_JSON);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	for (size_t i = 0; i < all.n; i++)
+		spec_job_unref(all.jobs[i]);
+	spec_text_unref(all.text);
+	spec_list_free(all.list);
+	memset(&all, 0, sizeof(all));
+	return 0;
+}
+
+/* Add a job with N of DESIRED replicas, all in STATE. It was created, and last changed, AGE ago. */
+static struct spec_job *add(const char *id, int64_t age, enum spec_state state, unsigned desired,
+			    size_t n)
 {
 	struct spec_job *job = spec_job_new(1, n);
 
+	all.jobs[all.n++] = job;
 	spec_set(&job->id, id);
-	job->revision = revision;
+	job->revision = ++all.revision;
 	job->created = job->changed = NOW - age;
 	job->state = state;
 	job->roles[0].desired = desired;
@@ -35,176 +64,107 @@ static struct spec_job *job_new(const char *id, uint64_t revision, int64_t age,
 	return job;
 }
 
-static struct spec_text *make(struct spec_list *list, struct spec_job **jobs, size_t n, int64_t now,
-			      int64_t *until)
+static const char *show_at(int64_t now)
 {
-	return spec_list_text(list, (const struct spec_job *const *)jobs, n, 0, now, until);
-}
+	const struct spec_job *const *jobs = (const struct spec_job *const *)all.jobs;
 
-static void drop(struct spec_job **jobs, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		spec_job_unref(jobs[i]);
+	spec_text_unref(all.text);
+	all.text = spec_list_text(all.list, jobs, all.n, 0, now, &all.until);
+	assert_int_equal(all.text->len, strlen(all.text->text));
+	return all.text->text;
 }
 
 static void test_table(void **state)
 {
-	struct spec_list *list = spec_list_new(SPEC_LIST_TABLE);
-	struct spec_job *jobs[] = {
-		job_new("old-b", 1, 3 * DAY, SPEC_SUCCEEDED, 2, 2),
-		job_new("trainer-x7k2pd0", 2, 90 * MINUTE, SPEC_RUNNING, 4, 4),
-		job_new("new", 3, 5 * SECOND, SPEC_PENDING, 8, 0),
-	};
-	struct spec_text *text;
-	int64_t until;
+	struct spec_job *old = add("old-b", 3 * DAY, SPEC_SUCCEEDED, 2, 2);
+	struct spec_job *running = add("trainer-x7k2pd0", 90 * MINUTE, SPEC_RUNNING, 4, 4);
+	struct spec_job *new = add("new", 5 * SECOND, SPEC_PENDING, 8, 0);
 
-	jobs[1]->replicas[3].state = SPEC_FAILED;
-	jobs[1]->retries = 2;
-	spec_set(&jobs[1]->queue, "research");
-	spec_set(&jobs[1]->submitter, "ada@login1");
-	spec_set(&jobs[1]->reason, "Error");
-	jobs[2]->cause.reason = "Unschedulable";
-	spec_set(&jobs[2]->reason, "Hidden");
-	jobs[2]->queue_position = 4294967295;
-	spec_set(&jobs[2]->queue, "b lue");
-	text = make(list, jobs, 3, NOW, &until);
+	running->replicas[3].state = SPEC_FAILED;
+	running->retries = 2;
+	spec_set(&running->queue, "research");
+	spec_set(&running->submitter, "ada@login1");
+	spec_set(&running->reason, "Error");
+	new->cause.reason = "Unschedulable";
+	spec_set(&new->reason, "Hidden");
+	new->queue_position = 4294967295;
+	spec_set(&new->queue, "b lue");
 	assert_string_equal(
-		text->text,
+		show_at(NOW),
 		"ID               STATE      AGE  QUEUE     READY  RETRIES  SUBMITTER   REASON\n"
 		"new              PENDING    5s   b?lue     0/8    0        -           Unschedulable "
 		"(4294967295 in b?lue)\n"
 		"trainer-x7k2pd0  RUNNING    90m  research  3/4    2        ada@login1  Error\n"
 		"old-b            SUCCEEDED  3d   -         2/2    0        -           -\n");
-	assert_int_equal(text->len, strlen(text->text));
-	spec_text_unref(text);
-	drop(jobs, 3);
-	spec_list_free(list);
-	spec_list_free(NULL);
-}
-
-/* The longest texts that the columns can contain fit. */
-static void test_place(void **state)
-{
-	struct spec_list *list = spec_list_new(SPEC_LIST_TABLE);
-	char id[256], word[201];
-	struct spec_job *job;
-	struct spec_text *text;
-	int64_t until;
-
-	memset(id, 'i', sizeof(id) - 1);
-	memset(word, 'w', sizeof(word) - 1);
-	id[sizeof(id) - 1] = word[sizeof(word) - 1] = '\0';
-	job = job_new(id, 1, DAY, SPEC_SUBMITTED, 1, 0);
-	job->queue_position = 4294967295;
-	spec_set(&job->queue, word);
-	spec_set(&job->submitter, word);
-	spec_set(&job->reason, word);
-	text = make(list, &job, 1, NOW, &until);
-	assert_non_null(strstr(text->text, "www... (4294967295 in wwww"));
-	spec_text_unref(text);
-	spec_job_unref(job);
-	spec_list_free(list);
-}
-
-/* If there are several kinds, the kind of each job is shown. */
-static void test_kinds(void **state)
-{
-	struct spec_list *list = spec_list_new(SPEC_LIST_TABLE);
-	struct spec_job *jobs[] = {
-		job_new("a", 1, MINUTE, SPEC_RUNNING, 1, 1),
-		job_new("b~jobset", 2, HOUR, SPEC_RUNNING, 1, 1),
-	};
-	struct spec_text *text;
-	int64_t until;
-
-	spec_set(&jobs[0]->backend, "job");
-	spec_set(&jobs[0]->reason, "Error");
-	spec_set(&jobs[1]->backend, "jobset");
-	text = make(list, jobs, 2, NOW, &until);
+	/* Of several kinds, the kind of each job is shown. */
+	spec_set(&old->backend, "job");
+	spec_set(&running->backend, "jobset");
+	old->revision = ++all.revision;
+	running->revision = ++all.revision;
+	all.n = 2;
 	assert_string_equal(
-		text->text,
-		"ID        STATE    AGE  QUEUE  READY  RETRIES  SUBMITTER  KIND    REASON\n"
-		"a         RUNNING  60s  -      1/1    0        -          job     Error\n"
-		"b~jobset  RUNNING  60m  -      1/1    0        -          jobset  -\n");
-	spec_text_unref(text);
-	text = make(list, jobs, 1, NOW, &until);
-	assert_null(strstr(text->text, "KIND"));
-	spec_text_unref(text);
-	spec_list_free(list);
-	drop(jobs, 2);
+		show_at(NOW),
+		"ID               STATE      AGE  QUEUE     READY  RETRIES  SUBMITTER   KIND    REASON\n"
+		"trainer-x7k2pd0  RUNNING    90m  research  3/4    2        ada@login1  jobset  Error\n"
+		"old-b            SUCCEEDED  3d   -         2/2    0        -           job     -\n");
+	all.n = 3;
 }
 
 static void test_nothing(void **state)
 {
-	for (int form = 0; form < SPEC_LIST_N_FORMS; form++) {
-		struct spec_list *list = spec_list_new((enum spec_list_form)form);
-		int64_t until = 0;
-		struct spec_text *text = make(list, NULL, 0, NOW, &until);
-
-		assert_string_equal(text->text, form == SPEC_LIST_TABLE
-							? "ID  STATE  AGE  QUEUE  READY  RETRIES  "
-							  "SUBMITTER  REASON\n"
-							: "");
-		assert_true(until - NOW > 365 * DAY);
-		spec_text_unref(text);
-		spec_list_free(list);
-	}
+	assert_string_equal(show_at(NOW),
+			    "ID  STATE  AGE  QUEUE  READY  RETRIES  SUBMITTER  REASON\n");
+	assert_true(all.until - NOW > 365 * DAY);
+	spec_list_free(all.list);
+	spec_list_free(NULL);
+	all.list = spec_list_new(SPEC_LIST_JSON);
+	assert_string_equal(show_at(NOW), "");
+	assert_true(all.until - NOW > 365 * DAY);
 }
 
 static void test_stale(void **state)
 {
-	struct spec_list *list = spec_list_new(SPEC_LIST_TABLE);
-	int64_t until;
-	struct spec_text *text = spec_list_text(list, NULL, 0, NOW - HOUR, NOW, &until);
-
-	assert_memory_equal(text->text, "stale_since: 2026-11-21T08:08:40Z (", 35);
-	assert_memory_equal(strchr(text->text, '\n') + 1, "ID ", 3);
-	spec_text_unref(text);
-	spec_list_free(list);
+	all.text = spec_list_text(all.list, NULL, 0, NOW - HOUR, NOW, &all.until);
+	assert_memory_equal(all.text->text, "stale_since: 2026-11-21T08:08:40Z (", 35);
+	assert_memory_equal(strchr(all.text->text, '\n') + 1, "ID ", 3);
 }
 
-/*
- * Assert that the table shows EXPECTED for a job of this AGE, and something else after EXPECTED_FOR
- * ns.
- */
-static void check_age(int64_t age, const char *expected, int64_t expected_for)
+static void assert_age(int64_t now, const char *want, bool same)
 {
-	struct spec_list *list = spec_list_new(SPEC_LIST_TABLE);
-	struct spec_job *job = job_new("a", 1, 0, SPEC_PENDING, 0, 0);
-	struct spec_text *text;
-	int64_t until, now = NOW - NOW % SECOND;
 	char word[32];
 
-	job->created = now - age;
-	text = make(list, &job, 1, now, &until);
-	assert_int_equal(sscanf(strchr(text->text, '\n'), " a PENDING %31s", word), 1);
-	assert_string_equal(word, expected);
-	assert_int_equal(until - now, expected_for);
-	spec_text_unref(text);
-	/* The text changes exactly then. */
-	text = make(list, &job, 1, now + expected_for - 1, &until);
-	assert_int_equal(sscanf(strchr(text->text, '\n'), " a PENDING %31s", word), 1);
-	assert_string_equal(word, expected);
-	spec_text_unref(text);
-	text = make(list, &job, 1, now + expected_for, &until);
-	assert_int_equal(sscanf(strchr(text->text, '\n'), " a PENDING %31s", word), 1);
-	assert_string_not_equal(word, expected);
-	spec_text_unref(text);
-	spec_job_unref(job);
-	spec_list_free(list);
+	assert_int_equal(sscanf(strchr(show_at(now), '\n'), " a PENDING %31s", word), 1);
+	assert_int_equal(streq(word, want), same);
 }
 
+/* The text is valid exactly until the age changes. */
 static void test_ages(void **state)
 {
-	check_age(0, "0s", SECOND);
-	check_age(-2 * SECOND, "0s", 3 * SECOND); /* the server's clock is ahead */
-	check_age(119 * SECOND, "119s", SECOND);
-	check_age(120 * SECOND, "2m", MINUTE);
-	check_age(119 * MINUTE + 59 * SECOND, "119m", SECOND);
-	check_age(2 * HOUR, "2h", HOUR);
-	check_age(47 * HOUR, "47h", HOUR);
-	check_age(2 * DAY, "2d", DAY);
-	check_age(400 * DAY + 3 * HOUR, "400d", DAY - 3 * HOUR);
+	static const struct {
+		int64_t age;
+		const char *shown;
+		int64_t lasts;
+	} rows[] = {
+		{0, "0s", SECOND},
+		{-2 * SECOND, "0s", 3 * SECOND}, /* the server's clock is ahead */
+		{119 * SECOND, "119s", SECOND},
+		{120 * SECOND, "2m", MINUTE},
+		{119 * MINUTE + 59 * SECOND, "119m", SECOND},
+		{2 * HOUR, "2h", HOUR},
+		{47 * HOUR, "47h", HOUR},
+		{2 * DAY, "2d", DAY},
+		{400 * DAY + 3 * HOUR, "400d", DAY - 3 * HOUR},
+	};
+	struct spec_job *job = add("a", 0, SPEC_PENDING, 0, 0);
+
+	for (size_t i = 0; i < array_size(rows); i++) {
+		job->revision = ++all.revision;
+		job->created = NOW - rows[i].age;
+		assert_age(NOW, rows[i].shown, true);
+		assert_int_equal(all.until - NOW, rows[i].lasts);
+		assert_age(NOW + rows[i].lasts - 1, rows[i].shown, true);
+		assert_age(NOW + rows[i].lasts, rows[i].shown, false);
+	}
 }
 
 /*
@@ -212,20 +172,11 @@ static void test_ages(void **state)
  */
 static void test_until(void **state)
 {
-	struct spec_list *list = spec_list_new(SPEC_LIST_TABLE);
-	struct spec_job *jobs[] = {
-		job_new("days", 1, 3 * DAY, SPEC_PENDING, 0, 0),
-		job_new("minutes", 2, 10 * MINUTE + 20 * SECOND, SPEC_PENDING, 0, 0),
-		job_new("never", 3, NOW, SPEC_PENDING, 0, 0),
-	};
-	int64_t until, now = NOW - NOW % SECOND;
-	struct spec_text *text = make(list, jobs, 3, NOW, &until);
-
-	assert_int_equal(until - now, 40 * SECOND);
-	assert_non_null(strstr(text->text, "never    PENDING  -    "));
-	spec_text_unref(text);
-	drop(jobs, 3);
-	spec_list_free(list);
+	add("days", 3 * DAY, SPEC_PENDING, 0, 0);
+	add("minutes", 10 * MINUTE + 20 * SECOND, SPEC_PENDING, 0, 0);
+	add("never", NOW, SPEC_PENDING, 0, 0);
+	assert_non_null(strstr(show_at(NOW + SECOND / 2), "never    PENDING  -    "));
+	assert_int_equal(all.until - NOW, 40 * SECOND);
 }
 
 /*
@@ -234,147 +185,99 @@ static void test_until(void **state)
  */
 static void test_hostile(void **state)
 {
-	struct spec_list *list = spec_list_new(SPEC_LIST_TABLE);
-	struct spec_job *job = job_new("a", 1, DAY * 2, SPEC_PENDING, 1, 0);
-	char long_id[201], submitter[5000];
-	struct spec_job *jobs[] = {job, job_new("", 2, DAY * 3, SPEC_PENDING, 1, 0)};
-	struct spec_text *text;
-	int64_t until;
+	struct spec_job *job = add("a", 2 * DAY, SPEC_PENDING, 1, 0);
+	cleanup_free char *id = text_print("%0200d", 0), *word = text_print("%05000d", 0);
+	const char *text;
 
-	memset(long_id, 'x', 200);
-	long_id[200] = '\0';
-	memset(submitter, 's', sizeof(submitter) - 1);
-	submitter[sizeof(submitter) - 1] = '\0';
 	spec_set(&job->queue, "a b\tc\nd\x1b[31m");
 	spec_set(&job->submitter, "j\xc3\xb8rgen\xe2\x80\xae\xe4\xb8\xad\xff@h");
-	spec_set(&job->reason, submitter);
-	spec_set(&jobs[1]->id, long_id);
-	text = make(list, jobs, 2, NOW, &until);
-	for (const char *c = text->text; *c; c++)
+	spec_set(&job->reason, word);
+	add(id, 3 * DAY, SPEC_PENDING, 1, 0);
+	text = show_at(NOW);
+	for (const char *c = text; *c; c++)
 		assert_true(*c == '\n' || (*c >= ' ' && *c < 0x7f));
-	assert_non_null(strstr(text->text, "  a?b?c?d?[31m  "));
-	assert_non_null(strstr(text->text, "  j?rgen???@h  "));
-	assert_non_null(strstr(text->text, "  sssssssssssssssssssssssssssssssssssss...\n"));
+	assert_non_null(strstr(text, "  a?b?c?d?[31m  "));
+	assert_non_null(strstr(text, "  j?rgen???@h  "));
+	assert_non_null(strstr(text, "  0000000000000000000000000000000000000...\n"));
 	/* The id is not truncated, because it is the name of a directory. */
-	assert_non_null(strstr(text->text, long_id));
-	assert_memory_equal(text->text, "ID", 2);
-	assert_int_equal(strstr(text->text, "STATE") - text->text, 64 + 2);
-	spec_text_unref(text);
-	drop(jobs, 2);
-	spec_list_free(list);
+	assert_non_null(strstr(text, id));
+	assert_int_equal(strstr(text, "STATE") - text, 64 + 2);
+	/* The longest texts that the columns can contain fit. */
+	job->revision = ++all.revision;
+	job->queue_position = 4294967295;
+	spec_set(&job->queue, word);
+	assert_non_null(strstr(show_at(NOW), "000... (4294967295 in 0000"));
 }
 
+/* tests/mount/test_tree.py compares the lines with status.json. */
 static void test_json(void **state)
 {
-	struct spec_list *list = spec_list_new(SPEC_LIST_JSON);
-	struct spec_job *jobs[] = {
-		job_new("old", 1, DAY, SPEC_RUNNING, 1, 1),
-		job_new("new", 2, HOUR, SPEC_RUNNING, 1, 1),
-	};
-	struct spec_text *text;
-	cleanup_free char *expected = NULL;
-	char *lines[2];
+	struct spec_job *old = add("old", DAY, SPEC_RUNNING, 1, 1);
+	struct spec_job *new = add("new", HOUR, SPEC_RUNNING, 1, 1);
+	cleanup_free char *first = NULL, *second = NULL, *want = NULL;
 	size_t len;
-	int64_t until;
 
-	spec_set(&jobs[0]->reason, "a\nb\xe2\x80\xa8");
-	for (int i = 0; i < 2; i++)
-		spec_status_json_line(jobs[i], &lines[i], &len);
-	expected = text_print("%s%s", lines[1], lines[0]);
-	text = make(list, jobs, 2, NOW, &until);
-	assert_string_equal(text->text, expected);
-	assert_int_equal(until, INT64_MAX);
-	assert_int_equal(strchr(text->text, '\n') - text->text, strlen(lines[1]) - 1);
-	/* Each line has the same contents as status.json. */
-	for (int i = 0; i < 2; i++) {
-		cleanup_free char *whole = NULL;
-		struct json_object *a, *b;
-
-		spec_status_json(jobs[i], &whole, &len);
-		a = json_tokener_parse(whole);
-		b = json_tokener_parse(lines[i]);
-		assert_non_null(a);
-		assert_true(json_object_equal(a, b));
-		json_object_put(a);
-		json_object_put(b);
-		free(lines[i]);
-	}
-	spec_text_unref(text);
-	drop(jobs, 2);
-	spec_list_free(list);
+	spec_set(&new->reason, "a\nb\xe2\x80\xa8");
+	spec_status_json_line(new, &first, &len);
+	assert_int_equal(strchr(first, '\n') - first, len - 1);
+	spec_status_json_line(old, &second, &len);
+	want = text_print("%s%s", first, second);
+	assert_string_equal(show_at(NOW), want);
+	assert_int_equal(all.until, INT64_MAX);
 }
 
-/* Return the line of TEXT for the job ID. malloc'ed. */
-static char *line_of(const struct spec_text *text, const char *id)
+/* True if the line of the job ID has "Changed". */
+static bool has_changed(const char *text, const char *id)
 {
-	const char *line = text->text;
+	const char *line = strstr(text, id);
+	cleanup_free char *copy = mem_copy(line, (size_t)(strchr(line, '\n') - line));
 
-	for (;;) {
-		const char *end = strchr(line, '\n');
-		char *copy = mem_copy(line, (size_t)(end - line));
-
-		if (strstr(copy, id))
-			return copy;
-		free(copy);
-		line = end + 1;
-	}
+	return strstr(copy, "Changed");
 }
 
 /*
  * A snapshot that was rendered before is not rendered again. A new snapshot is, and so is one that
- * was never published.
+ * was never published. The text that a reader already has does not change.
  */
-static void check_remembered(enum spec_list_form form)
-{
-	struct spec_list *list = spec_list_new(form);
-	struct spec_job *jobs[] = {
-		job_new("job-a", 7, 2 * DAY, SPEC_PENDING, 0, 0),
-		job_new("job-b", 9, 3 * DAY, SPEC_PENDING, 0, 0),
-		job_new("job-c", 0, 4 * DAY, SPEC_PENDING, 0, 0),
-	};
-	struct spec_text *first, *text;
-	int64_t until;
-
-	first = make(list, jobs, 3, NOW, &until);
-	for (int i = 0; i < 3; i++)
-		spec_set(&jobs[i]->reason, "Changed");
-	jobs[1]->revision = 10;
-	jobs[1]->changed = NOW;
-	text = make(list, jobs, 3, NOW, &until);
-	for (int i = 0; i < 3; i++) {
-		char *before cleanup_free = line_of(first, jobs[i]->id);
-		char *after cleanup_free = line_of(text, jobs[i]->id);
-
-		/* The text that a reader already has does not change. */
-		assert_null(strstr(before, "Changed"));
-		assert_int_equal(strstr(after, "Changed") != NULL, i > 0);
-	}
-	assert_true(strstr(first->text, "job-b") > strstr(first->text, "job-a"));
-	assert_true(strstr(text->text, "job-b") < strstr(text->text, "job-a"));
-	spec_text_unref(first);
-	first = make(list, jobs + 1, 1, NOW, &until);
-	assert_null(strstr(first->text, "job-a"));
-	assert_non_null(strstr(first->text, "job-b"));
-	spec_text_unref(first);
-	spec_text_unref(text);
-	drop(jobs, 3);
-	spec_list_free(list);
-}
-
 static void test_remembered(void **state)
 {
-	check_remembered(SPEC_LIST_TABLE);
-	check_remembered(SPEC_LIST_JSON);
+	struct spec_text *first;
+	const char *text;
+
+	add("job-a", 2 * DAY, SPEC_PENDING, 0, 0);
+	add("job-b", 3 * DAY, SPEC_PENDING, 0, 0);
+	add("job-c", 4 * DAY, SPEC_PENDING, 0, 0)->revision = 0;
+	show_at(NOW);
+	first = spec_text_ref(all.text);
+	for (int i = 0; i < 3; i++)
+		spec_set(&all.jobs[i]->reason, "Changed");
+	all.jobs[1]->revision = ++all.revision;
+	all.jobs[1]->changed = NOW;
+	text = show_at(NOW);
+	assert_null(strstr(first->text, "Changed"));
+	assert_false(has_changed(text, "job-a"));
+	assert_true(has_changed(text, "job-b"));
+	assert_true(has_changed(text, "job-c"));
+	assert_true(strstr(first->text, "job-b") > strstr(first->text, "job-a"));
+	assert_true(strstr(text, "job-b") < strstr(text, "job-a"));
+	spec_text_unref(first);
+	all.n = 1;
+	assert_null(strstr(show_at(NOW), "job-b"));
+	all.n = 3;
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),	cmocka_unit_test(test_place),
-		cmocka_unit_test(test_nothing), cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_stale),	cmocka_unit_test(test_ages),
-		cmocka_unit_test(test_until),	cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_json),	cmocka_unit_test(test_remembered),
+		cmocka_unit_test_setup_teardown(test_table, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stale, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ages, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_until, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hostile, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_json, setup_json, teardown),
+		cmocka_unit_test_setup_teardown(test_remembered, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_remembered, setup_json, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

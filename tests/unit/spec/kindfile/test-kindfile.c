@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Kind files: each mistake is reported where it is. Also: roles that are derived from pods, and
- * what a file defines about ctl and copies.
+ * statuses that no recording contains. tests/replay/test_kind_files.py tests ctl.
  */
 #include "spec/kindfile/kindfile.h"
 
 #include "spec/kinds/kinds.h"
-#include "spec/view/control.h"
 #include "tests/unit/spec/kindfile/mutants.h"
 #include "tests/unit/spec/kinds/cluster-world.h"
 #include "tests/unit/table.h"
@@ -17,101 +16,108 @@
 #define ROLES  "roles: [{name: a, replicas: .spec.n, template: .spec.template}]\n"
 #define STATES "states: [{if: {condition: Done}, is: succeeded}]\n"
 
+/* Assert that TEXT has the errors EXPECTED, which lack the file's name. */
 static void check(const char *text, const char *expected)
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	cleanup_free char *errors = NULL;
 	struct spec_kind *kind;
-	int err;
+	int err = spec_kind_file_read(text, strlen(text), NULL, &kind, &e);
 
-	err = spec_kind_file_read(text, strlen(text), NULL, &kind, &e);
 	assert_int_equal(err, e.err);
-	errors = spec_errors_text(&e, "foo.yaml");
-	assert_string_equal(errors, expected);
+	errors = spec_errors_text(&e, NULL);
+	assert_messages(errors, expected);
 	assert_int_equal(kind == NULL, *expected != '\0');
 	spec_kind_file_free(kind);
 }
 
+#define ROLE(members)  HEAD "roles: [{" members "}]\n" STATES
+#define STATE(members) HEAD ROLES "states: [{" members "}]\n"
+#define WHOLE	       HEAD ROLES STATES
+
 static void test_mistakes(void **state)
+{
+	static const char *const rows[][2] = {
+		{WHOLE, ""},
+		{HEAD ROLES "states:\n- {if: {condition: Done}, is: finished}\n",
+		 "6:31: states[0].is: \"finished\" is not a state; use one of pending...\n"},
+		{ROLE("name: a, repicas: 1, template: .spec.template"),
+		 "4:9: roles[0]: replicas is missing\n"
+		 "4:19: roles[0].repicas: no such key; did you mean replicas?\n"},
+		{ROLE("replicas: 1, default: 1, template: .spec.template"),
+		 "4:23: roles[0].default: no such key; the keys here are each, if, name, replicas, "
+		 "times, copies, template, grows\n"},
+		{ROLE("name: a, replicas: .spec..n, template: .spec.template"),
+		 "4:29: roles[0].replicas: '.spec..n' is not a path: a dot has no name after it...\n"},
+		{ROLE("name: a, replicas: \"[']\", template: .spec.template"),
+		 "4:29: roles[0].replicas: '[']' is not a path: write a key in brackets...\n"},
+		{ROLE("replicas: '.spec.a[*].n', template: .spec.template"),
+		 "4:20: roles[0].replicas: '.spec.a[*].n' is not a path: each part of a path...\n"},
+		{ROLE("replicas: 1, if: {phase: A}, template: .spec.template"),
+		 "4:35: roles[0].if.phase: must be a path, a label or an annotation; in states...\n"},
+		{ROLE("replicas: 1, each: \".spec['a']\", template: label x"),
+		 "4:29: roles[0].each: must be a path without brackets\n"
+		 "4:53: roles[0].template: must be a path without brackets\n"},
+		{HEAD "roles: frompods\n" STATES,
+		 "4:8: roles: must be a list of maps, or from_pods\n"},
+		{HEAD "roles: []\n" STATES, "4:8: roles: must have 1 to 64 items\n"},
+		{"format: kxfs-kind/1\nname: foo\nobject: {api: v1, kind: Secret, plural: "
+		 "secrets}\n" ROLES STATES,
+		 "3:15: object.api: must be GROUP/VERSION, like batch/v1\n"},
+		{STATE("if: {condition: Done}, is: succeeded, exact_message: a"),
+		 "5:49: states[0].exact_message: no such key; the keys here are if, is, shown, "
+		 "firm, exact\n"},
+		{STATE("if: {condition: Bad}, is: failed"),
+		 "1:1: states: no row has \"is: succeeded\", so no job could ever succeed...\n"},
+		{STATE("if: {reason: A}, is: succeeded"),
+		 "5:15: states[0].if: \"reason\" needs a \"condition\" in the same row\n"},
+		{"format: kxfs-kind/2\nname: Foo\n",
+		 "1:1: object is missing\n"
+		 "1:1: roles is missing\n"
+		 "1:1: states is missing\n"
+		 "1:9: format: is kxfs-kind/2; this version of kxfs reads kxfs-kind/1\n"
+		 "2:7: name: must be 1 to 20 lower-case letters and digits...\n"},
+		{WHOLE "ctl: {suspend: .metadata.labels.x}\n",
+		 "6:16: ctl.suspend: must be a path below .spec, without brackets\n"},
+		{WHOLE "ctl: {suspend: .spec.a, terminate: {set: .spec.b, to: '}{'}}\n",
+		 "6:55: ctl.terminate.to: must be a word or a number\n"},
+		{WHOLE "ctl: {terminate: {set: .spec.b, to: 0}}\n",
+		 "6:6: ctl: suspend is missing\n"},
+		{WHOLE "ignore: [.status.a, .spec.b]\nuser_label: nobody\n"
+		       "copy_without: [label a/b, name]\n",
+		 "6:21: ignore[1]: must be .status.NAME, where NAME has at most 31 bytes\n"
+		 "7:13: user_label: must be a path below .spec, without brackets\n"
+		 "8:27: copy_without[1]: must be a path without brackets, or a label\n"},
+		{WHOLE "parts: [{api: v1, kind: Node, plural: nodes}]\n",
+		 "6:9: parts[0]: kind must be Pod: other objects of the core group...\n"},
+		{WHOLE "parts: [{api: batch/v1, kind: Job, named: name}]\n",
+		 "6:9: parts[0]: needs \"plural\", or both \"owner_uid\" and \"named\"\n"},
+		{WHOLE "attempts: {failed: one, pods: .spec.n}\n",
+		 "6:20: attempts.failed: must be a path\n"
+		 "6:25: attempts.pods: no such key; the keys here are failed, restarted, allowed, "
+		 "alone\n"},
+		{WHOLE "attempts: {failed: .a, restarted: .b}\n",
+		 "1:1: attempts: give \"failed\" or \"restarted\", not both\n"},
+		{"- a\n", "1:1: must be a map\n"},
+	};
+
+	for (size_t i = 0; i < array_size(rows); i++)
+		check(rows[i][0], rows[i][1]);
+}
+
+static void test_apis(void **state)
 {
 	static const char *const apis[] = {"batch", "batch/", "/v1", "a/b/c", "v2", "Batch/v1"};
 
-	check(HEAD ROLES STATES, "");
-	check(HEAD ROLES "states:\n- {if: {condition: Done}, is: finished}\n",
-	      "foo.yaml:6:31: states[0].is: \"finished\" is not a state; use one of pending, running, "
-	      "between, ending, suspending, suspended, paused, succeeded, failed, cancelled\n");
-	check(HEAD "roles: [{name: a, repicas: 1, template: .spec.template}]\n" STATES,
-	      "foo.yaml:4:9: roles[0]: replicas is missing\n"
-	      "foo.yaml:4:19: roles[0].repicas: no such key; did you mean replicas?\n");
-	check(HEAD "roles: [{replicas: 1, default: 1, template: .spec.template}]\n" STATES,
-	      "foo.yaml:4:23: roles[0].default: no such key; the keys here are each, if, name, replicas, times, copies, template, grows\n");
-	check(HEAD "roles: [{name: a, replicas: .spec..n, template: .spec.template}]\n" STATES,
-	      "foo.yaml:4:29: roles[0].replicas: '.spec..n' is not a path: a dot has no name after "
-	      "it. A name has only letters, digits, - and _; write any other key as ['KEY']\n");
-	check(HEAD "roles: [{name: a, replicas: \"[']\", template: .spec.template}]\n" STATES,
-	      "foo.yaml:4:29: roles[0].replicas: '[']' is not a path: write a key in brackets as "
-	      "['KEY']\n");
-	check("format: kxfs-kind/1\nname: foo\nobject: {api: v1, kind: Secret, plural: secrets}\n" ROLES
-		      STATES,
-	      "foo.yaml:3:15: object.api: must be GROUP/VERSION, like batch/v1\n");
 	for (size_t i = 0; i < array_size(apis); i++) {
 		cleanup_free char *text = text_print(
 			"format: kxfs-kind/1\nname: foo\nobject: {api: %s, kind: Foo, plural: "
 			"foos}\n" ROLES STATES "parts: [{api: %s, kind: Pod}]\n",
 			apis[i], apis[i]);
 
-		check(text,
-		      "foo.yaml:3:15: object.api: must be GROUP/VERSION, like batch/v1\n"
-		      "foo.yaml:6:15: parts[0].api: must be GROUP/VERSION, like batch/v1, or v1\n");
+		check(text, "3:15: object.api: must be GROUP/VERSION, like batch/v1\n"
+			    "6:15: parts[0].api: must be GROUP/VERSION, like batch/v1, or v1\n");
 	}
-	check(HEAD ROLES "states: [{if: {condition: Done}, is: succeeded, exact_message: a}]\n",
-	      "foo.yaml:5:49: states[0].exact_message: no such key; the keys here are if, is, shown, firm, exact\n");
-	check(HEAD ROLES "states: [{if: {condition: Bad}, is: failed}]\n",
-	      "foo.yaml:1:1: states: no row has \"is: succeeded\", so no job could ever succeed; "
-	      "add such a row\n");
-	check("format: kxfs-kind/2\nname: Foo\n",
-	      "foo.yaml:1:1: object is missing\n"
-	      "foo.yaml:1:1: roles is missing\n"
-	      "foo.yaml:1:1: states is missing\n"
-	      "foo.yaml:1:9: format: is kxfs-kind/2; this version of kxfs reads kxfs-kind/1\n"
-	      "foo.yaml:2:7: name: must be 1 to 20 lower-case letters and digits, and begin "
-	      "with a letter\n");
-	check(HEAD ROLES STATES "ctl: {suspend: .metadata.labels.x}\n",
-	      "foo.yaml:6:16: ctl.suspend: must be a path below .spec, without brackets\n");
-	check(HEAD ROLES STATES "ctl: {suspend: .spec.a, terminate: {set: .spec.b, to: '}{'}}\n",
-	      "foo.yaml:6:55: ctl.terminate.to: must be a word or a number\n");
-	check(HEAD ROLES STATES "ctl: {terminate: {set: .spec.b, to: 0}}\n",
-	      "foo.yaml:6:6: ctl: suspend is missing\n");
-	check(HEAD ROLES STATES "ignore: [.status.a, .spec.b]\nuser_label: nobody\n"
-				"copy_without: [label a/b, name]\n",
-	      "foo.yaml:6:21: ignore[1]: must be .status.NAME, where NAME has at most 31 bytes\n"
-	      "foo.yaml:7:13: user_label: must be a path below .spec, without brackets\n"
-	      "foo.yaml:8:27: copy_without[1]: must be a path without brackets, or a label\n");
-	check(HEAD "roles: [{replicas: '.spec.a[*].n', template: .spec.template}]\n" STATES,
-	      "foo.yaml:4:20: roles[0].replicas: '.spec.a[*].n' is not a path: each part of a path must begin with "
-	      "a dot or ['\n");
-	check(HEAD "roles: [{replicas: 1, if: {phase: A}, template: .spec.template}]\n" STATES,
-	      "foo.yaml:4:35: roles[0].if.phase: must be a path, a label or an annotation; in "
-	      "states also condition, phase or reason\n");
-	check(HEAD ROLES "states: [{if: {reason: A}, is: succeeded}]\n",
-	      "foo.yaml:5:15: states[0].if: \"reason\" needs a \"condition\" in the same row\n");
-	check(HEAD ROLES STATES "parts: [{api: v1, kind: Node, plural: nodes}]\n",
-	      "foo.yaml:6:9: parts[0]: kind must be Pod: other objects of the core group can't be "
-	      "parts\n");
-	check(HEAD ROLES STATES "parts: [{api: batch/v1, kind: Job, named: name}]\n",
-	      "foo.yaml:6:9: parts[0]: needs \"plural\", or both \"owner_uid\" and \"named\"\n");
-	check(HEAD "roles: frompods\n" STATES,
-	      "foo.yaml:4:8: roles: must be a list of maps, or from_pods\n");
-	check(HEAD "roles: []\n" STATES, "foo.yaml:4:8: roles: must have 1 to 64 items\n");
-	check(HEAD ROLES STATES "attempts: {failed: one, pods: .spec.n}\n",
-	      "foo.yaml:6:20: attempts.failed: must be a path\n"
-	      "foo.yaml:6:25: attempts.pods: no such key; the keys here are failed, restarted, allowed, alone\n");
-	check(HEAD "roles: [{replicas: 1, each: \".spec['a']\", template: label x}]\n" STATES,
-	      "foo.yaml:4:29: roles[0].each: must be a path without brackets\n"
-	      "foo.yaml:4:53: roles[0].template: must be a path without brackets\n");
-	check(HEAD ROLES STATES "attempts: {failed: .a, restarted: .b}\n",
-	      "foo.yaml:1:1: attempts: give \"failed\" or \"restarted\", not both\n");
-	check("- a\n", "foo.yaml:1:1: must be a map\n");
 }
 
 /* --- roles that are derived from pods --- */
@@ -252,46 +258,6 @@ static void test_grows(void **state)
 	foo_clear(&w);
 }
 
-/* --- ctl --- */
-
-#define FLOW(spec)                                                                                 \
-	"{'metadata':{'name':'f','uid':'f-1','resourceVersion':'1'},'spec':{" spec                 \
-	"},'status':{'phase':'Running'}}"
-
-/*
- * ctl terminates a Workflow with a field of its spec. A suspended Workflow may continue, so it is
- * not finished.
- */
-static void test_workflow_ctl(void **state)
-{
-	struct world w = {.kind = test_kind("workflow")};
-	struct spec_control_job about = {.kueue = &w.kueue};
-	struct spec_control_asked asked = {.job = &about,
-					   .namespace = "ns",
-					   .kind = w.kind,
-					   .action = SPEC_TERMINATE};
-	struct spec_control_request rq;
-
-	world_job(&w, world_json(FLOW("")), false);
-	about.view = w.job;
-	assert_int_equal(w.last->actions, 1u << SPEC_SUSPEND | 1u << SPEC_TERMINATE);
-	w.kind->control->request(&asked, &rq);
-	assert_string_equal(rq.path, "/apis/argoproj.io/v1alpha1/namespaces/ns/workflows/"
-				     "f?fieldManager=kxfs");
-	assert_string_equal(rq.body, "{\"metadata\":{\"uid\":\"f-1\",\"resourceVersion\":\"1\"},"
-				     "\"spec\":{\"shutdown\":\"Terminate\"}}");
-	spec_control_request_clear(&rq);
-	world_job(&w, world_json(FLOW("'suspend':true")), false);
-	assert_int_equal(w.last->actions, 1u << SPEC_RESUME);
-	assert_int_equal(w.last->state, SPEC_PENDING);
-	assert_string_equal(w.last->reason, "Paused");
-	assert_false(w.last->suspended);
-	world_job(&w, world_json(FLOW("'shutdown':'Terminate'")), false);
-	assert_string_equal(w.last->phase, "Terminating");
-	assert_int_equal(w.last->actions, 0);
-	world_clear(&w);
-}
-
 /*
  * Statuses that no recording contains: of a TrainJob resumed before its JobSet exists, and of
  * objects that a Go client created, before their controller has acted.
@@ -320,6 +286,7 @@ static void test_early_status(void **state)
 				     cases[i].status),
 			  false);
 		assert_string_equal(spec_state_name(w.last->state), cases[i].want);
+		assert_false(w.job->owned);
 		world_clear(&w);
 	}
 }
@@ -356,28 +323,6 @@ static void test_exact(void **state)
 		assert_int_equal(w.job->vague, !cases[i].exact);
 		world_clear(&w);
 	}
-}
-
-static int see_object(void *data, const char *json, size_t len, int wrong)
-{
-	assert_string_equal(json, data);
-	return 0;
-}
-
-/* The tree of a Workflow's nodes is dropped while it is received. */
-static void test_ignored(void **state)
-{
-	static const char event[] =
-		"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"f\",\"managedFields\":[1]},"
-		"\"status\":{\"nodes\":{\"a\":{\"b\":1}},\"phase\":\"Running\"}}}";
-	char kept[] = "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"f\"},"
-		      "\"status\":{\"phase\":\"Running\"}}}";
-	struct spec_split *s =
-		spec_split_new(SPEC_SPLIT_WATCH, test_kind("workflow")->ignored, see_object, kept);
-
-	assert_int_equal(spec_split_feed(s, event, strlen(event)), 0);
-	spec_split_free(s);
-	assert_null(test_kind("pytorchjob")->ignored);
 }
 
 /* --- mistakes that somebody could make in job.yaml --- */
@@ -455,11 +400,11 @@ static void test_shipped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mistakes),      cmocka_unit_test(test_shipped),
-		cmocka_unit_test(test_from_pods),     cmocka_unit_test(test_grows),
-		cmocka_unit_test(test_from_pods_one), cmocka_unit_test(test_ignored),
-		cmocka_unit_test(test_mutants),	      cmocka_unit_test(test_workflow_ctl),
-		cmocka_unit_test(test_early_status),  cmocka_unit_test(test_exact),
+		cmocka_unit_test(test_mistakes), cmocka_unit_test(test_apis),
+		cmocka_unit_test(test_shipped),	 cmocka_unit_test(test_from_pods),
+		cmocka_unit_test(test_grows),	 cmocka_unit_test(test_from_pods_one),
+		cmocka_unit_test(test_mutants),	 cmocka_unit_test(test_early_status),
+		cmocka_unit_test(test_exact),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Parses with json-c, to compare its results with those of spec/. */
+/*
+ * What every fuzz target includes first: its entry point, assert() in all builds, and json-c, whose
+ * results are compared with those of spec/.
+ */
 #pragma once
 
+#undef NDEBUG
 #include <assert.h>
 #include <json-c/json.h>
 
 #include "spec/base/base.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Return NULL if TEXT is not JSON, or is null. */
 static inline struct json_object *fuzz_json_parse(const char *text, size_t len)
