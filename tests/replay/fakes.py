@@ -26,7 +26,6 @@ class FakeVolcano:
         self.store = server.store
         self.schedule = schedule  # give each new pod a node immediately
         self.keep_pods = False  # pods of a deleted job continue to run until `remove_pods`
-        self.targets = True  # False: the controller ignores RestartTask, as Volcano before 1.11 does
         self.commands = True  # False: the controller ignores Commands and does not delete them
         self.patient = None  # a list: the controller deletes Commands and stores them here until `obey` carries them out
         self._busy = threading.local()
@@ -227,7 +226,7 @@ class FakeVolcano:
         for name in self.pods(job.name, job.namespace):
             pod = self.store.find(st.PODS, job.namespace, name)
             action = action_of(tree, pod) if pod.phase == "Failed" else None
-            if action == "RestartJob" or (action == "RestartTask" and self.targets):
+            if action in ("RestartJob", "RestartTask"):
                 self._restart(job, action == "RestartTask" and pod.labels["volcano.sh/task-spec"])
                 done = True
             if action == "RestartJob":

@@ -96,9 +96,6 @@ class Recording:
         """Return the names of the objects of RESOURCE, in the order of their appearance."""
         return list(dict.fromkeys(s.tree["metadata"]["name"] for s in self.steps if s.resource is resource))
 
-    def of(self, resource, name):
-        return [s for s in self.steps if s.resource is resource and s.tree["metadata"]["name"] == name]
-
 
 def story(kind, name, resources):
     """Return the steps of the story NAME in tests/kinds/recordings/KIND.jsonl, in the namespace test. RESOURCES maps

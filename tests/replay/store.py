@@ -240,20 +240,3 @@ class Store:
             for resource in resources or list(self._objects):
                 self.oldest[resource] = self.version
                 self._changes[resource] = []
-
-    def restore(self, version):
-        """Go back to VERSION as a restore of a backup does: versions continue from there, and earlier changes are
-        unknown. The objects don't change."""
-        with self.lock:
-            self.version = version
-            self.oldest.clear()
-            self._changes.clear()
-
-    def forget_object(self, resource, namespace, name):
-        """Remove an object without a change that a watch could see. A watcher that was disconnected experiences this
-        if the change was removed meanwhile."""
-        with self.lock:
-            del self._objects[resource][(namespace, name)]
-            self.version += 1
-            self.oldest[resource] = self.version
-            self._changes[resource] = []

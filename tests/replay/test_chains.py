@@ -52,6 +52,16 @@ def replicas(job):
     return {f"{role['name']}-{r['id']}": r["state"] for role in job.status()["roles"] for r in role["replicas"]}
 
 
+def begin_logs(server):
+    """Let each pod print one line. Return the logs by the names of the pods."""
+    logs = {}
+    for pod in server.store.objects(st.PODS)[0]:
+        for container in pod.tree()["status"]["containerStatuses"]:
+            server.api.logs[pod.uid, container["name"], 0] = logs[pod.name] = Log()
+            logs[pod.name].append(f"I am {pod.name}\n")
+    return logs
+
+
 def refused(kx):
     return {row["resource"]: row for row in yaml.safe_load(kx.read(".kxfs", "info"))["refused"]}
 
@@ -75,10 +85,14 @@ def test_recorded(server, make_mount, kind, story, name, state, shown, alone, la
     if not late:
         play(server, kind, story)
     wait_for(lambda: kx.ls("jobs") == [name] and harness.Job(kx, name).state() == state, what=state)
-    # The executors were deleted before this mount started.
     if late and kind == "sparkapplication":
-        shown = {"driver-0": "SUCCEEDED", "executor-0": "CANCELLED", "executor-1": "CANCELLED"}
-    wait_for(lambda: replicas(harness.Job(kx, name)) == shown, what="the replicas")
+        # The executors were deleted before this mount started. So kxfs can't know how they ended.
+        wait_for(lambda: replicas(harness.Job(kx, name))["driver-0"] == "SUCCEEDED", what="the driver")
+        found = replicas(harness.Job(kx, name))
+        assert found.keys() == shown.keys()
+        assert {found["executor-0"], found["executor-1"]} <= {"CANCELLED", "UNKNOWN"}
+    else:
+        wait_for(lambda: replicas(harness.Job(kx, name)) == shown, what="the replicas")
     assert harness.Job(kx, name).status()["kind"] == kind
     assert kx.ls("jobs") == [name]
 
@@ -109,11 +123,7 @@ def test_logs_ctl_and_removal(server, make_mount):
     play(server, "rayjob", "delete", until=all_run(3))
     job = harness.Job(kx, kx.ls("jobs")[0] if kx.ls("jobs") else "gone")
     wait_for(lambda: kx.ls("jobs") and set(replicas(job).values()) == {"RUNNING"}, what="RUNNING")
-    pods, _ = server.store.objects(st.PODS)
-    for pod in pods:
-        container = pod.tree()["status"]["containerStatuses"][0]["name"]
-        server.api.logs[pod.uid, container, 0] = log = Log()
-        log.append(f"I am {pod.name}\n")
+    begin_logs(server)
     for replica in replicas(job):
         wait_for(lambda r=replica: job.read(r, "log").startswith("I am "), what="its log")
     thread = threading.Thread(target=write_ctl, args=(job, "suspend"))
@@ -127,10 +137,10 @@ def test_logs_ctl_and_removal(server, make_mount):
     assert deleted == [("rayjobs", uid)]
 
 
-def test_forbidden_part(server, make_mount):
-    """A user without the right to watch RayClusters sees the job without its pods, and the reason. Once the right is
-    granted, the pods are shown."""
-    server.forbidden.append({"resource": "rayclusters"})
+def test_forbidden_parts(server, make_mount):
+    """A user has no right to watch the parts of a job, so kxfs can't know its pods. The job is RUNNING because its
+    controller reports that. .kxfs/info and `why` explain why the pods are not known."""
+    server.forbidden.extend([{"resource": "rayclusters"}, {"resource": "jobs"}])
     kx = make_mount(server, source="rayjob:test")
     play(server, "rayjob", "delete", until=all_run(3))
     wait_for(lambda: kx.ls("jobs"), what="the job")
@@ -138,17 +148,6 @@ def test_forbidden_part(server, make_mount):
     wait_for(lambda: job.state() == "RUNNING", what="RUNNING")
     assert refused(kx)["rayclusters.ray.io"]["cost"] == "kxfs shows neither pods of RayClusters nor their logs"
     assert replicas(job)["head-0"] == "PENDING"
-
-
-def test_forbidden_parts(server, make_mount):
-    """A job whose pods are all unknown is RUNNING if its controller reports that. `why` has the reason why the pods
-    are unknown."""
-    server.forbidden.extend([{"resource": "rayclusters"}, {"resource": "jobs"}])
-    kx = make_mount(server, source="rayjob:test")
-    play(server, "rayjob", "delete", until=all_run(3))
-    wait_for(lambda: kx.ls("jobs"), what="the job")
-    job = harness.Job(kx, kx.ls("jobs")[0])
-    wait_for(lambda: job.state() == "RUNNING", what="RUNNING")
     wait_for(lambda: "kxfs can't find its pods" in job.read("why"), what="why")
 
 
@@ -192,27 +191,10 @@ def test_list_of_parts_fails(server, make_mount, resource, source):
     wait_for(lambda: "trouble" not in kx.read(".kxfs", "info"), what="no more trouble")
 
 
-def test_expired_watch(server, make_mount):
-    """After a 410, kxfs lists the parts again, and finds a RayCluster that was created meanwhile."""
-    kx = make_mount(server, source="rayjob:test")
-    left = play(server, "rayjob", "retry", until=all_run(3))
-    wait_for(lambda: kx.ls("jobs"), what="the job")
-    job = harness.Job(kx, kx.ls("jobs")[0])
-    server.expire(resource="rayclusters")
-    for step in left:
-        recordings.apply(server.store, step)
-    wait_for(lambda: job.state() == "SUCCEEDED" and "RUNNING" in replicas(job)["head-0"], what="the second attempt")
-    assert server.count(verb="list", resource="rayclusters") >= 2
-    assert os.listdir(job.dir)
-
-
 def test_list_of_parts_is_late(server, make_mount):
     """While a starting mount can't list the parts, the pods are unknown. No output counts as lost because of that."""
     play(server, "rayjob", "delete", until=all_run(3))
-    for pod in server.store.objects(st.PODS)[0]:
-        container = pod.tree()["status"]["containerStatuses"][0]["name"]
-        server.api.logs[pod.uid, container, 0] = log = Log()
-        log.append(f"I am {pod.name}\n")
+    begin_logs(server)
     kx = make_mount(server, options="capture=all", source="rayjob:test")
     wait_for(lambda: kx.ls("jobs"), what="the job")
     job = harness.Job(kx, kx.ls("jobs")[0])
@@ -230,17 +212,15 @@ def test_list_of_parts_is_late(server, make_mount):
     assert [yaml.safe_load(job.read(name, "status"))["gap"] for name in names] == [0] * len(names)
 
 
-FIRST = {"pytorchjob": "success", "tfjob": "success", "xgboostjob": "success", "paddlejob": "success", "jaxjob": "success",
-         "mpijob": "success", "rayjob": "success", "sparkapplication": "success", "trainjob": "success", "workflow": "success-steps"}
-
-
-@pytest.mark.parametrize("kind", FIRST)
+@pytest.mark.parametrize("kind", ["pytorchjob", "tfjob", "xgboostjob", "paddlejob", "jaxjob", "mpijob", "rayjob",
+                                  "sparkapplication", "trainjob", "workflow"])
 def test_again(server, make_mount, kind):
     """The manifest of a finished job runs it again under another name. It contains nothing that controllers or ctl
     have written into the job."""
     resource = st.KIND_FILES[kind]
     server.install(resource)
-    for step in recordings.story(kind, FIRST[kind], {**RESOURCES, resource.kind: resource}):
+    story = "success-steps" if kind == "workflow" else "success"
+    for step in recordings.story(kind, story, {**RESOURCES, resource.kind: resource}):
         recordings.apply(server.store, step)
     kx = make_mount(server, source=f"{kind}:test")
     wait_for(lambda: kx.ls("jobs"), what="the job")
@@ -252,16 +232,6 @@ def test_again(server, make_mount, kind):
     assert new["metadata"].get("ownerReferences") is None and not new["metadata"].get("finalizers")
     assert not {key: value for key, value in new["spec"].items() if key not in old["spec"]}
     assert os.readlink(f"{kx.mnt}/submit/again.yaml.job") == f"../jobs/{new['metadata']['name']}"
-
-
-def begin_logs(server):
-    """Let each pod print one line. Return the logs by the names of the pods."""
-    logs = {}
-    for pod in server.store.objects(st.PODS)[0]:
-        for container in pod.tree()["status"]["containerStatuses"]:
-            server.api.logs[pod.uid, container["name"], 0] = logs[pod.name] = Log()
-            logs[pod.name].append(f"I am {pod.name}\n")
-    return logs
 
 
 def test_archive(server, make_mount, tmp_path):

@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Mounts of a cluster's batch Jobs: recordings of a real cluster, event by event; submitting, logs, retries, ctl,
-cancelling; and the default kind of a cluster that serves nothing else."""
+"""Mounts of a cluster's batch Jobs: a job from its submission to its end, retries, arrays, ctl, names, and Jobs of an
+owner."""
 
-import contextlib
 import json
 import os
 import time
 
 import harness
 import pytest
-import recordings
 import store as st
-import test_volcano_states
 import yaml
 from fakes import FakeJob
 from harness import actions, err_of, write_ctl
@@ -19,19 +16,6 @@ from harness import actions, err_of, write_ctl
 APP = {"name": "app", "roles": [{
     "name": "main", "image": "i", "entrypoint": "e", "args": ["--rank=${replica_id}"], "num_replicas": 2,
     "retry_policy": "REPLICA", "max_retries": 1}]}
-ENDS = ["PENDING", "RUNNING", "SUCCEEDED"]
-# scenario -> the states of the job in order, and its last reason
-RECORDED = {
-    "job_success": (ENDS, "Completed"),
-    "job_failed_index": (["PENDING", "RUNNING", "FAILED"], "Error"),
-    "job_retry_index": (ENDS, "Completed"),
-    "job_retry_job": (["PENDING", "RUNNING", "PENDING", "RUNNING", "PENDING", "RUNNING", "FAILED"], "Error"),
-    "job_suspend_resume": (["PENDING", "RUNNING", "CANCELLED", *ENDS], "Completed"),
-    "job_deadline": (["PENDING", "RUNNING", "FAILED"], "DeadlineExceeded"),
-    "job_terminated": (["PENDING", "RUNNING", "FAILED"], "Terminated"),
-    "job_create": (["PENDING", "RUNNING", "PENDING", *ENDS[1:]], "Completed"),
-    "job_several": (ENDS, "Completed"),
-}
 
 
 @pytest.fixture
@@ -57,43 +41,7 @@ def submit(kx, **fields):
     return kx.job_of("app.yaml")
 
 
-def told(server, kx, step):
-    """True if the mount has processed STEP, as far as that is visible in its tree."""
-    if step.resource is not st.BATCH_JOBS:
-        return True
-    name = step.tree["metadata"]["name"]
-    if step.kind == "DELETED" or name not in kx.ls("jobs"):
-        return step.kind == "DELETED" and name not in kx.ls("jobs")
-    manifest = yaml.safe_load(kx.read("jobs", name, "manifest.yaml"))
-    return manifest["metadata"]["resourceVersion"] == str(server.store.find(st.BATCH_JOBS, "test", name).version)
-
-
-@pytest.mark.parametrize("scenario", sorted(RECORDED))
-def test_recording(server, make_mount, scenario):
-    kx = make_mount(server, source="job:test")
-    seen = test_volcano_states.Sequence()
-    states, reason = RECORDED[scenario]
-    for step in recordings.Recording(scenario, resources=(st.BATCH_JOBS, st.PODS)).steps:
-        recordings.apply(server.store, step)
-        harness.wait_for(lambda s=step: told(server, kx, s), what=f"{step}")
-        with contextlib.suppress(FileNotFoundError):  # the job is not shown yet
-            seen.see(harness.Job(kx, "app").state())
-    # The mount may be faster than this test; test-job.c checks each step.
-    rest = iter(states)
-    assert all(any(state == other for other in rest) for state in seen), list(seen)
-    harness.wait_for(lambda: harness.Job(kx, "app").state() == states[-1])
-    harness.wait_for(lambda: harness.Job(kx, "app").status()["reason"] == reason)
-
-
-def test_deleted(server, make_mount):
-    kx = make_mount(server, source="job:test")
-    for step in recordings.Recording("job_deleted", resources=(st.BATCH_JOBS, st.PODS)).steps:
-        recordings.apply(server.store, step)
-        harness.wait_for(lambda s=step: told(server, kx, s), what=f"{step}")
-    assert kx.ls("jobs") == []
-
-
-def test_a_life(kx, server, jobs):
+def test_from_submission_to_end(kx, server, jobs):
     job = submit(kx)
     assert job.status()["backend"] == "job"
     manifest = yaml.safe_load(job.read("manifest.yaml"))
@@ -178,8 +126,19 @@ def test_ctl(kx, server, jobs):
 
 def test_generate_name(kx, server):
     """Each write of a manifest with generateName launches a new job. A fixed name gets a suffix if it is taken."""
-    text = ("---\napiVersion: batch/v1\nkind: Job\nmetadata: {generateName: fmt-, namespace: ''}\nspec:\n  completions: 1\n  parallelism: 1\n  template:\n    spec:\n"
-            "      containers: [{name: main, image: i}]\n      volumes: [{name: v, configMap: {name: c, defaultMode: 0755}}]\n---\n")
+    text = """---
+apiVersion: batch/v1
+kind: Job
+metadata: {generateName: fmt-, namespace: ''}
+spec:
+  completions: 1
+  parallelism: 1
+  template:
+    spec:
+      containers: [{name: main, image: i}]
+      volumes: [{name: v, configMap: {name: c, defaultMode: 0755}}]
+---
+"""
     ids = []
     for _ in range(2):
         assert not err_of(kx.write, "submit/fmt.yaml", text), kx.read("submit/fmt.yaml.error")
@@ -191,17 +150,6 @@ def test_generate_name(kx, server):
         assert sent["spec"]["template"]["spec"]["volumes"][0]["configMap"]["defaultMode"] == 493
     kx.write("submit/again.yaml", kx.read("jobs", ids[0], "manifest.yaml"))
     assert kx.job_of("again.yaml").id not in ids
-
-
-def test_cancelled(kx, server, jobs):
-    job = submit(kx)
-    pods = jobs.start(job.id)
-    jobs.log(pods[0]).append("last words\n")
-    harness.wait_for(lambda: job.read("main-0/log") == "last words\n")
-    job.cancel()
-    assert server.store.find(st.BATCH_JOBS, "test", job.id) is None
-    harness.wait_for(lambda: kx.read("history", job.id, "state") == "CANCELLED\n")
-    assert kx.read("history", job.id, "main-0/log") == "last words\n"
 
 
 def test_owned(server, make_mount, jobs):
@@ -220,13 +168,3 @@ def test_owned(server, make_mount, jobs):
     harness.rmdir(kx / "jobs/of-cron")
     assert server.store.find(st.BATCH_JOBS, "test", "of-set")
     assert not server.store.find(st.BATCH_JOBS, "test", "of-cron")
-
-
-def test_without_backend(make_mount, server):
-    """Jobs are the default kind only if the cluster serves no other kind."""
-    def default_kind():
-        return yaml.safe_load(make_mount(server, source="test").read(".kxfs", "info"))["default_kind"]
-
-    assert default_kind() == "job"
-    server.install(st.JOBSETS)
-    assert default_kind() == "jobset"

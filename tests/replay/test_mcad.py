@@ -1,33 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""Mounts of a cluster with MCAD: recordings of a real cluster, event by event; submitting, logs, requeuing, jobs
-whose end MCAD does not report, cancelling; the default kind, and refusals."""
+"""Mounts of a cluster with MCAD: a job from its submission to its end, requeued jobs, names of wrapped objects and
+roles, the default kind, and refusals."""
 
 import json
 import time
 
 import harness
-import kubeconfig
 import pytest
-import recordings
 import store as st
-import test_volcano_states
 import yaml
 from fakes import FakeMcad
 from submitting import error_of
 from test_start import said  # noqa: F401
 
-JOBS = {
-    "mcad_success": ["PENDING", "RUNNING", "SUCCEEDED"],
-    "mcad_fail": ["PENDING", "RUNNING", "FAILED"],
-    "mcad_pending": ["PENDING", None],
-    "mcad_delete_running": ["PENDING", None],  # the job was dispatched, but none of its pods was seen
-}
-STATES = {
-    "mcad_success": ["PENDING", "RUNNING", "SUCCEEDED"],
-    "mcad_fail": ["PENDING", "RUNNING", "FAILED"],
-    "mcad_pending": ["PENDING"],
-    "mcad_delete_running": ["PENDING"],
-}
 APP = json.dumps({"name": "app", "roles": [{
     "name": "main", "image": "i", "entrypoint": "e", "num_replicas": 2, "max_retries": 1}]})
 
@@ -50,66 +35,7 @@ def kx(make_mount, server, mcad):
     return make_mount(server, source="mcad:test")
 
 
-class Barrier(test_volcano_states.Barrier):
-    """An AppWrapper and a pod that the test creates."""
-
-    RESOURCE, POD, REPLICA = st.APPWRAPPERS, "barrier-main", "barrier-main-0"
-
-    def create(self, store):
-        wrapper = store.add(st.APPWRAPPERS, {
-            "metadata": {"name": "barrier", "namespace": "test"}, "status": {"state": "Pending"},
-            "spec": {"resources": {"GenericItems": [{"generictemplate": {
-                "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "barrier-main"}}}]}}})
-        store.add(st.PODS, {
-            "metadata": {"name": "barrier-main", "namespace": "test", "ownerReferences": [
-                {"uid": wrapper.uid, "controller": True}]},
-            "spec": {"containers": [{"name": "main"}]}, "status": {"phase": "Pending"}})
-
-
-# --- recordings of a real cluster ---
-
-
-@pytest.mark.parametrize("scenario", sorted(JOBS))
-def test_recording(server, make_mount, scenario):
-    """Play a recording event by event, and check the states of the job and of each replica."""
-    kx = make_mount(server, source="mcad:test")
-    recording = recordings.Recording(scenario)
-    (name,) = recording.names(st.APPWRAPPERS)
-    barrier = Barrier(server, kx)
-    seen, replicas = test_volcano_states.Sequence(), {}
-    last = {}
-    for step in recording.steps:
-        recordings.apply(server.store, step)
-        barrier.wait()
-        state, now = test_volcano_states.look(kx, name)
-        seen.see(state)
-        last = now or last
-        for key, rep in now.items():
-            replicas.setdefault(key, test_volcano_states.Sequence()).see(rep["state"])
-    assert seen == JOBS[scenario]
-    assert replicas == {f"trainer-{i}": STATES[scenario] for i in (0, 1)}
-    if scenario == "mcad_fail":
-        assert [rep["exit_code"] for rep in last.values()] == [3, 3]
-    assert server.count(verb="list", resource="appwrappers", is_metadata=False) == 1
-
-
-@pytest.mark.parametrize("scenario", ["mcad_success", "mcad_fail"])
-def test_found_after_the_end(server, make_mount, scenario):
-    """MCAD still reports Running, but the pods have ended, so the job has ended."""
-    for step in recordings.Recording(scenario).steps:
-        recordings.apply(server.store, step)
-    kx = make_mount(server, source="mcad:test")
-    (name,) = recordings.Recording(scenario).names(st.APPWRAPPERS)
-    job = harness.Job(kx, name)
-    assert job.state() == JOBS[scenario][-1]
-    assert job.status()["phase"] == "Running"
-    assert job.read("wait") == JOBS[scenario][-1] + "\n"
-
-
-# --- life cycle ---
-
-
-def test_submitted(kx, server, mcad):
+def test_from_submission_to_end(kx, server, mcad):
     kx.write("submit/app.yaml", APP)
     job = kx.job_of("app.yaml")
     assert job.status()["backend"] == "mcad"
@@ -132,20 +58,6 @@ def test_submitted(kx, server, mcad):
     assert job.read("wait") == "SUCCEEDED\n"
     assert job.read("log") == "main/1 hello\n"
     assert server.store.find(st.APPWRAPPERS, "test", job.id).tree()["status"]["state"] == "Running"
-
-
-def test_again_beside_itself(kx, server, mcad):
-    """The unchanged manifest of a running job launches a second job beside it. Their objects have different names."""
-    kx.write("submit/app.yaml", APP)
-    first = kx.job_of("app.yaml")
-    mcad.dispatch(first.id)
-    kx.write("submit/again.yaml", first.read("manifest.yaml"))
-    again = kx.job_of("again.yaml")
-    pods = mcad.dispatch(again.id)
-    assert again.id != first.id and sorted(pods) == [f"{again.id}-0", f"{again.id}-1"]
-    assert first.id not in json.dumps(server.store.find(st.APPWRAPPERS, "test", again.id).tree())
-    mcad.run(*pods)
-    again.until("RUNNING")
 
 
 def test_again_by_hand(kx, server):
@@ -192,7 +104,7 @@ def test_requeued(kx, mcad):
     mcad.log(pods[0]).append("second\n")
     harness.wait_for(lambda: job.read("main-0/log") == "second\n")
     assert job.read("main-0/log.0") == "first\n"
-    harness.wait_for(lambda: job.status()["retries"] == 1, what="the job's own word of it")
+    harness.wait_for(lambda: job.status()["retries"] == 1, what="the retry in the job's status")
     mcad.finish(pods[0], code=4)
     mcad.finish(pods[1], code=0)
     assert job.read("wait") == "FAILED\n"
@@ -200,68 +112,11 @@ def test_requeued(kx, mcad):
                                "main-0/log. Its last output:\n    second\n")
 
 
-def test_no_service_account(kx, server, mcad):
-    """MCAD alternates between Failed and Pending for ever, because it can't create the items. The job waits, and
-    kxfs reports no changes."""
-    del server
-    kx.write("submit/app.yaml", APP)
-    (job,) = kx.jobs()
-    text = (f'test/{job.id} creation failure: pods "{job.id}-0" is forbidden: error looking up service account test/sa: '
-            'serviceaccount "sa" not found')
-    mcad.say(job.id, "Failed", "Failed", "ItemCreationFailure.", text)
-    why = ("The job waits: its pods can't be created: there is no service account sa in namespace "
-           "test. Create this service account, or submit the job with another service_account.\n")
-    harness.wait_for(lambda: job.read("why") == why)
-    transitions = job.status()["transitions"]
-    for _ in range(5):
-        for state in ("Pending", "Failed"):
-            mcad.say(job.id, state)
-            assert job.state() == "PENDING" and job.read("why") == why
-    mcad.say(job.id, "Pending", conditions_seen=1)
-    assert job.status()["transitions"] == transitions and job.status()["reason"] == "NoServiceAccount"
-    assert "FAILED" not in kx.read(".kxfs", "log")
-
-
-def test_cancelled(kx, server, mcad):
-    kx.write("submit/app.yaml", APP)
-    job = kx.job_of("app.yaml")
-    pods = mcad.dispatch(job.id)
-    mcad.run(*pods)
-    job.until("RUNNING")
-    mcad.log(pods[0]).append("last words\n")
-    harness.wait_for(lambda: job.read("main-0/log") == "last words\n")
-    job.cancel()
-    assert server.store.find(st.APPWRAPPERS, "test", job.id) is None
-    assert job.id not in kx.ls("jobs")
-    harness.wait_for(lambda: kx.read("history", job.id, "state") == "CANCELLED\n")
-    assert kx.read("history", job.id, "main-0/log") == "last words\n"
-
-
-def test_remounted(make_mount, server, mcad):
-    """The next mount of the same source has the captured output, and recognizes the user's own jobs."""
-    kx = make_mount(server, source="mcad:test")
-    kx.write("submit/app.yaml", APP)
-    job = kx.job_of("app.yaml")
-    pods = mcad.dispatch(job.id)
-    mcad.run(*pods)
-    mcad.log(pods[0]).append("hello\n")
-    harness.wait_for(lambda: job.read("main-0/log") == "hello\n")
-    kx.end()
-    server.store.remove(st.APPWRAPPERS, "test", job.id)
-    kx.start()
-    assert kx.read("history", job.id, "main-0/log") == "hello\n"
-
-
 # --- the default kind ---
 
 
 def info(kx):
     return yaml.safe_load(kx.read(".kxfs", "info"))
-
-
-def test_without_backend(make_mount, server):
-    """A mount without a kind shows the kind that the cluster serves."""
-    assert [kind["api"] for kind in info(make_mount(server, source="test"))["kinds"]] == ["workload.codeflare.dev/v1beta1"]
 
 
 @pytest.mark.parametrize("source, option, what", [
@@ -273,12 +128,6 @@ def test_option_of_another_kind(said, server, source, option, what):  # noqa: F8
     text = said(source=source, options=option)
     assert text.startswith("kxfs: " + what) and text.endswith(
         "\nThis mount shows appwrappers of workload.codeflare.dev/v1beta1: leave " + what.split(":")[0] + " out.\n")
-
-
-def test_volcano_first(make_mount, server):
-    server.install(*st.VOLCANO)
-    assert info(make_mount(server, source="test"))["default_kind"] == "volcano"
-    assert info(make_mount(server, source="mcad:test"))["kinds"][0]["api"] == "workload.codeflare.dev/v1beta1"
 
 
 def test_successor(kx, server, mcad):
@@ -313,11 +162,6 @@ def test_nothing_is_served(said, server):  # noqa: F811
     assert said(source="test") == (
         "kxfs: the cluster serves no jobs that kxfs can show\n"
         "Check that this is the right cluster, or ask the cluster's administrator to install them.\n")
-
-
-def test_refused(said, server):  # noqa: F811
-    text = said(kubeconfig.config(server, user=kubeconfig.token("old")), source="test")
-    assert text.startswith("kxfs: the server rejects the credentials (401)\n")
 
 
 @pytest.mark.parametrize("role", ["\x1b]0;owned\x07", "a\nworker/0 all is well\nb", "\u009b31m", "x" * 400])

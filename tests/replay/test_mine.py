@@ -12,7 +12,7 @@ import pytest
 import store as st
 import watching
 from fakes import FakeJobSet, FakeMcad, FakeVolcano
-from submitting import error_of, job_of
+from submitting import job_of
 
 USER = "kxfs/user"
 ME = pwd.getpwuid(0).pw_name
@@ -52,7 +52,7 @@ def selectors(server, resource):
 
 def test_only_what_is_mine_is_asked_for(server, make_mount, volcano):
     """kxfs selects jobs by the user and not by the host, so it shows jobs that this user submitted from another
-    host. With the option `selector`, it uses both selectors."""
+    host."""
     del volcano
     for name, user in (("elsewhere", ME), ("bobs", "bob"), ("old", None), ("similar", f"{ME}2")):
         add(server, name, user)
@@ -70,6 +70,7 @@ def test_only_what_is_mine_is_asked_for(server, make_mount, volcano):
 
 
 def test_with_a_selector(server, make_mount):
+    """With the option `selector`, a job is shown if both selectors match."""
     add(server, "mine", ME)
     server.store.add(st.JOBS, watching.job("both", labels={USER: ME, "team": "vision"}))
     server.store.add(st.JOBS, watching.job("bobs", labels={USER: "bob", "team": "vision"}))
@@ -123,13 +124,6 @@ def test_name_of_a_job_that_is_not_shown(server, kx):
     assert name.startswith("taken-") and kx.ls("jobs") == [name]
     tree = server.store.find(st.JOBS, "test", name).tree()
     assert tree["metadata"]["labels"] == tree["spec"]["tasks"][0]["template"]["metadata"]["labels"] == {USER: ME}
-
-
-def test_what_would_not_be_shown_is_refused(kx):
-    text = harness.app("true").replace('"name"', '"scheduler_args": {"no_annotations": true}, "name"', 1)
-    assert harness.err_of(kx.write, "submit/app.yaml", text) == "EINVAL"
-    assert "leaves out the label kxfs/user" in error_of(kx, "app.yaml")
-    assert kx.ls("jobs") == []
 
 
 def test_two_users(server, make_mount, volcano, top):

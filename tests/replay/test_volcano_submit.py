@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Submitting to a cluster, held jobs, and launches whose result is unknown."""
 
-import errno
 import json
 import os
 import pathlib
-import random
 import signal
 import subprocess
 import threading
@@ -16,8 +14,6 @@ import pytest
 import records
 import replies
 import store as st
-import watching
-from disk import started
 from faults import common_faults
 from preload import Clock
 from submitting import error_of, job_of
@@ -72,14 +68,6 @@ def test_submit(kx, server):
     assert harness.Job(kx, name).status()["submitter"] == notes["kxfs/submitter"]
 
 
-def test_submit_again_is_another_job(kx, server):
-    put(kx)
-    first = job_of(kx, "app.yaml")
-    put(kx)
-    assert job_of(kx, "app.yaml") != first
-    assert len(launched_objects(server)) == 2 and len(posts(server)) == 2
-
-
 @pytest.mark.parametrize("fault,amount", [
     ("reset", 0), ("lose", 0), ("cut", 150), ("cut", 700), ("close", 40), ("close", 700), ("longer", 10), ("junk", 0)])
 def test_broken_connection(kx, server, fault, amount):
@@ -103,14 +91,6 @@ def test_not_now(kx, server, reply):
     assert len(at) == 3
     if "Retry-After" in reply.headers:
         assert at[1] - at[0] >= 0.9 and at[2] - at[1] >= 0.9
-
-
-def test_reply_that_is_lost_and_server_that_is_away(kx, server):
-    """The job is created, but the reply is lost and the next three connections are reset."""
-    server.faults.add("lose", verb="create")
-    server.faults.add("reset", times=3)
-    assert put(kx) == ""
-    accepted_once(kx, server)
 
 
 def test_reply_that_is_lost_of_a_job_that_is_gone(kx, server):
@@ -191,36 +171,6 @@ def test_refused(kx, server, name):
     assert error_of(kx, "app.yaml") is None
 
 
-@pytest.mark.parametrize("reply", [replies.too_many(1), replies.unavailable()], ids=["429", "503"])
-@pytest.mark.waits
-def test_never_now(kx, server, reply):
-    server.faults.add("reply", times=10000, reply=reply, verb="create")
-    begin = time.monotonic()
-    assert put(kx) in ("EAGAIN", "ETIMEDOUT")
-    assert time.monotonic() - begin < 60
-    harness.wait_for(lambda: error_of(kx, "app.yaml"), what="the verdict, which may come after the deadline of the close")
-    assert not launched(server)
-
-
-@pytest.mark.waits
-def test_no_answer(kx, server):
-    """The server does not reply. The close ends at its deadline, and kxfs finds out the result in the background."""
-    server.faults.add("deaf", verb="create")
-    code = put(kx)
-    assert code in ("", "ETIMEDOUT")
-    harness.wait_for(lambda: job_of(kx, "app.yaml"), what="the verdict")
-    accepted_once(kx, server)
-
-
-def test_queue(kx, server):
-    """The messages of Volcano's webhook about queues reach the user."""
-    for queue, text in (("nosuch", 'no queue "nosuch"'), ("shut", "Closed")):
-        server.api.queues["shut"] = "Closed"
-        doc = json.dumps({**json.loads(GOOD), "scheduler_args": {"queue": queue}})
-        assert put(kx, doc) == "EINVAL"
-        assert text in error_of(kx, "app.yaml")
-
-
 def test_ready_manifest(kx, server):
     """The unchanged manifest of a job in the tree runs the job again, under a new name."""
     put(kx)
@@ -255,19 +205,6 @@ def test_opinion_is_asked_again(kx, server, fault):
     assert server.count(verb="create", resource="jobs") == 4 and not launched(server)
 
 
-def test_too_large_is_not_sent(kx, server):
-    """kxfs does not send an object of more than 1.4 MiB."""
-    assert put(kx, harness.app("true", num_replicas=3000)) == "EFBIG"
-    assert "bytes" in error_of(kx, "app.yaml")
-    assert not posts(server)
-
-
-def test_slow_server(kx, server):
-    server.faults.add("slow", amount=20, delay=0.01, verb="create")
-    assert put(kx) == ""
-    accepted_once(kx, server)
-
-
 def test_visible_before_any_watch(kx, server):
     """The reply to the POST makes the job visible, even if the watch reports it much later."""
     harness.wait_for(lambda: server.open_streams(resource="jobs"))
@@ -276,18 +213,6 @@ def test_visible_before_any_watch(kx, server):
     server.end_streams("end", resource="jobs")
     assert put(kx) == ""
     accepted_once(kx, server)
-
-
-def test_job_of_a_user_with_few_rights(make_mount, server, volcano):
-    """With read-only rights, everything is shown, and a submission fails with the name of the missing right."""
-    del volcano
-    server.forbidden.append({"verb": "create"})
-    server.store.add(st.JOBS, watching.job("theirs"))
-    kx = make_mount(server)
-    assert kx.ls("jobs") == ["theirs"]
-    assert put(kx) == "EACCES"
-    text = error_of(kx, "app.yaml")
-    assert "create" in text and "jobs" in text and "tester" in text
 
 
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM])
@@ -382,23 +307,6 @@ def test_in_flight_over_kill(kx, server):
     assert not launched(server)
 
 
-def test_renamed_in_the_middle(make_mount, server):
-    """A file is renamed while it is being launched. NAME.job keeps the name that was submitted."""
-    kx = make_mount(server)
-    server.freeze()
-    writer = harness.popen(["cp", "/dev/stdin", str(kx / "submit/app.yaml")], stdin=open_text(kx))
-    harness.wait_for(lambda: [req for req in server.requests if req.method == "POST"])
-    harness.run(["mv", str(kx / "submit/app.yaml"), str(kx / "submit/other.yaml")])
-    server.thaw()
-    assert writer.wait(harness.LIMIT) == 0
-    (obj,) = launched_objects(server)
-    for _ in range(2):
-        assert sorted(kx.ls("submit")) == ["app.yaml.job", "other.yaml"]
-        assert job_of(kx, "app.yaml") == obj.name
-        kx.end()
-        kx.start()
-
-
 def open_text(kx):
     path = kx.base / "app.yaml"
     path.write_text(GOOD)
@@ -455,12 +363,6 @@ def test_cancel_answered_by_a_page(kx, server, volcano, reply):
 # --- Held jobs --------------------------------------------------------------------------------
 # Held jobs of a cluster. The server checks them at the close. kxfs launches them later, exactly once, even if kxfs or
 # the network fails during the launch.
-#
-# KXFS_TEST_HELD_JOBS is the number of jobs that test_kills holds (default 40). KXFS_TEST_HELD_KILLS is how often it
-# kills kxfs meanwhile (5).
-
-JOBS = int(os.environ.get("KXFS_TEST_HELD_JOBS", "40"))
-KILLS = int(os.environ.get("KXFS_TEST_HELD_KILLS", "5"))
 
 
 def held(name="app", **args):
@@ -506,26 +408,6 @@ def test_release(kx, server, volcano):
     job.cancel()  # cancel=own
 
 
-def test_changes(kx, server, volcano):
-    """For a reader of `changes`, a held job is one job from the beginning: nothing is removed or added when it is
-    launched."""
-    del server
-    job = kx.submit(held(hold=True))
-    path = kx.base / "changes"
-    with open(path, "wb") as out:
-        changes = harness.popen(["cat", str(kx / "live/changes")], stdout=out)
-    harness.wait_for(lambda: "SYNC" in path.read_text(), what="the beginning")
-    harness.write_ctl(job, "release")
-    harness.wait_for(lambda: job.status()["phase"] != "Held", what="the launch")
-    run_to_end(volcano, job.id)
-    harness.wait_for(lambda: "SUCCEEDED" in path.read_text(), what="the end")
-    changes.kill()
-    changes.wait(harness.LIMIT)
-    lines = [line.split("\t") for line in path.read_text().splitlines()]
-    assert {line[1] for line in lines} == {job.id, "-"}
-    assert [line[2] for line in lines if line[2] not in ("SYNC", "SUBMITTED", "PENDING", "RUNNING")] == ["SUCCEEDED"]
-
-
 def test_release_refused(kx, server):
     """A document that the server refuses is refused at the close, and not held."""
     server.faults.add("reply", verb="create", reply=replies.forbidden("tester", "create", st.JOBS, "test"))
@@ -533,24 +415,6 @@ def test_release_refused(kx, server):
     assert kx.ls("jobs") == [] and "create" in error_of(kx, "app.yaml")
     assert harness.err_of(kx.write, "submit/app.yaml", held(hold=True, no_such="x")) == "EINVAL"
     assert not records.files(kx)
-
-
-def test_after(kx, server, volcano):
-    """A chain of jobs: each is launched when the previous one has ended as required. If that becomes impossible, the
-    job is cancelled."""
-    first = kx.submit(harness.app("true"), "first.yaml")
-    jobs = [kx.submit(held(after=["ok:first"]))]
-    for _ in range(2):
-        jobs.append(kx.submit(held(after=[f"ok:{jobs[-1].id}"])))
-    never = kx.submit(held(after=["failed:first"]))
-    assert jobs[0].read("why") == f"The job waits for {first.id} to succeed.\n"
-    for job in (first, *jobs):
-        harness.wait_for(lambda j=job: j.id in launched(server), what="the launch")
-        run_to_end(volcano, job.id)
-        job.finish()
-    never.never()
-    assert never.status()["reason"] == "DependencyNeverSatisfied"
-    assert len(launched(server)) == 4
 
 
 def test_after_foreign(kx, server, volcano):
@@ -574,17 +438,6 @@ def test_release_over_broken_connection(kx, server, fault):
     harness.wait_for(lambda: all(records.head_of(r)["state"]["state"] == "LIVE" for r in records.files(kx)), what="the record to be LIVE")
     assert launched(server) == [job.id] == kx.ls("jobs")
     assert job.status()["phase"] != "Held"
-
-
-def test_release_not_now(kx, server):
-    """The server refuses the launch for a while. kxfs reports that, and retries."""
-    job = kx.submit(held(hold=True))
-    fault = server.faults.add("reply", times=10000, verb="create", reply=replies.forbidden("tester", "create", st.JOBS, "test"))
-    harness.write_ctl(job, "release")
-    harness.wait_for(lambda: job.status()["reason"] == "LaunchDelayed", what="the refusal")
-    assert job.read("why").startswith("The job waits: the launch failed (kxfs retries): ")
-    server.faults.clear(fault)
-    harness.wait_for(lambda: launched(server) == [job.id], what="the launch")
 
 
 def test_condition_is_met_for_good(make_mount, server, volcano):
@@ -647,29 +500,6 @@ def test_killed_and_not_found(kx, server, volcano, gone):
     assert launched(server) == [] and len(posts(server)) == sent
 
 
-def test_disk_refuses_that_it_was_launched(make_mount, server, volcano):
-    """The job was launched, has ended and is deleted, and the disk has recorded none of that when kxfs is killed.
-    The job is not launched again."""
-    with started(make_mount(server, options="capture=none", start=False)) as (kx, disk):
-        job = kx.submit(held(hold=True))
-        harness.wait_for(lambda: server.hold(resource="jobs"), what="the watch of jobs")
-        server.faults.add("deaf", verb="create")
-        harness.write_ctl(job, "release")
-        harness.wait_for(lambda: launched(server), what="the request")
-        disk.hang("create|open|rename", "^/jobs/", errno.EIO)
-        server.hold(False, resource="jobs")
-        run_to_end(volcano, job.id)
-        job.finish()
-        harness.wait_for(lambda: "Input/output error" in kx.said(), what="the disk's refusal")
-        server.store.remove(st.JOBS, "test", job.id)
-        kx.end(signal.SIGKILL)
-        disk.go_on()
-        sent = len(posts(server))
-        kx.start()
-        harness.wait_for(lambda: job.status()["reason"] == "Submitting", what="the job")
-        assert launched(server) == [] and len(posts(server)) == sent and error_of(kx, "app.yaml") is None
-
-
 def test_removed_while_it_is_launched(kx, server):
     """A removal during the launch waits for the launch and then ends the job. The job does not appear again."""
     job = kx.submit(held(hold=True))
@@ -681,36 +511,6 @@ def test_removed_while_it_is_launched(kx, server):
     kx.end(signal.SIGKILL)
     kx.start()
     assert launched(server) == kx.ls("jobs") == [] and len(posts(server)) == 1
-
-
-def test_kills(kx, server, pytestconfig):
-    """Many held jobs are launched through a bad network while kxfs is killed repeatedly. Each is launched once."""
-    seed = pytestconfig.getoption("--seed") or int(time.time())
-    rng = random.Random(seed)
-    jobs = [kx.submit(held(begin=f"+{rng.randint(1, 4)}s")) for _ in range(JOBS)]
-    rest = kx.submit(held(hold=True))
-    server.faults.at_random(seed, 0.1, common_faults(replies), verb="create")
-    for _ in range(KILLS):
-        time.sleep(rng.random())  # at a random moment
-        kx.end(signal.SIGKILL)
-        kx.start()
-    server.faults.clear()
-    wanted = sorted(job.id for job in jobs)
-
-    def unknown():
-        """Return the jobs that kxfs was sending when it was killed and that the server does not have."""
-        return sorted(job.id for job in jobs if job.status()["reason"] == "Submitting")
-
-    harness.wait_for(lambda: sorted([*launched(server), *unknown()]) == wanted, timeout=600, what=f"the launches, seed {seed}")
-    assert kx.ls("jobs") == sorted([*wanted, rest.id]), f"seed {seed}"
-    harness.wait_for(lambda: len(records.files(kx)) == 1 + JOBS, what=f"one record a job, seed {seed}")
-    by_name = {}
-    for req in posts(server):
-        if req.body and req.body.startswith(b"{"):
-            meta = json.loads(req.body)["metadata"]
-            by_name.setdefault(meta["name"], set()).add(meta["annotations"]["kxfs/submission"])
-    assert all(len(uuids) == 1 for uuids in by_name.values()), f"seed {seed}"
-    assert rest.status()["reason"] == "Held"
 
 
 # --- Launches with an unknown result ----------------------------------------------------------
