@@ -303,6 +303,21 @@ def test_kueue_that_does_not_come(server, make, silent):
     assert "app" in make(scenario).ls("jobs")
 
 
+def test_queue_without_cluster_queues(server, make):
+    """`queues/` works without the right to see ClusterQueues, which most users don't have."""
+    scenario = "kueue_appwrapper_clusterqueue_hold"
+    load(server, scenario, says("is inactive"))
+    server.forbidden.append({"resource": "clusterqueues"})
+    kx = make(scenario)
+    why(kx, "The job waits: queue team (cluster queue appwrapper-clusterqueue-hold) is inactive. "
+            "Kueue: \"Can't submit new workloads to clusterQueue\".")
+    harness.wait_for(lambda: [r["resource"] for r in info(kx)["refused"]] == ["clusterqueues.kueue.x-k8s.io"],
+                     what="the refusal")
+    harness.wait_for(lambda: (kx / "queues/team/status").exists(), what="the queue")
+    status = yaml.safe_load(kx.read("queues/team/status"))
+    assert {flavor["nominal"] for flavor in status["flavors"]} == {None} and status["strategy"] is None
+
+
 def test_events(server, make):
     """Kueue's events are about the Workload. kxfs shows them with those of the job."""
     load(server, "kueue_appwrapper_quota_wait", says("more needed"))

@@ -128,6 +128,25 @@ def test_usage(server, make_mount, volcano):
     assert all(req.path == f"{GROUP}/v1/namespaces/test/pods" for req in asked(server))
 
 
+@pytest.mark.waits
+def test_next_mount(server, make_mount, volcano):
+    """The next mount continues from the values that the last one wrote at its end, even if there was only one
+    sample."""
+    kx = make_mount(server)
+    job, (one, two), start = submit(server, volcano, kx)
+    volcano.log(one).append("begun\n")
+    job.until_logged("begun")
+    for pod in (one, two):
+        look(server, pod, later(start, 15), "1", "1Mi")
+    seen(job, lambda u: u["cpu"]["seconds"] == "30")
+    server.api.metrics.clear()
+    kx.restart()
+    assert usage(job)["cpu"]["seconds"] == "30"
+    for pod in (one, two):
+        look(server, pod, later(start, 45), "1", "1Mi")
+    assert seen(job, lambda u: u["samples"] == "4")["cpu"]["seconds"] == "90"
+
+
 def test_old_version(server, make_mount):
     server.uninstall(st.METRICS)
     server.install(st.OLD_METRICS)
