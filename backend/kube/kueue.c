@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * After a user has read positions, kxfs requests them for WANTED_MS, in rounds: the positions of
- * one queue in which jobs wait after the other, and then a pause. Kueue itself serves the
- * visibility API, which has the positions. So Kueue may be down if the API server replies 502, 503
- * or 504.
+ * For WANTED_MS after a user has read positions, kxfs requests them in rounds. In each round, it
+ * requests the positions in each queue where jobs wait, one queue after the other. Then it pauses.
+ * Kueue itself serves the visibility API, which has the positions. So Kueue may be down if the API
+ * server replies 502, 503 or 504.
  */
 #include "backend/kube/kueue.h"
 
@@ -34,7 +34,7 @@ struct kueue {
 	bool stopped;
 	struct lock lock;	/* protects all members below it */
 	const char *version;	/* of Kueue's API; NULL if it was not found */
-	const char *visibility; /* the same of the visibility API */
+	const char *visibility; /* of the visibility API; NULL if it was not found */
 	uint64_t read;		/* loop_now_ms() when a user last read positions; 0 if never */
 };
 
