@@ -300,8 +300,9 @@ static const char *error_hint(CURLcode code, const struct http_server *s)
 	case CURLE_PEER_FAILED_VERIFICATION:
 		return s->ca_pem ? "; certificate-authority and tls-server-name in the "
 				   "kubeconfig must match this server"
-				 : "; the kubeconfig names no certificate-authority, so the "
-				   "system's certificates must include this server's authority";
+				 : "; the kubeconfig names no certificate-authority, and this "
+				   "system does not trust the server's authority: add "
+				   "certificate-authority to the kubeconfig";
 	case CURLE_SSL_CERTPROBLEM:
 		return "; client-certificate and client-key in the kubeconfig (or from its "
 		       "plugin) must be PEM, must belong together and must not need a passphrase";

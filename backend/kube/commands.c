@@ -99,8 +99,8 @@ static void on_ignored(void *data)
 
 	diag(DIAG_WARNING, "%s: %s had no effect within %d s: %s", cmd->id,
 	     spec_action_name(cmd->action), IGNORED_MS / 1000,
-	     cmd->unsure ? "the server did not receive it, or the controller ignored it"
-			 : "the controller ignored it");
+	     cmd->unsure ? "the server did not receive it, or the job's controller ignored it"
+			 : "the job's controller ignored it");
 	cmd->ignored = 1u << cmd->action;
 	cmd->cs->changed(cmd->cs->data, cmd->uid);
 	end(cmd, COMMAND_IGNORED, "the job's controller has not acted on the command");

@@ -432,7 +432,7 @@ static const char *not_done(int c)
 	case ':':
 		return "-o needs a value";
 	case '?':
-		return "unknown option; mount(8) lists the options of mount helpers";
+		return "unknown option; mount.kxfs has the options of a mount helper, see mount(8)";
 	default:
 		return NULL;
 	}

@@ -268,8 +268,10 @@ static int not_found(struct reply *r)
 static int conflict(struct reply *r)
 {
 	if (strcmp(r->asked->verb, "delete") == 0)
-		return put(r, -ESTALE, "%s was removed, and another object has its name now",
-			   *r->asked->name ? r->asked->name : r->asked->resource);
+		return put(
+			r, -ESTALE,
+			"%s was removed, and another object has its name now; this object was not deleted",
+			*r->asked->name ? r->asked->name : r->asked->resource);
 	if (strcmp(r->reason, "Conflict") == 0)
 		return put_failed(r, -EAGAIN,
 				  "the object changed meanwhile, so nothing was "

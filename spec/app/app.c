@@ -106,7 +106,7 @@ static void read_args(struct app_reader *r, const struct app_path *path,
 
 	if (!app_is(r, path, node, SPEC_YAML_LIST,
 		    "write each argument as a separate item, as in [--lr, 0.1]: no shell "
-		    "splits them"))
+		    "splits a text into arguments"))
 		return;
 	for (size_t i = 0; i < node->n; i++) {
 		struct app_path at = {.up = path, .index = i};

@@ -528,8 +528,8 @@ static void put_loop(FILE *out, const struct spec_job *job, const struct spec_re
 		fputc(' ', out);
 	}
 	put_code(out, r->last_code);
-	fprintf(out, ". It was started %u time%s so far, and the kubelet restarts it", r->starts,
-		r->starts == 1 ? "" : "s");
+	fprintf(out, ". It has been started %u time%s so far, and the kubelet restarts it",
+		r->starts, r->starts == 1 ? "" : "s");
 	spec_time_text(r->next, time);
 	if (*time)
 		fprintf(out, " at %s.", time);

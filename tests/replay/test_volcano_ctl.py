@@ -304,7 +304,7 @@ def test_ignored(kx, server, volcano, job):
     assert harness.err_of(write_ctl, job, "terminate") == "EBUSY"
     harness.wait_for(lambda: job.status()["pending_command"] is None)
     assert job.status()["ignored_command"] == "suspend"
-    assert f"{job.id}: suspend had no effect within 30 s: the controller ignored it" in kx.read(".kxfs", "log")
+    assert f"{job.id}: suspend had no effect within 30 s: the job's controller ignored it" in kx.read(".kxfs", "log")
     assert len(commands(server)) == 1
     volcano.commands = True
     obeyed(job, "suspend", lambda: is_aborting(job))

@@ -272,7 +272,8 @@ static const struct {
 	{"mount.kxfs local: /m -N /proc/1/ns/mnt",
 	 "-N: kxfs can't mount in another mount namespace; use nsenter(1)"},
 	{"mount.kxfs local: /m -o", "-o needs a value"},
-	{"mount.kxfs local: /m -x", "unknown option; mount(8) lists the options of mount helpers"},
+	{"mount.kxfs local: /m -x",
+	 "unknown option; mount.kxfs has the options of a mount helper, see mount(8)"},
 	{"mount.kxfs -o rw -- -b /m", "-b: '-b' can't be the name of a namespace"},
 	{"/mount.kxfs/kxfs local: /m -t kxfs", "-t: unknown option; kxfs --help lists all"},
 };

@@ -257,7 +257,7 @@ static const struct answer answers[] = {
 	{"delete", 409, -ESTALE,
 	 BECAUSE("Conflict", "Operation cannot be fulfilled on jobs \\\"x-1\\\": the UID in the "
 			     "precondition (a) does not match"),
-	 "x-1 was removed, and another object has its name now"},
+	 "x-1 was removed, and another object has its name now; this object was not deleted"},
 	{"list", 410, -ESTALE, BECAUSE("Expired", "too old"),
 	 "list " JOBS " x-1: the requested resource version is too old (410): too old"},
 	{"create", 413, -EFBIG, "", LARGE("about 1433600")},

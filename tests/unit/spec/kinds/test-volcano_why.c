@@ -473,18 +473,18 @@ static void test_not_running(void **state)
 		{LOOP("'lastState':{'terminated':{'exitCode':7,'finishedAt':'1970-01-01T00:01:00Z'}},"
 		      "'state':{'waiting':{'reason':'CrashLoopBackOff','message':'back-off 1m20s "
 		      "restarting failed container=t pod=j-t-0_ns(u-p0)'}}"),
-		 "PENDING CrashLoopBackOff: t-0 ended with exit code 7. It was started 4 times so "
+		 "PENDING CrashLoopBackOff: t-0 ended with exit code 7. It has been started 4 times so "
 		 "far, and the kubelet restarts it at 1970-01-01T00:02:20Z. Its output is in "
 		 "t-0/log."},
 		{LOOP("'state':{'terminated':{'exitCode':7,'reason':'Error'}}"),
-		 "PENDING Error: t-0 ended with exit code 7. It was started 4 times so far, and the "
+		 "PENDING Error: t-0 ended with exit code 7. It has been started 4 times so far, and the "
 		 "kubelet restarts it automatically. Its output is in t-0/log."},
 		{"{'phase':'Pending','initContainerStatuses':[{'name':'prep','restartCount':0,"
 		 "'lastState':{'terminated':{'exitCode':127}},'state':{'waiting':{'reason':"
 		 "'CrashLoopBackOff','message':'no time'}}}],'containerStatuses':[{'name':'t',"
 		 "'restartCount':0,'state':{'waiting':{'reason':'PodInitializing'}}}]}",
 		 "PENDING CrashLoopBackOff: t-0 can't start: its container prep ended with exit "
-		 "code 127 (in a shell: a command was not found). It was started 1 time so far, and "
+		 "code 127 (in a shell: a command was not found). It has been started 1 time so far, and "
 		 "the kubelet restarts it automatically. The output of that container is in "
 		 "t-0/prep.log."},
 	};
