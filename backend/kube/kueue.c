@@ -51,7 +51,8 @@ void kueue_served(struct kueue *k, const char *groups, size_t len)
 		k->version = k->version ? k->version : version;
 		k->visibility = k->visibility ? k->visibility : visibility;
 	}
-	world_set_kueue(k->access.world, WORLD_KUEUE_ABSENT, !k->version);
+	world_set_kueue(k->access.world, WORLD_KUEUE_ABSENT,
+			!k->version && !spec_group_is_served(groups, len, SPEC_KUEUE_GROUP));
 	if (!found)
 		return;
 	diag(DIAG_INFO, "the cluster serves %s", version);
@@ -76,7 +77,7 @@ static void positions_failed(struct kueue *k, const struct http_reply *reply)
 	bool forbidden = !reply->err && reply->status == 403;
 	bool away = !reply->err && reply->status >= 502 && reply->status <= 504;
 
-	world_set_positions(k->access.world, NULL, NULL, 0);
+	world_set_positions(k->access.world, k->asked, NULL, 0);
 	if (forbidden)
 		http_refusal(reply, &asked, &text);
 	set_refused(k, text);
@@ -154,11 +155,13 @@ static void next_queue(void *data)
 	if (!is_wanted(k)) {
 		free(take_ptr(k->asked));
 		world_set_positions(k->access.world, NULL, NULL, 0);
-		/* without requests, kxfs can't know whether Kueue is down */
 		world_set_kueue(k->access.world, WORLD_KUEUE_AWAY, false);
 		return;
 	}
 	name = world_next_queue(k->access.world, k->asked ? k->asked : "");
+	/* without requests, kxfs can't know whether Kueue is down */
+	if (!name && !k->asked)
+		world_set_kueue(k->access.world, WORLD_KUEUE_AWAY, false);
 	free(k->asked);
 	k->asked = name ? text_copy(name) : NULL;
 	if (k->asked)

@@ -80,7 +80,7 @@ struct watches {
 	enum phase phase;
 	const char *kueue;	 /* the version of Kueue's API; NULL if Kueue was not found */
 	struct loop_timer ready; /* runs in PHASE_LISTED */
-	struct lock lock;	 /* protects STALE_SINCE to REFUSALS, and KNOWN and TEXT of ALL */
+	struct lock lock;	 /* protects STALE_SINCE to REFUSALS, and TEXT of ALL */
 	int64_t stale_since;
 	char *stale_text; /* why the jobs are not confirmed; NULL if they are confirmed */
 	struct refusal refusals[N_REFUSED];

@@ -1165,7 +1165,12 @@ static void tick_later(struct world *w)
 
 void world_set_waiting(const struct world_job *job, bool waits)
 {
-	container_of(job, struct job, j)->waits = waits;
+	struct job *it = container_of(job, struct job, j);
+
+	it->waits = waits;
+	/* kxfs requests positions only in queues in which jobs wait */
+	if (!waits)
+		it->position = 0;
 }
 
 void world_waiting_changed(struct world *w)
@@ -1267,11 +1272,15 @@ const char *world_next_queue(const struct world *w, const char *after)
 	const char *ret = NULL;
 
 	for (const struct job *job = w->jobs; job; job = job->hh.next) {
-		const char *queue =
-			job->j.view && !job->j.gone && job->waits && job->j.kind->in_kueue
-				? job->j.view->queue
-				: "";
+		const struct spec_workload_view *workload;
+		const char *queue;
 
+		if (!job->j.view || job->j.gone || !job->waits || !job->j.kind->in_kueue)
+			continue;
+		queue = job->j.view->queue;
+		workload = world_kueue(w, &job->j).workload;
+		if (!*queue && workload)
+			queue = workload->queue;
 		if (strcmp(queue, after) > 0 && (!ret || strcmp(queue, ret) < 0))
 			ret = queue;
 	}

@@ -139,6 +139,14 @@ void spec_meta_free(struct spec_meta *m)
 	free(m);
 }
 
+bool spec_group_is_served(const char *groups, size_t len, const char *group)
+{
+	struct spec_value *o cleanup_free = NULL;
+
+	return spec_value_parse_map(groups, len, &o) == 0 &&
+	       spec_read_item(spec_read_list(o, "groups"), "name", group);
+}
+
 const char *spec_group_version(const char *groups, size_t len, const char *group)
 {
 	/* Supported versions, the newest of each group first. */

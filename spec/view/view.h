@@ -221,6 +221,8 @@ void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view
  * and kxfs support, "GROUP/v1beta2" (static), or NULL. GROUPS is the server's reply to "/apis".
  */
 const char *spec_group_version(const char *groups, size_t len, const char *group);
+/* True if GROUPS has GROUP, even if kxfs supports none of its versions. */
+bool spec_group_is_served(const char *groups, size_t len, const char *group);
 
 #define SPEC_METRICS_GROUP "metrics.k8s.io"
 /*

@@ -29,14 +29,16 @@ void world_set_positions(struct world *w, const char *name, const struct spec_qu
 	note("%zu in %s", n, name ? name : "all");
 }
 
-/* Jobs wait in the queues "a" and "b". */
+static bool nobody_waits, away; /* else jobs wait in the queues "a" and "b" */
+
 const char *world_next_queue(const struct world *w, const char *after)
 {
-	return !*after ? "a" : streq(after, "a") ? "b" : NULL;
+	return nobody_waits ? NULL : !*after ? "a" : streq(after, "a") ? "b" : NULL;
 }
 
 void world_set_kueue(struct world *w, enum world_kueue fact, bool now)
 {
+	away = fact == WORLD_KUEUE_AWAY ? now : away;
 	if (now)
 		note(fact == WORLD_KUEUE_AWAY ? "away" : "absent");
 }
@@ -55,6 +57,7 @@ static int setup(void **state)
 	memset(&fake, 0, sizeof(fake));
 	fake.now = 1000;
 	forget_noted();
+	nobody_waits = away = false;
 	kueue = kueue_new(&(struct watches_access){.namespace = "team"});
 	return 0;
 }
@@ -85,9 +88,11 @@ static void test_served(void **state)
 	assert_string_equal(kueue_version(kueue), "kueue.x-k8s.io/v1beta2");
 }
 
-/* Kueue may be installed later. */
+/* Kueue may be installed later. A version that kxfs does not know does not mean that it is absent. */
 static void test_absent(void **state)
 {
+	serve(GROUPS(KUEUE("v9")));
+	assert_done("");
 	serve(GROUPS(GROUP("apps", "v1")));
 	assert_done("absent");
 	assert_null(kueue_version(kueue));
@@ -149,13 +154,13 @@ static void test_failures(void **state)
 	serve(GROUPS(KUEUE("v1beta2") "," VISIBILITY));
 	read_positions();
 	fake_answer(asks("a"), 503, "");
-	assert_done("kueue.x-k8s.io/v1beta2, 0 in all, away");
+	assert_done("kueue.x-k8s.io/v1beta2, 0 in a, away");
 	fake_pass(14900);
 	assert_null(fake.requests);
 	read_positions();
 	fake_pass(100);
 	fake_answer(asks("b"), 403, "{}");
-	assert_done("0 in all, "
+	assert_done("0 in b, "
 		    "refused: get localqueues/pendingworkloads.visibility.kueue.x-k8s.io");
 	fake_pass(299900);
 	assert_null(fake.requests);
@@ -165,6 +170,21 @@ static void test_failures(void **state)
 	assert_done("0 in a");
 }
 
+/* If no job waits any more, no reply would show that Kueue is back. So kxfs forgets that it was away. */
+static void test_nobody_waits(void **state)
+{
+	serve(GROUPS(KUEUE("v1beta2") "," VISIBILITY));
+	read_positions();
+	fake_answer(asks("a"), 503, "");
+	assert_true(away);
+	nobody_waits = true;
+	fake_pass(15000);
+	kueue_wanted(kueue);
+	fake_pass(5000);
+	assert_false(away);
+	assert_null(fake.requests);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +192,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_absent, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_positions, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failures, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_nobody_waits, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
