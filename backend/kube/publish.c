@@ -811,7 +811,8 @@ static void begin_folder(void *data, const struct folder *folder)
 	/* Don't wait for a list of JOB's kind, which may fail for a long time. */
 	if (job && folder->unmerged)
 		capture_merge_again(c->capture, job,
-				    !is_there && (job->history || spec_job_has_ends(job)));
+				    !is_there && (job->history || (spec_job_is_over(job) &&
+								   spec_job_has_ends(job))));
 	settle_folder(p, folder);
 }
 
