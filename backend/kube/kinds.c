@@ -155,7 +155,8 @@ static void on_probed(void *data, const struct http_reply *reply)
 	const struct spec_asked asked = spec_asked_of("list", resource, k->access.namespace);
 	char *text = NULL;
 	bool refused = !reply->err && reply->status == 403;
-	bool absent = !reply->err && reply->status == 404;
+	/* a 404 of a proxy does not show that the kind is absent */
+	bool absent = !reply->err && reply->status == 404 && !http_is_unknown(reply);
 
 	at->request = NULL;
 	if (refused) {

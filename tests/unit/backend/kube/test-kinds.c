@@ -111,6 +111,8 @@ static void answer(const char *part, int status, const char *body)
 
 	if (!rq)
 		fail_msg("nobody asks for %s", part);
+	if (status == 404)
+		body = "404 page not found\n"; /* the API server's own */
 	fake_end(rq, &(struct http_reply){.status = status, .body = body, .len = strlen(body)});
 	fake_run();
 }
@@ -211,7 +213,12 @@ static void test_refused(void **state)
 	answer_lists("appwrappers 403");
 	assert_done("changed");
 	assert_false(world_is_refused(rig.w, "volcano"));
-	/* So was AppWrapper, but discovery still lists it. */
+	/* So was AppWrapper, but discovery still lists it. Only the API server's own 404 shows that. */
+	fake_pass(SURVEY_MS);
+	serve(WRAPPER " " JOBSET " batch/v1");
+	fake_answer(fake_find("appwrappers"), 404, "<html>");
+	fake_run();
+	assert_done("");
 	fake_pass(SURVEY_MS);
 	serve(WRAPPER " " JOBSET " batch/v1");
 	answer_lists("appwrappers 404");
