@@ -35,9 +35,9 @@
  * Conditions that were met remain met.
  *
  * After a lost reply or a crash of kxfs, the outcome is unknown. The record then remains SUBMITTING
- * until the job appears in the store. If it does not appear within ASKED_MS, a held job waits for
- * the user's `release`, and the record of any other job becomes NEVER. A local job that is not in
- * the store when kxfs starts was certainly not launched.
+ * until the job appears in the store. If ASKED_MS have passed, and the store has all jobs but not
+ * this one, a held job waits for the user's `release`, and the record of any other job becomes
+ * NEVER. A local job that is not in the store when kxfs starts was certainly not launched.
  */
 #include "backend/impl/held.h"
 
@@ -508,18 +508,18 @@ static bool is_whole(const struct held *h)
 
 /*
  * Look up the jobs for which E waits, because they may have ended or been removed before E existed.
- * Call this once, when the store has all jobs. held_changed handles later changes.
+ * Call this until the store has all jobs (WHOLE). held_changed handles later changes.
  */
-static void look_up(struct held_entry *e)
+static void look_up(struct held_entry *e, bool whole)
 {
 	for (size_t i = 0; i < e->rec->n_after; i++) {
 		struct spec_held_after *a = &e->rec->after[i];
 		const struct spec_job *job cleanup_job = store_get_uid(e->h->b->store, a->uid);
 
-		if (spec_held_settle(a, NULL, job))
+		if ((whole || (job && !job->stale_since)) && spec_held_settle(a, NULL, job))
 			count_met(e, e->met + 1, e->saved);
 	}
-	e->unsettled = false;
+	e->unsettled = !whole;
 	e->changed |= e->met != e->saved;
 }
 
@@ -561,8 +561,8 @@ static uint64_t consider_held(struct held_entry *e, const struct spec_job *job, 
 	cleanup_free char *why = NULL;
 	uint64_t again = 0;
 
-	if (e->unsettled && whole)
-		look_up(e);
+	if (e->unsettled)
+		look_up(e, whole);
 	e->changed |= begun != e->begun;
 	e->begun = begun;
 	/* The job exists, so begin_launch sends no request. It only makes the record LIVE. */
@@ -649,8 +649,8 @@ static uint64_t consider_passive(struct held_entry *e, int64_t now, bool whole)
 {
 	const bool begun = !e->rec || e->rec->begin <= now;
 
-	if (e->unsettled && whole)
-		look_up(e);
+	if (e->unsettled)
+		look_up(e, whole);
 	if (e->changed || begun != e->begun)
 		show(e, now);
 	e->begun = begun;
