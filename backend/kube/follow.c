@@ -708,7 +708,7 @@ void follow_leaving(struct follow *f)
 
 void follow_job_ended(struct follow *f, bool over, bool outlived)
 {
-	if (over == (f->job_end != JOB_RUNS))
+	if (over == (f->job_end != JOB_RUNS) || (is_over(f) && f->job_end == JOB_OUTLIVED))
 		return;
 	if (!over) {
 		loop_timer_stop(&f->outlived);

@@ -474,6 +474,9 @@ static struct story stories[] = {
 	/* The job has finished, but its pod continues to run. */
 	{"a minute after its job, a log ends with its existing output",
 	 "stream one job-over 50s two 20s rest one two end", "complete, outlived: one,two"},
+	{"the job of such a log runs again, and ends again",
+	 "stream one job-over 50s two 20s rest one two end job-runs job-over",
+	 "complete, outlived: one,two"},
 	{"a log does not end a minute after its job if the pod is being deleted",
 	 "stream one job-over leaving 50s two 20s still", "goes on: one,two"},
 	{"a log does not end a minute after its job if the job is running after all",
