@@ -150,6 +150,7 @@ static void check(void *data)
 	struct samples *l = data;
 	uint64_t now = loop_now_ms();
 
+	loop_timer_stop(&l->timer);
 	if (l->request || l->stopped || !l->version)
 		return;
 	if (now < l->not_before)
@@ -171,6 +172,10 @@ void samples_served(struct samples *l, const char *groups, size_t len)
 				     ", the API of metrics-server",
 			   false);
 	l->version = version;
+	if (!version) {
+		http_drop(&l->request);
+		spec_split_free(take_ptr(l->split));
+	}
 	check(l);
 }
 
