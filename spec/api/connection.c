@@ -394,6 +394,8 @@ static void read_impersonation(struct connection_reader *r, struct spec_connecti
 	for (size_t i = 0; map && i < map->n; i += 2) {
 		const struct spec_yaml *list = map->v[i + 1];
 
+		if (spec_yaml_is_null(list))
+			continue;
 		if (list->type != SPEC_YAML_LIST)
 			return wrong(r, list, "as-user-extra must be a map of lists");
 		for (size_t j = 0; j < list->n; j++) {
