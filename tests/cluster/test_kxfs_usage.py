@@ -16,7 +16,7 @@ from test_kxfs_batch import Batch, kx, namespace  # noqa: F401
 
 MIB = 1 << 20
 RESOURCE = {"cpu": 1, "memMB": 1000, "gpu": 0}
-SAMPLE = 15  # seconds
+SAMPLE = 15  # seconds between samples of the metrics-server, and between lists of kxfs
 # Uses 200 MiB and one core for a minute, then prints the CPU time of its processes.
 BURN = f"""echo begin
 (head -c {200 * MIB} /dev/zero; sleep 60) | tail -c {200 * MIB} >/dev/null &
@@ -53,9 +53,10 @@ def info(mount):
 
 
 def test_usage(kx, world):  # noqa: F811
-    """The peak of memory is right within 5 %, and the CPU time within the length of a sample. The
-    usage of a pod that runs for 5 s is unknown. While metrics-server is away, .kxfs/info and one
-    line of the log report that, and earlier figures remain."""
+    """The peak of memory is right within 5 %. The CPU time lacks at most what the pod used before
+    its first sample and after its last one. The usage of a pod that runs for 5 s is unknown. While
+    metrics-server is away, .kxfs/info and one line of the log report that, and earlier figures
+    remain."""
     mount = kx("capture=all")
     short = mount.submit(app("sleep 5", resource=RESOURCE), name="short.yaml")
     job = mount.submit(app(BURN, resource=RESOURCE), name="burn.yaml")
@@ -67,7 +68,7 @@ def test_usage(kx, world):  # noqa: F811
     used = usage(job)
     assert abs(used["memory"]["peak_bytes"] - 200 * MIB) < 10 * MIB, used
     took = [int(m) * 60 + float(s) for m, s in re.findall(r"(\d+)m([\d.]+)s", job.read("main-0", "log"))]
-    assert len(took) == 4 and abs(used["cpu"]["seconds"] - sum(took)) <= SAMPLE + 2, (used, took)
+    assert len(took) == 4 and abs(used["cpu"]["seconds"] - sum(took)) <= 2 * SAMPLE + 2, (used, took)
     assert used["samples"] >= 2 and used["memory"]["limit_bytes"] == 10**9 and used["elapsed_seconds"] >= 60
     nothing = usage(short)
     assert (nothing["source"], nothing["cpu"]["seconds"], nothing["memory"]["peak_bytes"]) == (None, None, None)
