@@ -413,3 +413,43 @@ def test_who_may(make_mount, server, options, err):
     assert actions(job) == []
     assert harness.err_of(write_ctl, job, "terminate") == err
     assert not server.seen(verb="get", resource="jobs") and not commands(server)
+
+
+def test_lost_and_ignored(server, volcano, job):
+    """The reply is lost, and Volcano ignores the Command. A retry under the same name finds the Command."""
+    volcano.commands = False
+    server.faults.add("lose", verb="create", resource="commands")
+    begin = time.monotonic()
+    err = harness.err_of(write_ctl, job, "suspend")
+    late = time.monotonic() > begin + 6.5  # if a reply took 4 s or more, kxfs waits longer than the 5 s for a result
+    assert err == "" or late
+    assert job.status()["pending_command"] == "suspend"
+    assert len(commands(server)) == 2 or late
+    assert len({command["metadata"]["name"] for command in commands(server)}) == 1
+
+
+def test_late(server, volcano, job):
+    """The controller obeys only after the write has returned. The next read shows the result."""
+    volcano.commands = False
+    write_ctl(job, "suspend")
+    assert job.status()["pending_command"] == "suspend"
+    volcano.set_phase(job.id, "Aborting")
+    harness.wait_for(lambda: job.status()["phase"] == "Aborting")
+    status = job.status()
+    assert status["pending_command"] is None and status["ignored_command"] is None and actions(job) == ["resume"]
+    assert len(commands(server)) == 1
+
+
+def test_ends_with_the_mount(make_mount, server, volcano):
+    """If the mount is removed during a write to ctl, the write fails."""
+    kx = make_mount(server)
+    job = kx.submit(APP)
+    volcano.start(job.id)
+    job.until("RUNNING")
+    volcano.commands = False
+    begin = time.monotonic()
+    writer = harness.popen(["sh", "-c", f"echo suspend >{job.dir}/ctl"])
+    harness.wait_for(lambda: commands(server))
+    kx.end()
+    # The write waits for a result for 5 s.
+    assert writer.wait(timeout=harness.LIMIT) != 0 or time.monotonic() > begin + 4

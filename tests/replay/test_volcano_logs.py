@@ -626,3 +626,28 @@ def test_wait_for_output_that_stops(kx, server, volcano):
     server.faults.clear()
     holds(job, b"hello\n")
     harness.wait_for(lambda: job.status()["logs_waiting"] == 0 and job.read("why") == "")
+
+
+def test_runs_in_order(kx, volcano):
+    """Late output of a finished run comes before the output of the next run in the merged log."""
+    for _ in range(10):
+        job, (log,) = begin(kx, volcano)
+        (pod,) = volcano.pods(job.id)
+        log.append("one\n")
+        harness.wait_for(lambda job=job: job.read("log") == "main/0 one\n", what="the merged log")
+        log.hold()
+        log.append("two\n")
+        begun = time.monotonic()
+        volcano.restart_container(pod)
+        volcano.log(pod, restart=1).append("three\n")
+        harness.wait_for(lambda job=job: printed(job) == b"three\n", what="the next run's output")
+        time.sleep(2)  # longer than a line waits for earlier lines of other replicas
+        log.go_on()
+        soon = time.monotonic() - begun < 4  # true if kxfs had not yet abandoned the run; otherwise nothing is checked
+        volcano.finish(pod)
+        job.finish()
+        text = "".join(f"main/0 {line}\n" for line in ("one", "two", "three"))
+        if soon:
+            assert job.read("follow") == text
+            return
+    pytest.fail("this machine is too slow")

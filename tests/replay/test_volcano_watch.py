@@ -323,3 +323,51 @@ def test_unmounting(make_mount, server):
     server.back()
     harness.popen(["cp", "/dev/stdin", str(kx / "submit/app.yaml")], stdin=-3)
     assert kx.end(timeout=30) == 0
+
+
+def test_since_when(kx, server):
+    """stale_since is the time of the last confirmation, not of the read."""
+    server.store.add(st.JOBS, watching.job("one"))
+    harness.wait_for(lambda: "one" in kx.ls("jobs"))
+    server.away()
+    since = harness.wait_for(lambda: stale(kx, "one"))
+    time.sleep(2.1)
+    assert stale(kx, "one") == since
+
+
+@pytest.mark.waits
+def test_one_success_is_enough(kx, server):
+    """After many failures, a watch waits long before its next retry. It is retried as soon as any other request
+    succeeds."""
+    server.store.add(st.JOBS, watching.job("one"))
+    harness.wait_for(lambda: "one" in kx.ls("jobs"))
+    before = server.count(verb="watch", resource="pods")
+    fault = server.faults.add("reset", times=99, verb="watch", resource="pods")
+    server.end_streams("reset", verb="watch", resource="pods")
+    harness.wait_for(lambda: server.count(verb="watch", resource="pods") - before >= 8, what="eight tries")
+    server.faults.clear(fault)  # the next retry comes after 12 s or more
+    begin = time.monotonic()
+    assert stale(kx, "one")
+    kx.write("submit/app.yaml", APP)
+    harness.wait_for(lambda: stale(kx, "one") is None, what="it not to be stale")
+    assert time.monotonic() - begin < 10
+
+
+@pytest.mark.waits
+def test_network_that_flaps(kx, server):
+    """Watches break repeatedly. Between them nothing is confirmed, and kxfs reports that. Submissions are sent
+    anyway, because the server may be reachable."""
+    server.store.add(st.JOBS, watching.job("one"))
+    harness.wait_for(lambda: "one" in kx.ls("jobs"))
+    told = []
+    for _ in range(6):  # the pauses grow to some seconds
+        harness.wait_for(lambda: server.open_streams(verb="watch", resource="jobs") and not stale(kx, "one"),
+                         what="a watch that stands")
+        before = server.count(verb="watch", resource="jobs")
+        server.end_streams("reset", verb="watch", resource="jobs")
+        told.append(harness.wait_for(lambda n=before: "connected: false" in kx.read(".kxfs/info") or
+                                     server.count(verb="watch", resource="jobs") > n and "the next watch"))
+    assert True in told
+    kx.write("submit/app.yaml", APP)
+    assert kx.job_of("app.yaml").id in kx.ls("jobs")
+    harness.wait_for(lambda: stale(kx, "one") is None, what="a watch that stands")

@@ -433,3 +433,34 @@ def test_large_object(make_mount, server, volcano, monkeypatch):
     job.until("RUNNING")
     assert passed_over(kx) == 1
     assert "kxfs does not show the Pod large: it is too large" in kx.read(".kxfs", "log")
+
+
+def test_events_of_a_group_that_comes_late(server, make_mount):
+    """Many other events do not displace the events of a PodGroup whose list is slow."""
+    waiting = Waiting(server)
+    server.store.change(st.PODGROUPS, "test", waiting.group.name,
+                        lambda tree: tree["metadata"].update(annotations={"long": os.urandom(40000).hex()}))
+    for i in range(520):
+        alien = event(waiting.job, "Deployment", "scaled", "Scaled", name=f"x{i}")
+        alien["involvedObject"].update(name=f"x{i}", uid=str(uuid.uuid4()))
+        server.store.add(st.EVENTS, alien)
+    server.faults.add("slow", verb="list", resource="podgroups", amount=8000, delay=0.1)
+    kx = make_mount(server)
+    harness.wait_for(lambda: why(kx) == WHY_FULL, what="why")
+    harness.wait_for(lambda: (kx / "jobs/gang/events").exists(), what="events")
+    assert FULL in kx.read("jobs/gang/events")
+
+
+def test_last_words_of_a_log_that_is_not_captured(server, volcano, make_mount):
+    """`wait` does not wait for a log that is not captured. `why` has the last words after a process has read the
+    log."""
+    kx = make_mount(server, options="capture=none")
+    job = kx.submit(harness.app("true"))
+    (pod,) = volcano.start(job.id)
+    volcano.log(pod).append("one\n")
+    volcano.finish(pod, 3)
+    begin = time.monotonic()
+    assert job.read("wait") == "FAILED\n"
+    assert time.monotonic() < begin + 4 and job.status()["last_words"] == ""
+    assert job.log() == b"one\n"
+    harness.wait_for(lambda: job.status()["last_words"] == "one", what="the last words")
