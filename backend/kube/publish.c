@@ -778,9 +778,12 @@ static void settle_folder(void *data, const struct folder *folder)
 	bool is_there = live && live->view;
 	struct spec_job *old;
 
-	if (job && job->history && !is_there && !publish_is_unlisted(p, job))
-		end_history(p, job);
-	if ((job && job->history) || (is_there && !world_awaits_pods(c->world, live->kind)))
+	if (job && job->history) {
+		if (!is_there && !publish_is_unlisted(p, job))
+			end_history(p, job);
+		return;
+	}
+	if (is_there && !world_awaits_pods(c->world, live->kind))
 		return;
 	if (is_there || publish_is_unlisted(p, job)) {
 		/* Show the old snapshot as unconfirmed until the job and its pods are listed. */
